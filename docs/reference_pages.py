@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 import ptaskmodel
+from ptaskmodel.cli.command import OTHERS, grouped
 from ptaskmodel.renamed import RENAMED
 
 OLD_NAMES = frozenset((each.where, each.old) for each in RENAMED)
@@ -65,10 +66,11 @@ def _command(command: click.Command, path: str, level: int) -> Iterator[str]:
     if not isinstance(command, click.Group):
         yield f"`{path}{' [OPTIONS]'}{' ' + names if names else ''}`\n"
     yield inspect.cleandoc(command.help or "") + "\n"
-    options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
-    options = [option for option in options if option.name not in EVERYWHERE]
-    if options:
-        rows = ("| option | |", "|---|---|", *(_row(option) for option in options))
+    shown = [p for p in command.params if not getattr(p, "hidden", False)]
+    shown = [option for option in shown if option.name not in EVERYWHERE]
+    for group, options in grouped(shown).items():
+        heading = "option" if group == OTHERS else group
+        rows = (f"| {heading} | |", "|---|---|", *(_row(option) for option in options))
         yield "\n".join(rows) + "\n"
     if isinstance(command, click.Group):
         context = click.Context(command, info_name=path)

@@ -30,6 +30,7 @@ FOLDERS = {
         "live",
     ),
     "connect": ("batsim",),
+    "runs": ("options",),
     "results": ("schemas", "tables", "traces", "pictures", "comparison", "pages"),
     "cli": ("commands",),
 }

@@ -12,6 +12,8 @@ FAILURE_LAW = ("mtbf", "repair", "shape", "repair_law", "link_mtbf", "link_repai
 # Which loop simulates: the compiled one where it can and is worth it, the open one always, the
 # compiled one wherever it can.
 LOOPS = ("auto", "open", "compiled")
+# What is checked at every date.
+VERIFIED = ("none", "head", "all")
 # What hosts draw while a delay runs on them.
 DELAY_POWERS = ("idle", "busy")
 # Of the hosts of a machine: as in the platform file; by name (Batsim 3 and 4); by name with numbers

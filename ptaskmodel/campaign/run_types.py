@@ -6,14 +6,13 @@ stay in the memory of a worker process for its next run.
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import functools
 import hashlib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,11 @@ from ptaskmodel.batch.allocations import FILE_MARK
 from ptaskmodel.errors import CampaignError, SlurmError, shown
 from ptaskmodel.files import digest
 from ptaskmodel.plugins import load, sources
+from ptaskmodel.runs.options.batch import BATCH, TRANSFORMS
+from ptaskmodel.runs.options.replay import REPLAY
+from ptaskmodel.runs.options.rows import FILE, PAIRS, Option
+from ptaskmodel.runs.options.simulate import SIMULATE
+from ptaskmodel.runs.options.slurm import CHANGES, SLURM
 
 Parameters = Mapping[str, Any]
 Numbers = dict[str, float | int]
@@ -30,21 +34,9 @@ NOT_METRICS = ("format", "versions", "inputs", "remarks", "files", "series")
 # What a run may give beside numbers: kept with it, for pictures.
 SERIES = "series"
 # How many platforms, workloads ... a worker keeps.
-KEPT = 8
-# Keys of a slurm.conf that runs change.
-CHANGES = "set"
-# Parameters of `batch` that change the workload, in the order in which they do.
-TRANSFORMS = ("jobs", "shuffle", "sample", "shrink", "load", "load_factor")
+KEPT = 16
 # A policy of the user's, and partitions in a file.
 WITHIN = {"policy": re.compile(r"^(.+\.py):"), "allocation": re.compile(f"^{FILE_MARK}(.+)")}
-BATCH_FILES = ("platform", "workload", "failures", "maintenance", "calibration")
-_MAPPINGS = ("policy_options", "storages", "failure_law", "checkpoint", "licences")
-_MODEL = {"platform", "solver", "network_model"}
-_SIMULATE = frozenset(_MODEL | {"tasks", "calibration", "group", "count", "until", "energy"})
-_SLURM = frozenset(
-    ("platform", "conf", "workload", "accounts", "processors_per_node", "seed", "jobs")
-)
-_REPLAY = frozenset(_MODEL | {"traces", "ranks", "hosts", "per_host"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,101 +125,33 @@ def numbers_of(found: object) -> Numbers:
 
 
 @functools.lru_cache(maxsize=KEPT)
-def _platform(path: str) -> Any:
-    from ptaskmodel.platform import load_platform
-
-    return load_platform(path)
-
-
-@functools.lru_cache(maxsize=KEPT)
-def _workload(path: str, processors_per_host: int) -> Any:
-    from ptaskmodel.workload.formats.table import Cleaning
-    from ptaskmodel.workload.reading import read_workload
-
-    return read_workload(path, Cleaning(processors_per_host))
-
-
-@functools.lru_cache(maxsize=KEPT)
-def _tasks(path: str) -> Any:
-    from ptaskmodel.workload.formats.tasks_json import load_tasks
-
-    return load_tasks(path)
-
-
-@functools.lru_cache(maxsize=KEPT)
-def _trace(path: str, ranks: int | None) -> Any:
-    from ptaskmodel.mpi import read_trace
-
-    return read_trace(path, ranks)
-
-
-def _transformed(workload: Any, given: dict[str, Any], seed: int, hosts: int) -> Any:
-    """The workload as the parameters of `TRANSFORMS` ask for, which are taken out."""
-    from ptaskmodel.workload.transforms.sampling import sampled, shuffled
-    from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk
-
-    steps: dict[str, Callable[[Any, Any], Any]] = {
-        "jobs": lambda made, count: made.with_jobs(made.jobs[:count], f"the first {count} jobs"),
-        "shuffle": lambda made, asked: shuffled(made, seed, "kept") if asked else made,
-        "sample": lambda made, ratio: sampled(made, ratio),
-        "shrink": lambda made, factor: shrunk(made, factor),
-        "load": lambda made, load: loaded(made, load / offered_load(made, hosts)),
-        "load_factor": lambda made, factor: loaded(made, factor),
-    }
-    for name in TRANSFORMS:
-        if name in given:
-            workload = steps[name](workload, given.pop(name))
-    return workload
+def _kept(reader: Callable[..., Any], *arguments: Any) -> Any:
+    """What a reader reads with these arguments, kept for the next run."""
+    return reader(*arguments)
 
 
 def run_batch_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel batch`, its summary."""
-    from ptaskmodel.batch.plan import BatchOptions
-    from ptaskmodel.calibration import apply_to_jobs, parse_labels
-    from ptaskmodel.runs.batch import BatchWriting, batch_into, without_larger
+    from ptaskmodel.runs.batch import batch_inputs, batch_into
 
-    given = dict(parameters)
-    platform = _platform(given.pop("platform"))
-    workload = _workload(given.pop("workload"), given.pop("processors_per_host", 1))
-    writing = BatchWriting(given.pop("tau", 60.0))
-    larger = given.pop("leave_out_larger", False)
-    if larger:
-        workload = without_larger(workload, platform)
-    workload = _transformed(workload, given, given.get("seed", 0), len(platform.hosts))
-    group = parse_labels(given.pop("group", ""))
-    if "calibration" in given:
-        workload = apply_to_jobs(given.pop("calibration"), workload, group)
-    run = batch_into(None, platform, workload, BatchOptions(**_nested(given)), writing)
-    return run.summary
+    found = batch_inputs(_nested(parameters), _kept)._replace(inputs=())
+    return batch_into(None, **found._asdict()).summary
 
 
 def run_simulation_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel simulate`, its summary."""
-    from ptaskmodel.calibration import apply, parse_labels
-    from ptaskmodel.runs.simulate import SimulationOptions, simulate_into
+    from ptaskmodel.runs.simulate import simulate_into, simulation_inputs
 
-    given = dict(parameters)
-    platform, tasks = _platform(given.pop("platform")), _tasks(given.pop("tasks"))
-    group = parse_labels(given.pop("group", ""))
-    if "calibration" in given:
-        platform, tasks = apply(given.pop("calibration"), platform, tasks, group)
-    return simulate_into(None, platform, tasks, SimulationOptions(**given)).summary
+    found = simulation_inputs(parameters, _kept)._replace(inputs=())
+    return simulate_into(None, **found._asdict()).summary
 
 
 def run_replay_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel replay`, its summary."""
-    from ptaskmodel.mpi import hosts_named, hosts_of_ranks
-    from ptaskmodel.runs.replay import replay_into
+    from ptaskmodel.runs.replay import replay_inputs, replay_into
 
-    given = dict(parameters)
-    platform = _platform(given.pop("platform"))
-    trace = _trace(given.pop("traces"), given.pop("ranks", None))
-    names = given.pop("hosts", None)
-    named = None if names is None else hosts_named(names)
-    where = hosts_of_ranks(platform, trace.ranks, hosts=named, per_host=given.pop("per_host", 1))
-    model, solver = given.get("network_model"), given.get("solver")
-    run = replay_into(None, platform, trace, where, model=model, solver=solver)
-    return run.summary
+    found = replay_inputs(_nested(parameters), _kept)._replace(inputs=())
+    return replay_into(None, **found._asdict()).summary
 
 
 def _nested(given: Parameters) -> dict[str, Any]:
@@ -242,48 +166,12 @@ def _nested(given: Parameters) -> dict[str, Any]:
     return nested
 
 
-def _of_batch() -> frozenset[str]:
-    from ptaskmodel.batch.plan import BatchOptions
-
-    options = {field.name for field in dataclasses.fields(BatchOptions)}
-    more = ("platform", "workload", "calibration", "group", "tau", "processors_per_host")
-    return frozenset(
-        options - {*_MAPPINGS, "neighbours"} | {*more, "leave_out_larger", *TRANSFORMS}
-    )
-
-
 def run_slurm_of(parameters: Parameters) -> Mapping[str, Any]:
     """`ptaskmodel slurm`, its summary."""
-    from ptaskmodel.runs.slurm import slurm_into
-    from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
-    from ptaskmodel.slurm.conf.phases import drawn
+    from ptaskmodel.runs.slurm import slurm_inputs, slurm_into
 
-    given = _nested(parameters)
-    changes = tuple(given.get(CHANGES, {}).items())
-    per_node = given.get("processors_per_node")
-    conf, submissions = _submissions(given["conf"], changes, given["workload"], per_node)
-    if "jobs" in given:
-        submissions = replace(submissions, jobs=submissions.jobs[: given["jobs"]])
-    run = slurm_into(
-        None,
-        conf,
-        submissions,
-        accounts=read_accounts(given["accounts"]) if "accounts" in given else None,
-        phases=drawn(given.get("seed", 0), submissions.t0 or 0),
-        platform=_platform(given["platform"]) if "platform" in given else None,
-    )
-    return run.summary
-
-
-@functools.lru_cache(maxsize=KEPT)
-def _submissions(
-    conf_path: str, changes: tuple[tuple[str, Any], ...], path: str, per_node: int | None
-) -> Any:
-    from ptaskmodel.slurm.conf.reading import read_conf
-    from ptaskmodel.slurm.requests.submissions import read_submissions
-
-    conf = read_conf(conf_path, dict(changes))
-    return conf, read_submissions(path, conf, processors_per_node=per_node)
+    found = slurm_inputs(_nested(parameters), _kept)._replace(inputs=())
+    return slurm_into(None, **found._asdict()).summary
 
 
 def _check_changes(names: Iterable[str]) -> None:
@@ -291,46 +179,56 @@ def _check_changes(names: Iterable[str]) -> None:
     from ptaskmodel.slurm.conf.reading import check_names
 
     try:
-        check_names(name.removeprefix(f"{CHANGES}.") for name in names if "." in name)
+        mark = f"{CHANGES}."
+        check_names(name.removeprefix(mark) for name in names if name.startswith(mark))
     except SlurmError as error:
         raise CampaignError(f"{CHANGES}: {error}") from None
 
 
+def _made_of(
+    name: str,
+    options: Iterable[Option],
+    run: Callable[[Parameters], Mapping[str, Any]],
+    needed: tuple[str, ...],
+    more: Iterable[str] = (),
+    made: Iterable[str] = (),
+    **facts: Any,
+) -> Kind:
+    """A kind of run with the options of a table, but for those that only write; needed: files.
+
+    more: other parameters, made: those given as ``NAME.KEY``.
+    """
+    ours = [option for option in options if not option.writes]
+    pairs = {option.name for option in ours if option.type == PAIRS}
+    known = frozenset({*needed, *more, *(option.name for option in ours)} - pairs)
+    files = (*needed, *(option.name for option in ours if option.type == FILE))
+    return Kind(name, run, files, needed, lambda: known, (*pairs, *made), **facts)
+
+
 KINDS = {
-    "batch": Kind(
+    "batch": _made_of(
         "batch",
+        BATCH,
         run_batch_of,
-        BATCH_FILES,
         ("platform", "workload"),
-        _of_batch,
-        _MAPPINGS,
-        ("makespan_s", "waiting_s.mean", "bounded_slowdown.mean", "utilisation"),
+        TRANSFORMS,
+        metrics=("makespan_s", "waiting_s.mean", "bounded_slowdown.mean", "utilisation"),
         within=WITHIN,
     ),
-    "simulate": Kind(
-        "simulate",
-        run_simulation_of,
-        ("platform", "tasks", "calibration"),
-        ("platform", "tasks"),
-        lambda: _SIMULATE,
-        metrics=("makespan",),
+    "simulate": _made_of(
+        "simulate", SIMULATE, run_simulation_of, ("platform", "tasks"), metrics=("makespan",)
     ),
-    "replay": Kind(
-        "replay",
-        run_replay_of,
-        ("platform", "traces"),
-        ("platform", "traces"),
-        lambda: _REPLAY,
-        metrics=("makespan",),
+    "replay": _made_of(
+        "replay", REPLAY, run_replay_of, ("platform", "traces"), metrics=("makespan",)
     ),
-    "slurm": Kind(
+    "slurm": _made_of(
         "slurm",
+        SLURM,
         run_slurm_of,
-        ("conf", "workload", "platform", "accounts"),
         ("conf", "workload"),
-        lambda: _SLURM,
+        ("jobs",),
         (CHANGES,),
-        ("makespan_s", "waiting_s.mean", "bounded_slowdown.mean", "utilisation"),
+        metrics=("makespan_s", "waiting_s.mean", "bounded_slowdown.mean", "utilisation"),
         check=_check_changes,
     ),
 }

@@ -75,12 +75,41 @@ def talking_options() -> list[click.Option]:
     ]
 
 
+# The heading of options without one.
+OTHERS = "Options"
+
+
+class GroupedOption(click.Option):
+    """An option that the help shows under a heading."""
+
+    def __init__(self, *arguments: Any, group: str, **facts: Any) -> None:
+        super().__init__(*arguments, **facts)
+        self.group = group
+
+
+def grouped(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Option]]:
+    """Options by their heading, in order; those without one come last."""
+    found: dict[str, list[click.Option]] = {}
+    others = []
+    for option in (each for each in parameters if isinstance(each, click.Option)):
+        mine = found.setdefault(option.group, []) if isinstance(option, GroupedOption) else others
+        mine.append(option)
+    return found | {OTHERS: others} if others else found
+
+
 class Command(click.Command):
     """A command that takes -v, -q and --log-level besides its own options."""
 
     def __init__(self, *arguments: Any, **facts: Any) -> None:
         super().__init__(*arguments, **facts)
         self.params += talking_options()
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups = grouped(self.get_params(ctx))
+        for group, options in groups.items():
+            records = (option.get_help_record(ctx) for option in options)
+            with formatter.section(group):
+                formatter.write_dl([record for record in records if record is not None])
 
     def invoke(self, ctx: click.Context) -> Any:
         with listening():

@@ -13,20 +13,12 @@ from typing import Any
 import click
 
 from ptaskmodel.cli.command import Choice as Choice
-from ptaskmodel.engine.usage.network_models import COUNTS, NETWORK_MODELS
-from ptaskmodel.errors import PTaskModelError, SimulationError
-from ptaskmodel.results import TRACE_FORMATS
-from ptaskmodel.sharing.rules import SOLVERS
-from ptaskmodel.units import UnitError, parse_bandwidth, parse_speed, parse_time, split_float
-from ptaskmodel.workload.transforms import PATTERNS
+from ptaskmodel.cli.command import GroupedOption
+from ptaskmodel.errors import SimulationError
+from ptaskmodel.runs.options import rows
+from ptaskmodel.units import UnitError, parse_bandwidth, parse_speed
 
 PATH = click.Path(path_type=Path)
-
-PROFILES = {
-    "delay": "delay: each job lasts its time alone",
-    "ptask": "ptask: delays become parallel tasks by a rule, traces the bundle of what they do",
-    "smpi": "smpi: delays and parallel tasks become traces, replayed",
-}
 
 
 class FileOrChoice(Choice):
@@ -111,6 +103,16 @@ def platform_argument(command: Any) -> Any:
     return click.argument("platform_file", metavar="PLATFORM", type=PATH)(command)
 
 
+def workload_argument(command: Any) -> Any:
+    """The argument WORKLOAD, passed on as workload_file."""
+    return click.argument("workload_file", metavar="WORKLOAD", type=PATH)(command)
+
+
+def conf_argument(command: Any) -> Any:
+    """The argument CONF, a slurm.conf, passed on as conf_file."""
+    return click.argument("conf_file", metavar="CONF", type=PATH)(command)
+
+
 def output_option(what: str, **options: Any) -> Any:
     """``-o`` or ``--output``: the file that a command writes."""
     return click.option(
@@ -129,8 +131,25 @@ def _named_file(
 def directory_option(what: str) -> Any:
     """``-o`` or ``--output``: the directory of results that a command writes, looked at early."""
     return click.option(
-        "-o", "--output", metavar="DIR", type=PATH, help=what, callback=_results_directory
+        *("-o", "--output"),
+        metavar="DIR",
+        type=PATH,
+        help=what,
+        callback=_results_directory,
+        cls=GroupedOption,
+        group=rows.RESULTS,
     )
+
+
+def json_option(command: Any) -> Any:
+    """``--json``, passed on as as_json."""
+    return click.option(
+        *("--json", "as_json"),
+        is_flag=True,
+        help="Print the summary as JSON.",
+        cls=GroupedOption,
+        group=rows.RESULTS,
+    )(command)
 
 
 def _results_directory(
@@ -143,216 +162,60 @@ def _results_directory(
     return value
 
 
-def model_options(command: Any) -> Any:
-    """The options that say how the platform is shared."""
-    for option in (
-        click.option(
-            "--count",
-            type=Choice(COUNTS),
-            default="task",
-            show_default=True,
-            help="Who counts as one competitor on a shared link.",
-        ),
-        click.option(
-            "--network-model",
-            type=Choice(NETWORK_MODELS),
-            help="L07: parallel tasks; the others: flows  [default: as the platform says, else "
-            "L07]",
-        ),
-        click.option("--solver", type=Choice(SOLVERS), help="Who gets how much  [default: bmf]"),
-    ):
-        command = option(command)
-    return command
+TYPES: dict[str, click.ParamType] = {
+    rows.FILE: PATH,
+    rows.TEXT: click.STRING,
+    rows.PAIRS: click.STRING,
+    rows.NUMBER: FINITE,
+    rows.POSITIVE: POSITIVE,
+    rows.NOT_NEGATIVE: NOT_NEGATIVE,
+    rows.COUNT: COUNT,
+    rows.SEED: SEED,
+}
 
 
-def calibration_options(what: str) -> Any:
-    """``--calibration`` and ``--group``: parameters laid on ``what``."""
+def options_of(options: Iterable[rows.Option]) -> Callable[[Any], Any]:
+    """Add the options of some rows to a command."""
 
     def add(command: Any) -> Any:
-        for option in (
-            click.option(
-                "--group",
-                metavar="LABEL=VALUE,...",
-                help="The group of the calibration, if it has several.",
-            ),
-            click.option(
-                "--calibration",
-                metavar="FILE",
-                type=PATH,
-                help=f"Calibrated parameters (of `calibrate --model ptask`) for {what}.",
-            ),
-        ):
-            command = option(command)
+        for row in reversed(tuple(options)):
+            command = _option_of(row)(command)
         return command
 
     return add
 
 
-def check_group(calibration: Path | None, group: str | None) -> None:
-    """Raises PTaskModelError for a group of no calibration."""
-    if calibration is None and group is not None:
-        raise PTaskModelError("--group chooses a group of a calibration; give --calibration FILE")
+def _option_of(row: rows.Option) -> Callable[[Any], Any]:
+    """The option of a command that a row describes."""
+    facts: dict[str, Any] = {"multiple": row.many or row.type == rows.PAIRS, "metavar": row.metavar}
+    if row.type == rows.FLAG:
+        facts |= {"is_flag": True, "flag_value": not row.default, "default": row.default}
+    elif not isinstance(row.type, str):
+        facts["type"] = (
+            Choice(row.type) if row.other is None else FileOrChoice(row.type, *row.other)
+        )
+    else:
+        facts["type"] = TYPES[row.type]
+    if row.type == rows.FILE:
+        facts["metavar"] = row.metavar or "FILE"
+    if row.type == rows.PAIRS:
+        facts["callback"] = _pairs
+    elif row.type != rows.FLAG and row.default not in (None, ()):
+        facts |= {"default": row.default, "show_default": True}
+    what = row.help if row.unit is None else f"{row.help.removesuffix('.')}, {row.unit}."
+    return click.option(
+        row.written, row.name, help=what, cls=GroupedOption, group=row.group, **facts
+    )
 
 
-def profile_options(*kinds: str) -> Any:
-    """``--profiles``, one of the kinds, the first by default, and the rule of ``ptask``."""
-
-    def add(command: Any) -> Any:
-        for option in (
-            click.option(
-                "--pattern",
-                type=Choice(PATTERNS),
-                default="alltoall",
-                show_default=True,
-                help="Who sends to whom, for --profiles ptask.",
-            ),
-            click.option(
-                "--ratio",
-                type=NOT_NEGATIVE,
-                default=0.5,
-                show_default=True,
-                help="Communication over computation, for --profiles ptask.",
-            ),
-            click.option(
-                "--profiles",
-                type=Choice(kinds),
-                default=kinds[0],
-                show_default=True,
-                help="; ".join(PROFILES[kind] for kind in kinds if kind in PROFILES) + ".",
-            ),
-        ):
-            command = option(command)
-        return command
-
-    return add
-
-
-def job_options(command: Any) -> Any:
-    """Options of all commands that run the jobs of a workload: what they read."""
-    for option in (
-        click.option(
-            "--processors-per-host", type=COUNT, default=1, show_default=True, help="Of an SWF log."
-        ),
-        click.option(
-            "--storage", "storages", multiple=True, metavar="NAME=HOST", help="Repeatable."
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def job_results_options(command: Any) -> Any:
-    """Options of all commands that run the jobs of a workload: what they measure, show, write."""
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
-        click.option("--plots", is_flag=True, help="Write gantt.png and load.png there too."),
-        recording_options("job"),
-        directory_option(
-            "Write jobs.csv, schedule.json, ... there (earlier results are replaced)."
-        ),
-        click.option("--no-contention", is_flag=True, help="Do not compute times alone."),
-    ):
-        command = option(command)
-    return command
-
-
-def slurm_options(command: Any) -> Any:
-    """What a Slurm, simulated or real, is given: its configuration, workload, machine, accounts."""
-    for option in (
-        click.option(
-            "--processors-per-node",
-            type=COUNT,
-            help="Of an SWF log: jobs ask for whole nodes of so many  [default: for processors]",
-        ),
-        click.option(
-            "--accounts",
-            metavar="FILE",
-            type=PATH,
-            help="Accounts, users and QOSs: what sacctmgr is told, a line each, or a dump of it.",
-        ),
-        profile_options("as-given", "ptask", "smpi"),
-        click.option(
-            "--platform",
-            "platform_file",
-            metavar="FILE",
-            type=PATH,
-            help="SimGrid XML: hosts are the nodes, and jobs that are parallel tasks share it.",
-        ),
-        click.argument("workload_file", metavar="WORKLOAD", type=PATH),
-        click.argument("conf_file", metavar="CONF", type=PATH),
-    ):
-        command = option(command)
-    return command
-
-
-def recording_options(what: str) -> Any:
-    """The options that say what to record of a run of tasks or jobs."""
-
-    def add(command: Any) -> Any:
-        for option in (
-            click.option(
-                "--energy",
-                is_flag=True,
-                help=f"Also count the joules of hosts, links and {what}s, and the power over time.",
-            ),
-            click.option(
-                "--attribution",
-                is_flag=True,
-                help=f"Also write what limited each {what}, its slowdown, and the utilisation "
-                "(needs --output).",
-            ),
-            click.option(
-                "--trace-limit",
-                metavar="GB",
-                type=POSITIVE,
-                help="Stop when the traces are larger than that, about.",
-            ),
-            click.option(
-                "--trace",
-                "traces",
-                multiple=True,
-                type=Choice(TRACE_FORMATS),
-                help="Also write who used what and when (may be given several times; needs "
-                "--output).",
-            ),
-        ):
-            command = option(command)
-        return command
-
-    return add
-
-
-def pairs(given: tuple[str, ...], option: str, convert: Callable[[str], Any]) -> dict[str, Any]:
+def _pairs(context: click.Context, option: click.Parameter, given: Iterable[str]) -> dict[str, str]:
     """KEY=VALUE arguments of an option as a dictionary; SimulationError for others."""
     found = {}
     for text in given:
         key, sign, value = text.partition("=")
         if not sign or not key or not value:
-            raise SimulationError(f"{option}: '{text}' is not KEY=VALUE")
-        try:
-            found[key] = convert(value)
-        except UnitError as error:
-            raise SimulationError(f"{option}: {key}: {error}") from None
+            raise SimulationError(f"{option.opts[0]}: '{text}' is not {option.metavar}")
+        if key in found:
+            raise SimulationError(f"{option.opts[0]}: '{text}' is the second of '{key}'; give one")
+        found[key] = value
     return found
-
-
-def number_or_text(text: str) -> int | float | str:
-    """A value as what it looks like."""
-    for convert in (int, float):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    return text
-
-
-def number_time_or_text(text: str) -> int | float | str:
-    """The same; a number with a unit of time (``1h``) is that in seconds. Raises UnitError."""
-    value = number_or_text(text)
-    if isinstance(value, str):
-        try:
-            split_float(value)
-        except UnitError:
-            return value
-        return parse_time(value)
-    return value

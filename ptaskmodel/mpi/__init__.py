@@ -3,7 +3,6 @@
 from ptaskmodel.lazy import face
 
 NAMES = {
-    "ptaskmodel.mpi.collectives.names": ("algorithms_named",),
     "ptaskmodel.mpi.run": (
         "Replay",
         "ReplayResult",

@@ -9,10 +9,10 @@ import csv
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel import __version__
 from ptaskmodel.batch.jobs.attempt import NOT_OVER
@@ -21,11 +21,12 @@ from ptaskmodel.batch.loop.schedule import figures_of
 from ptaskmodel.batch.measures.classes import BASES, by_class
 from ptaskmodel.batch.measures.queue import QueueMeasures
 from ptaskmodel.batch.measures.schedule import killed_only_by_neighbours, load, metrics
-from ptaskmodel.batch.plan import BatchOptions, machine_with, only_delays
+from ptaskmodel.batch.plan import BatchOptions, check_sizes, machine_with, only_delays
 from ptaskmodel.batch.run import BatchResult, Driver, run_batch
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.files import check_file_to_write, whole_path, write_json
 from ptaskmodel.kernels.decorators import Stopwatch
+from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
 from ptaskmodel.results.directory import FORMAT, SUMMARY, whole_directory
@@ -48,8 +49,17 @@ from ptaskmodel.results.tables.energy import (
     write_energy,
 )
 from ptaskmodel.results.tables.tasks import choices, provenance
+from ptaskmodel.runs.options.batch import BATCH, TRANSFORMS
+from ptaskmodel.runs.options.rows import (
+    check_group,
+    check_nothing_to_write,
+    fields_in,
+    fresh,
+    values,
+)
 from ptaskmodel.runs.recording import Observation
-from ptaskmodel.runs.simulate import check_nothing_to_write
+from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.reading import read_workload
 
 if TYPE_CHECKING:
     import pandas
@@ -165,6 +175,64 @@ def batch_into(
         write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
         _draw(place, files)
     return BatchRun(summary, result, Path(directory), files)
+
+
+class BatchInputs(NamedTuple):
+    """What `batch_into` takes, from parameters; inputs: the files that were read."""
+
+    platform: Platform
+    workload: Workload
+    options: BatchOptions
+    writing: BatchWriting
+    inputs: tuple[Path, ...]
+
+
+def batch_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh) -> BatchInputs:
+    """Read what a batch with these parameters needs; command line and campaigns call it.
+
+    parameters: the files platform and workload; of the options in `BATCH` and `TRANSFORMS` any.
+    read: how a reader and its arguments give an input. Raises PTaskModelError.
+    """
+    given = values(BATCH, parameters)
+    check_group(given)
+    options = BatchOptions(**fields_in(BatchOptions, given))
+    workload = read(read_workload, parameters["workload"], Cleaning(given["processors_per_host"]))
+    platform = read(load_platform, parameters["platform"])
+    files = [parameters["platform"], parameters["workload"]]
+    if given["leave_out_larger"]:
+        workload = without_larger(workload, platform, options)
+    workload = _transformed(workload, parameters, options.seed, len(platform.hosts))
+    if given["calibration"] is not None:
+        from ptaskmodel.calibration import apply_to_jobs, parse_labels
+
+        workload = apply_to_jobs(given["calibration"], workload, parse_labels(given["group"] or ""))
+        files.append(given["calibration"])
+    # Against all hosts, whatever they are for: what is left of them for jobs is counted later.
+    check_sizes(workload, len(platform.hosts))
+    files += [given[name] for name in ("failures", "maintenance") if given[name] is not None]
+    writing = BatchWriting(**fields_in(BatchWriting, given))
+    return BatchInputs(platform, workload, options, writing, tuple(map(Path, files)))
+
+
+def _transformed(
+    workload: Workload, parameters: Mapping[str, Any], seed: int, hosts: int
+) -> Workload:
+    """The workload as the parameters of `TRANSFORMS` ask for."""
+    from ptaskmodel.workload.transforms.sampling import sampled, shuffled
+    from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk
+
+    steps: dict[str, Callable[[Workload, Any], Workload]] = {
+        "jobs": lambda made, count: made.with_jobs(made.jobs[:count], f"the first {count} jobs"),
+        "shuffle": lambda made, asked: shuffled(made, seed, "kept") if asked else made,
+        "sample": lambda made, ratio: sampled(made, ratio),
+        "shrink": lambda made, factor: shrunk(made, factor),
+        "load": lambda made, load: loaded(made, load / offered_load(made, hosts)),
+        "load_factor": lambda made, factor: loaded(made, factor),
+    }
+    for name in TRANSFORMS:
+        if name in parameters:
+            workload = steps[name](workload, parameters[name])
+    return workload
 
 
 def without_larger(

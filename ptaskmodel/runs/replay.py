@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ptaskmodel.files import write_json
 from ptaskmodel.kernels.decorators import Stopwatch
-from ptaskmodel.mpi.run import Listener, Progress, Replay, ReplayResult
+from ptaskmodel.mpi import read_trace
+from ptaskmodel.mpi.collectives.names import algorithms_of
+from ptaskmodel.mpi.run import (
+    Listener,
+    Progress,
+    Replay,
+    ReplayResult,
+    hosts_in_file,
+    hosts_named,
+    hosts_of_ranks,
+)
 from ptaskmodel.mpi.state import SPAN
+from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import for_summary, joining
 from ptaskmodel.results.directory import FORMAT, SUMMARY, whole_directory
@@ -29,6 +40,8 @@ from ptaskmodel.results.tables.mpi import (
     doing,
 )
 from ptaskmodel.results.tables.tasks import provenance
+from ptaskmodel.runs.options.replay import REPLAY, check_rank_options
+from ptaskmodel.runs.options.rows import check_nothing_to_write, fresh, values
 from ptaskmodel.workload.actions import ACTIONS, COMPUTE
 
 if TYPE_CHECKING:
@@ -78,6 +91,68 @@ class ReplayRun:
         return pd.DataFrame(_rank_rows(self.result), columns=RANK_COLUMNS)
 
 
+class ReplayInputs(NamedTuple):
+    """What `replay_into` takes, from parameters; inputs: the files that were read."""
+
+    platform: Platform
+    trace: Trace
+    hosts: list[str]
+    model: str | None
+    solver: str | None
+    collectives: dict[str, str]
+    wanted: ReplayFiles
+    inputs: tuple[Path, ...]
+
+
+def replay_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh) -> ReplayInputs:
+    """Read what a replay with these parameters needs; command line and campaigns call it.
+
+    parameters: the files platform and traces; of the options in `REPLAY` any. read: how a reader
+    and its arguments give an input. Raises PTaskModelError.
+    """
+    given = values(REPLAY, parameters)
+    platform = read(load_platform, parameters["platform"])
+    trace = read(read_trace, parameters["traces"], given["ranks"])
+    hosts = hosts_asked_for(platform, trace.ranks, given)
+    check_collectives(platform, trace, given["collectives"])
+    files = parameters["platform"], parameters["traces"]
+    return ReplayInputs(
+        platform,
+        trace,
+        hosts,
+        given["network_model"],
+        given["solver"],
+        given["collectives"],
+        ReplayFiles(
+            given["timeline"],
+            given["timelines"],
+            given["critical_path"],
+            given["trace_formats"],
+            given["attribution"],
+            given["trace_limit"],
+        ),
+        tuple(map(Path, files)),
+    )
+
+
+def check_collectives(
+    platform: Platform | None, trace: Trace, collectives: Mapping[str, str]
+) -> None:
+    """Raises PTaskModelError for algorithms of collectives that do not suit a trace."""
+    algorithms_of(collectives, {} if platform is None else platform.config, trace)
+
+
+def hosts_asked_for(platform: Platform | None, ranks: int, given: Mapping[str, Any]) -> list[str]:
+    """The host of each rank, by the values of `RANKS`. Raises PTaskModelError."""
+    check_rank_options(given)
+    names = None
+    if given["ranks_on"] is not None:
+        names = hosts_in_file(given["ranks_on"], platform)
+    elif given["hosts"] is not None:
+        names = hosts_named(given["hosts"])
+    return hosts_of_ranks(platform, ranks, hosts=names, per_host=given["per_host"])
+
+
 @joining()
 def replay_into(
     directory: str | Path | None,
@@ -101,6 +176,13 @@ def replay_into(
     """
     wanted = wanted or ReplayFiles()
     inputs = list(inputs)
+    if directory is None:
+        check_nothing_to_write(
+            timeline=wanted.timeline,
+            timelines=wanted.timelines,
+            attribution=wanted.attribution,
+            traces=wanted.traces,
+        )
     watch = Stopwatch()
     made = Replay(platform, trace, hosts, model=model, solver=solver, collectives=collectives)
     told = None

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.kernels.decorators import Stopwatch
+from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn
 from ptaskmodel.results.directory import whole_directory
 from ptaskmodel.results.states import outcome_remarks, stopped_remark
 from ptaskmodel.results.tables.tasks import summarise, write_results
+from ptaskmodel.runs.options.rows import (
+    check_group,
+    check_nothing_to_write,
+    fields_in,
+    fresh,
+    values,
+)
+from ptaskmodel.runs.options.simulate import SIMULATE
 from ptaskmodel.runs.recording import Checkpoints, Observation
 from ptaskmodel.simulation.checks import overload_text
 from ptaskmodel.simulation.records import frame
 from ptaskmodel.simulation.simulation import Simulation
+from ptaskmodel.workload.formats.tasks_json import read_tasks_file
 
 if TYPE_CHECKING:
     import pandas
@@ -76,6 +86,42 @@ class SimulationRun:
     def frame(self) -> pandas.DataFrame:
         """The records as a table, one row a task."""
         return frame(self.records)
+
+
+class SimulationInputs(NamedTuple):
+    """What `simulate_into` takes, from parameters; inputs: the files that were read."""
+
+    platform: Platform
+    tasks: Sequence[Task]
+    options: SimulationOptions
+    inputs: tuple[Path, ...]
+
+
+def simulation_inputs(
+    parameters: Mapping[str, Any], read: Callable[..., Any] = fresh
+) -> SimulationInputs:
+    """Read what a simulation with these parameters needs; command line and campaigns call it.
+
+    parameters: the files platform and tasks; of the options in `SIMULATE` any. read: how a reader
+    and its arguments give an input. Raises PTaskModelError.
+    """
+    given = values(SIMULATE, parameters)
+    check_group(given)
+    tasks, files = read(read_tasks_file, parameters["tasks"])
+    platform = read(load_platform, parameters["platform"])
+    files = [parameters["platform"], *files]
+    if given["calibration"] is not None:
+        from ptaskmodel.calibration import apply, parse_labels
+
+        labels = parse_labels(given["group"] or "")
+        platform, tasks = apply(given["calibration"], platform, tasks, labels)
+        files.append(given["calibration"])
+    if given["energy"]:
+        from ptaskmodel.energy.meter import power_tables
+
+        power_tables(platform)  # what is wrong with it is said before anything is compiled
+    options = SimulationOptions(**fields_in(SimulationOptions, given))
+    return SimulationInputs(platform, tasks, options, tuple(map(Path, files)))
 
 
 @joining()
@@ -181,10 +227,3 @@ def _energy_files(
     from ptaskmodel.results.tables.energy import TaskEnergyFiles
 
     return TaskEnergyFiles(simulation, place)
-
-
-def check_nothing_to_write(**wanted: object) -> None:
-    """Without a directory nothing is wanted in it. Raises PTaskModelError otherwise."""
-    for name in (name for name, value in wanted.items() if value):
-        option = {"traces": "trace"}.get(name, name)
-        raise PTaskModelError(f"--{option} writes files; give --output DIR")

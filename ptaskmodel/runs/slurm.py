@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ptaskmodel.batch.machine.failures import FailureLaw
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
+from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import for_summary, joining
 from ptaskmodel.results.directory import FORMAT, SUMMARY, whole_directory
@@ -34,16 +37,28 @@ from ptaskmodel.results.tables.slurm_summary import (
     unread_notes,
 )
 from ptaskmodel.results.tables.tasks import provenance
+from ptaskmodel.runs.options.rows import fields_in, fresh, values
+from ptaskmodel.runs.options.slurm import CHANGES, SLURM
 from ptaskmodel.slurm.accounts.facts import Accounts
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import Conf
-from ptaskmodel.slurm.conf.phases import FREE, Costs, Phases, Recorded
-from ptaskmodel.slurm.conf.reservations import Reserved
-from ptaskmodel.slurm.controller.node_failures import Changes
+from ptaskmodel.slurm.conf.phases import (
+    FREE,
+    Costs,
+    Phases,
+    Recorded,
+    drawn,
+    read_cycles,
+    read_phases,
+)
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.conf.reservations import Reserved, read_reservations
+from ptaskmodel.slurm.controller.node_failures import Changes, failures_of_nodes
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.jobs.record import REFUSED, JobRecord
 from ptaskmodel.slurm.jobs.request import Submissions
 from ptaskmodel.slurm.loop import Progress
-from ptaskmodel.slurm.requests.submissions import AS_GIVEN, with_profiles
+from ptaskmodel.slurm.requests.submissions import AS_GIVEN, read_submissions, with_profiles
 from ptaskmodel.slurm.run import (
     SlurmRun,
     alone_s,
@@ -111,6 +126,69 @@ class SlurmResults:
         numbers = [name for name in JOB_COLUMNS if name not in JOB_TEXTS]
         frame[numbers] = frame[numbers].apply(pd.to_numeric)
         return frame
+
+
+class SlurmInputs(NamedTuple):
+    """What `slurm_into` takes, from parameters; inputs: the files that were read."""
+
+    conf: Conf
+    submissions: Submissions
+    options: SlurmOptions
+    accounts: Accounts | None
+    phases: Phases
+    recorded: Recorded | None
+    platform: Platform | None
+    reserved: Reserved | None
+    failures: Mapping[str, Changes]
+    inputs: tuple[Path, ...]
+
+
+def slurm_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh) -> SlurmInputs:
+    """Read what a run of Slurm with these parameters needs; command line and campaigns call it.
+
+    parameters: the files conf and workload; of the options in `SLURM` any; jobs: only the first so
+    many; `CHANGES`: values of keys of the slurm.conf. read: how a reader and its arguments give an
+    input. Raises PTaskModelError.
+    """
+    given = values(SLURM, parameters)
+    changes = tuple(parameters.get(CHANGES, {}).items())
+    files = parameters["conf"], parameters["workload"]
+    conf, submissions = read(_submissions, *files, changes, given["processors_per_node"])
+    if "jobs" in parameters:
+        submissions = replace(submissions, jobs=submissions.jobs[: parameters["jobs"]])
+    meta, law = given["meta"], given["failure_law"]
+    t0 = submissions.t0 or 0
+    phases = drawn(given["seed"], t0) if meta is None else read_phases(meta, conf)
+
+    def read_if_given(name: str, reader: Callable[..., Any], *more: Any) -> Any:
+        return None if given[name] is None else reader(given[name], *more)
+
+    more = ("platform", "accounts", "meta", "cycles", "reservations", "failures")
+    options = SlurmOptions(costs=Costs(given["test_cost"]), **fields_in(SlurmOptions, given))
+    return SlurmInputs(
+        conf,
+        submissions,
+        options,
+        accounts=read_if_given("accounts", read_accounts),
+        phases=phases,
+        recorded=read_if_given("cycles", read_cycles),
+        platform=read_if_given("platform", partial(read, load_platform)),
+        reserved=read_if_given("reservations", read_reservations, conf, phases.t0),
+        failures=failures_of_nodes(
+            conf, file=given["failures"], law=FailureLaw.of(law) if law else None
+        ),
+        inputs=tuple(map(Path, (*files, *(given[name] for name in more if given[name])))),
+    )
+
+
+def _submissions(
+    conf_file: str | Path,
+    workload_file: str | Path,
+    changes: tuple[tuple[str, Any], ...],
+    processors_per_node: int | None,
+) -> tuple[Conf, Submissions]:
+    conf = read_conf(conf_file, dict(changes))
+    return conf, read_submissions(workload_file, conf, processors_per_node=processors_per_node)
 
 
 @joining()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ptaskmodel.cli.parameters import number_time_or_text, pairs
+from ptaskmodel.cli import main
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.runs.options.batch import BATCH
+from ptaskmodel.runs.options.rows import values
 
 
 @pytest.mark.parametrize(
@@ -13,9 +15,19 @@ from ptaskmodel.errors import SimulationError
     [("3", 3), ("0.5", 0.5), ("1h", 3600.0), ("2m", 120.0), ("30d", 2_592_000.0), ("daly", "daly")],
 )
 def test_times_may_have_a_unit(text, value):
-    assert pairs((f"interval={text}",), "--checkpoint", number_time_or_text) == {"interval": value}
+    assert values(BATCH, {"checkpoint": {"interval": text}})["checkpoint"] == {"interval": value}
 
 
 def test_an_unknown_unit_is_told_with_its_option_and_key():
     with pytest.raises(SimulationError, match="checkpoint: write: '2min' has the unknown"):
-        pairs(("write=2min",), "--checkpoint", number_time_or_text)
+        values(BATCH, {"checkpoint": {"write": "2min"}})
+
+
+def test_what_is_no_pair_is_told_with_its_option(capsys):
+    assert main(["batch", "p.xml", "w.json", "--licence", "matlab"]) == 2
+    assert "--licence: 'matlab' is not NAME=COUNT" in capsys.readouterr().err
+
+
+def test_a_key_is_given_once(capsys):
+    assert main(["batch", "p.xml", "w.json", "--licence", "matlab=1", "--licence", "matlab=2"]) == 2
+    assert "--licence: 'matlab=2' is the second of 'matlab'; give one" in capsys.readouterr().err

@@ -125,7 +125,7 @@ def test_traces_of_programs_are_made(case, capsys):
         ("replay p.xml traces.txt --network-model LV09", "did you mean 'LV08'"),
         ("replay p.xml traces.txt --timeline-as paje", "--timeline-as writes files; give --output"),
         ("replay p.xml traces.txt --trace csv", "--trace writes files; give --output DIR"),
-        ("replay p.xml traces.txt --collective barrier", "give it as alltoall=ring"),
+        ("replay p.xml traces.txt --collective barrier", "is not NAME=ALGORITHM"),
         ("replay p.xml traces.txt --collective bariere=ring", "'bariere' is no collective"),
         (
             "replay p.xml traces.txt --collective barrier=mpich_smp",

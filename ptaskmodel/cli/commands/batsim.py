@@ -14,21 +14,22 @@ from typing import Any
 import click
 
 from ptaskmodel import __version__
-from ptaskmodel.batch.options import DELAY_POWERS, HOST_ORDERS
+from ptaskmodel.batch.options import HOST_ORDERS
 from ptaskmodel.cli import run_as
 from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import (
-    COUNT,
     PATH,
     POSITIVE,
     Choice,
-    job_options,
-    job_results_options,
-    model_options,
+    directory_option,
+    json_option,
+    options_of,
     platform_argument,
 )
 from ptaskmodel.cli.progress import tell
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.runs.options.batch import SERVE
+from ptaskmodel.runs.options.rows import fields_in, values
 from ptaskmodel.sharing.rules import SOLVERS
 
 LEVELS = ("quiet", "network-only", "information", "debug")
@@ -284,27 +285,9 @@ SOCKET = "tcp://localhost:28000"
 @click.option("--scheduler-config", default="", metavar="TEXT", help="Sent when all begins.")
 @click.option("--redis", metavar="HOST:PORT", help="Jobs and profiles go by way of Redis.")
 @click.option("--redis-prefix", default="default", show_default=True, help="Of its keys.")
-@click.option(
-    "--role", "roles", multiple=True, metavar="HOST=ROLE", help="master, storage. Repeatable."
-)
-@click.option(
-    "--host-order",
-    type=Choice(HOST_ORDERS),
-    default="platform",
-    show_default=True,
-    help="By which hosts are numbered: as declared, by name, by name with numbers as numbers.",
-)
-@click.option("--most-hosts", type=COUNT, help="Only the first hosts run jobs.")
-@job_options
-@click.option(
-    "--delay-power",
-    type=Choice(DELAY_POWERS),
-    default="idle",
-    show_default=True,
-    help="What hosts draw while a delay runs there, for --energy.",
-)
-@model_options
-@job_results_options
+@options_of(SERVE)
+@directory_option("Write jobs.csv, schedule.json, ... there (earlier results are replaced).")
+@json_option
 def serve(
     platform_file: Path,
     workload_files: tuple[Path, ...],
@@ -317,16 +300,8 @@ def serve(
     redis: str | None,
     redis_prefix: str,
     events: tuple[Path, ...],
-    storages: tuple[str, ...],
-    roles: tuple[str, ...],
-    processors_per_host: int,
-    no_contention: bool,
     no_storage_sharing: bool,
     output: Path | None,
-    traces: tuple[str, ...],
-    trace_limit: float | None,
-    attribution: bool,
-    plots: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -336,7 +311,6 @@ def serve(
     protocol, falls silent or leaves, one line says how; what happened until then is written.
     """
     from ptaskmodel.batch.plan import BatchOptions
-    from ptaskmodel.cli.parameters import pairs
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import batch_text, summary_text
     from ptaskmodel.connect.batsim.events import SessionOptions
@@ -348,22 +322,20 @@ def serve(
 
     if replay is not None and (command is not None or endpoint is not None):
         raise SimulationError("--replay needs no scheduler: leave out --scheduler and --socket")
+    given = values(SERVE, options)
     agreed = SessionOptions(
         protocol=int(protocol),
-        energy=options["energy"],
+        energy=given["energy"],
         storage_sharing=not no_storage_sharing,
         redis=None if redis is None else (*_address(redis), redis_prefix),
-        **{name: options.pop(name) for name in AGREED},
+        **{name: options[name] for name in AGREED},
     )
     chosen = BatchOptions(
         estimates="walltime",
-        contention=not no_contention,
-        storages=pairs(storages, "--storage", str),
-        roles=pairs(roles, "--role", str),
-        **options,
+        **fields_in(BatchOptions, given),
     )
     platform = load_platform(platform_file)
-    book = Book(workload_files, Cleaning(processors_per_host))
+    book = Book(workload_files, Cleaning(given["processors_per_host"]))
     with (
         served(
             platform,
@@ -384,7 +356,7 @@ def serve(
             platform,
             book.workload,
             chosen,
-            BatchWriting(60.0, traces, trace_limit, attribution, plots),
+            BatchWriting(**fields_in(BatchWriting, given)),
             inputs=[platform_file, *workload_files, *events, *([replay] if replay else [])],
             progress=progress,
             driver=session,

@@ -12,83 +12,34 @@ import click
 
 from ptaskmodel.cli.command import Command, Group
 from ptaskmodel.cli.parameters import (
-    NOT_NEGATIVE,
     PATH,
-    calibration_options,
-    check_group,
     directory_option,
-    model_options,
+    json_option,
+    options_of,
     platform_argument,
-    recording_options,
 )
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.runs.options.simulate import SIMULATE
 
 
 @click.command(cls=Command)
 @platform_argument
 @click.argument("tasks_file", metavar="TASKS", type=PATH)
-@model_options
-@calibration_options("the tasks without competitors")
-@click.option("--until", type=NOT_NEGATIVE, metavar="T", help="Stop at this date, s.")
+@options_of(SIMULATE)
 @directory_option("Write tasks.csv and summary.json there (earlier results are replaced).")
-@recording_options("task")
-@click.option(
-    "--neighbours",
-    is_flag=True,
-    help="Also write who slowed whom, and on which host or link: interference.csv.",
-)
-@click.option(
-    "--checkpoint-every",
-    type=NOT_NEGATIVE,
-    metavar="SECONDS",
-    help="Write a checkpoint this often (wall time), beside the results: OUTPUT.checkpoint.",
-)
-@click.option(
-    "--resume", is_flag=True, help="Go on from the checkpoint, if there is one, to the same bits."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print summary and records as JSON.")
+@json_option
 def simulate(
-    platform_file: Path,
-    tasks_file: Path,
-    calibration: Path | None,
-    group: str | None,
-    output: Path | None,
-    as_json: bool,
-    **options: Any,
+    platform_file: Path, tasks_file: Path, output: Path | None, as_json: bool, **options: Any
 ) -> None:
     """Run the tasks of TASKS (JSON) on PLATFORM (SimGrid XML)."""
-    check_group(calibration, group)
-    from ptaskmodel.workload.formats.tasks_json import read_tasks_file
-
-    tasks, files = read_tasks_file(tasks_file)
-
-    from ptaskmodel.platform import load_platform
-
-    platform = load_platform(platform_file)
-    if calibration is not None:
-        from ptaskmodel.calibration import apply, parse_labels
-
-        platform, tasks = apply(calibration, platform, tasks, parse_labels(group or ""))
-        files = [*files, calibration]
-
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import run_as_json, run_text
     from ptaskmodel.files import json_text
-    from ptaskmodel.runs.simulate import SimulationOptions, simulate_into
+    from ptaskmodel.runs.simulate import simulate_into, simulation_inputs
 
-    if options["energy"]:
-        from ptaskmodel.energy.meter import power_tables
-
-        power_tables(platform)  # what is wrong with it is said before anything is compiled
-    with told_progress(len(tasks), "tasks") as progress:
-        run = simulate_into(
-            output,
-            platform,
-            tasks,
-            SimulationOptions(**options),
-            inputs=[platform_file, *files],
-            progress=progress,
-        )
+    found = simulation_inputs({"platform": platform_file, "tasks": tasks_file, **options})
+    with told_progress(len(found.tasks), "tasks") as progress:
+        run = simulate_into(output, **found._asdict(), progress=progress)
     if as_json:
         click.echo(json_text(run_as_json(run)))
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,19 +18,14 @@ from ptaskmodel.cli.parameters import (
     Choice,
     Real,
     directory_option,
+    options_of,
     output_option,
     platform_argument,
-)
-from ptaskmodel.cli.rank_hosts import (
-    COLLECTIVE_OPTION,
-    check_rank_options,
-    collectives_asked_for,
-    hosts_asked_for,
-    rank_options,
 )
 from ptaskmodel.engine.usage.network_models import COUNTS
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.mpi.names import MODELS
+from ptaskmodel.runs.options.replay import COLLECTIVES, RANKS, check_rank_options
 from ptaskmodel.sharing.rules import SOLVERS
 
 if TYPE_CHECKING:
@@ -150,7 +145,7 @@ def make(
     type=PATH,
     help="Take its hosts, and replay there for --phases time.",
 )
-@rank_options
+@options_of(RANKS)
 @click.option(
     "--phases",
     type=Choice(PHASES),
@@ -167,29 +162,28 @@ def make(
     type=Choice(MODELS),
     help="Of the replay for --phases time  [default: SMPI, or L07 if the platform says so]",
 )
-@COLLECTIVE_OPTION
+@options_of([COLLECTIVES])
 @click.option("--id", "name", metavar="NAME", default="application", help="Of the task.")
 def to_ptask(
     traces: Path,
     output: Path,
     platform_file: Path | None,
-    ranks: int | None,
-    ranks_on: Path | None,
-    hosts: str | None,
-    per_host: int,
     phases: str,
     windows: int,
     network_model: str | None,
-    collectives: tuple[str, ...],
+    collectives: dict[str, str],
     name: str,
+    **places: Any,
 ) -> None:
     """Make one parallel task of TRACES, an MPI application.
 
     Flops a rank, bytes a pair of ranks. Collectives count as the messages that a replay sends. The
     file is one for `simulate`; its profiles can also stand in a Batsim workload.
     """
-    check_rank_options(ranks_on, hosts)
-    if platform_file is None and (phases == "time" or (ranks_on is None and hosts is None)):
+    check_rank_options(places)
+    if platform_file is None and (
+        phases == "time" or (places["ranks_on"] is None and places["hosts"] is None)
+    ):
         why = "--phases time replays the trace" if phases == "time" else "a task needs hosts"
         other = "" if phases == "time" else ", --hosts NAMES or --ranks-on FILE"
         raise PTaskModelError(f"{why}; give --platform PLATFORM{other}")
@@ -197,13 +191,14 @@ def to_ptask(
     from ptaskmodel.cli.progress import told_progress, told_reading
     from ptaskmodel.mpi import read_trace
     from ptaskmodel.platform import load_platform
+    from ptaskmodel.runs.replay import check_collectives, hosts_asked_for
     from ptaskmodel.workload.formats.tasks_json import write_tasks
 
     with told_reading(traces):
-        found = read_trace(traces, ranks)
+        found = read_trace(traces, places["ranks"])
     platform = None if platform_file is None else load_platform(platform_file)
-    chosen = hosts_asked_for(platform, found.ranks, ranks_on, hosts, per_host)
-    algorithms = collectives_asked_for(platform, found, collectives)
+    chosen = hosts_asked_for(platform, found.ranks, places)
+    check_collectives(platform, found, collectives)
     with told_progress(0, "actions", after="the task is made") as progress:
         made = task_of_trace(
             found,
@@ -212,7 +207,7 @@ def to_ptask(
             platform=platform,
             count=windows,
             model=network_model,
-            collectives=algorithms,
+            collectives=collectives,
             name=name,
             progress=progress,
         )
@@ -226,7 +221,7 @@ def to_ptask(
 @trace.command()
 @platform_argument
 @click.argument("traces", metavar="TRACES", type=PATH)
-@rank_options
+@options_of(RANKS)
 @click.option(
     "--disturb",
     metavar="FROM:TO",
@@ -251,7 +246,7 @@ def to_ptask(
     type=Choice(MODELS),
     help="Of the replay; tasks have L07  [default: SMPI, or L07 if the platform says so]",
 )
-@COLLECTIVE_OPTION
+@options_of([COLLECTIVES])
 @click.option("--solver", type=Choice(SOLVERS), help="Of the tasks  [default: bmf]")
 @click.option(
     "--count",
@@ -264,18 +259,15 @@ def to_ptask(
 def compare(
     platform_file: Path,
     traces: Path,
-    ranks: int | None,
-    ranks_on: Path | None,
-    hosts: str | None,
-    per_host: int,
     disturb: str | None,
     flows: str,
     windows: str,
     network_model: str | None,
-    collectives: tuple[str, ...],
+    collectives: dict[str, str],
     solver: str | None,
     count: str,
     output: Path | None,
+    **places: Any,
 ) -> None:
     """Say how near parallel tasks come to a replay, at what cost.
 
@@ -284,20 +276,21 @@ def compare(
     replay alone, none of which takes less than it did (one window: a bundle that takes what the
     replay takes alone).
     """
-    check_rank_options(ranks_on, hosts)
+    check_rank_options(places)
     numbers = whole_numbers("--flows", flows, least=0)
     counts = whole_numbers("--windows", windows, least=1)
     from ptaskmodel.apps.trace_models import pairs_of
     from ptaskmodel.cli.progress import told_progress, told_reading
     from ptaskmodel.mpi import hosts_named, read_trace
     from ptaskmodel.platform import load_platform
+    from ptaskmodel.runs.replay import check_collectives, hosts_asked_for
     from ptaskmodel.runs.trace_comparison import ModelOptions, compare_into
 
     with told_reading(traces):
-        found = read_trace(traces, ranks)
+        found = read_trace(traces, places["ranks"])
     platform = load_platform(platform_file)
-    chosen = hosts_asked_for(platform, found.ranks, ranks_on, hosts, per_host)
-    algorithms = collectives_asked_for(platform, found, collectives)
+    chosen = hosts_asked_for(platform, found.ranks, places)
+    check_collectives(platform, found, collectives)
     pairs = []
     if disturb is not None:
         sources, colon, targets = disturb.partition(":")
@@ -313,7 +306,7 @@ def compare(
             pairs=pairs,
             flows=numbers,
             windows=counts,
-            options=ModelOptions(network_model, None, solver, count, collectives=algorithms),
+            options=ModelOptions(network_model, None, solver, count, collectives=collectives),
             inputs=[platform_file, traces],
             progress=progress,
         )

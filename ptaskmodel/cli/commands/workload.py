@@ -21,8 +21,8 @@ from ptaskmodel.cli.parameters import (
     SEED,
     SPEED,
     Choice,
+    options_of,
     output_option,
-    profile_options,
 )
 from ptaskmodel.cli.show import number_text
 from ptaskmodel.cli.workload_files import (
@@ -34,6 +34,7 @@ from ptaskmodel.cli.workload_files import (
     write_made,
 )
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.runs.options.rows import profile_rows
 
 
 @click.group(cls=Group)
@@ -249,7 +250,7 @@ def _text(value: Any) -> str:
 @made_option
 @cleaning_options
 @output_options
-@profile_options("as-given", "ptask")
+@options_of(profile_rows("as-given", "ptask"))
 @click.option("--speed", type=SPEED, help="Of a host, such as 25Gf, for --profiles ptask.")
 @click.option(
     "--bandwidth", type=BANDWIDTH, help="Of a network card, such as 10Gbps, for --profiles ptask."

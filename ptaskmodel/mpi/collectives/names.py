@@ -5,7 +5,7 @@ Source: SimGrid's documentation of SMPI ("smpi/alltoall" and the like).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -241,21 +241,6 @@ NEEDS: Mapping[str, tuple[Callable[[int], bool], str]] = {
     "2dmesh": (lambda ranks: columns_of(ranks) > 0, "is 2, 3 or no prime"),
     "3dmesh": (lambda ranks: edge_of(ranks) > 0, "makes planes that are square"),
 }
-
-
-def algorithms_named(texts: Iterable[str]) -> dict[str, str]:
-    """By names of collectives those of algorithms, from texts such as ``alltoall=ring``.
-
-    Raises SimulationError. Whether the names are known is found out by who uses them.
-    """
-    named: dict[str, str] = {}
-    for text in texts:
-        collective, equals, algorithm = text.partition("=")
-        if not equals or collective in named:
-            wrong = "is not NAME=ALGORITHM" if not equals else "says the same collective again"
-            raise SimulationError(f"--collective: {shown(text)} {wrong}; give it as alltoall=ring")
-        named[collective] = algorithm
-    return named
 
 
 def algorithms_of(

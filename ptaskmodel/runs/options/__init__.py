@@ -1,0 +1,1 @@
+"""Options of each kind of run, a row each."""

@@ -1,0 +1,181 @@
+"""Options of ``batch`` and ``serve``."""
+
+from __future__ import annotations
+
+from ptaskmodel.batch.allocations import ALLOCATIONS, FILE_MARK
+from ptaskmodel.batch.options import (
+    CHECKPOINT,
+    DELAY_POWERS,
+    FAILURE_LAW,
+    FAIRNESS,
+    HOST_ORDERS,
+    LOOPS,
+    ON_FAILURE,
+    VERIFIED,
+    WALLTIMES,
+)
+from ptaskmodel.batch.policies import POLICIES
+from ptaskmodel.batch.policies.orders import ORDERS
+from ptaskmodel.errors import SimulationError
+from ptaskmodel.runs.options.rows import (
+    COUNT,
+    COURSE,
+    FAILURES,
+    FILE,
+    FLAG,
+    JOBS,
+    MEASURES,
+    MODEL,
+    NOT_NEGATIVE,
+    NUMBER,
+    PAIRS,
+    PLATFORM,
+    POLICY,
+    RESULTS,
+    SEED,
+    Option,
+    calibration_rows,
+    number_or_text,
+    number_time_or_text,
+    profile_rows,
+    recording_rows,
+)
+
+
+def number_of_licences(text: str) -> int:
+    """A count of licences. Raises SimulationError."""
+    if not text.isdecimal():
+        raise SimulationError(f"--licence: '{text[:60]}' is not a number of licences")
+    return int(text)
+
+
+# Of all commands that run the jobs of a workload: the machine, what they read, what they write.
+MACHINE = (
+    *MODEL,
+    Option(
+        "host_order", HOST_ORDERS, "platform", None,
+        "By which hosts are numbered: as declared, by name, by name with numbers as numbers.",
+        PLATFORM,
+    ),
+    Option(
+        "delay_power", DELAY_POWERS, "idle", None,
+        "What hosts draw while a delay runs there, for --energy: as idle ones (Batsim's rule), or "
+        "as with all cores that it holds busy.",
+        MEASURES,
+    ),
+)  # fmt: skip
+READING = (
+    Option("storages", PAIRS, None, None, "The host that a storage is. Repeatable.", JOBS,
+           flag="--storage", metavar="NAME=HOST"),
+    Option("processors_per_host", COUNT, 1, None, "Of an SWF log.", JOBS),
+)  # fmt: skip
+WRITING = (
+    Option("contention", FLAG, True, None, "Do not compute times alone.", MEASURES,
+           flag="--no-contention"),
+    *recording_rows("job"),
+    Option("plots", FLAG, False, None, "Write gantt.png and load.png there too.", RESULTS,
+           writes=True),
+)  # fmt: skip
+
+BATCH = (
+    Option(
+        "policy", POLICIES, "easy", None, f"{', '.join(POLICIES)}, or FILE.py:CLASS.",
+        POLICY, metavar="NAME", other=("FILE.py:CLASS", ".py:"),
+    ),
+    Option(
+        "order", ORDERS, None, None, f"Order of the queue: {', '.join(ORDERS)}  [default: fcfs]",
+        POLICY, metavar="NAME",
+    ),
+    Option(
+        "backfill_order", ORDERS, None, None, "Order of candidates of easy, the same names.",
+        POLICY, metavar="NAME",
+    ),
+    Option(
+        "policy_options", PAIRS, None, None, "Option of the policy. Repeatable.", POLICY,
+        flag="--policy-option", metavar="KEY=VALUE", read=number_or_text,
+    ),
+    Option(
+        "allocation", ALLOCATIONS, "first-fit", None,
+        f"{', '.join(ALLOCATIONS)} or {FILE_MARK}FILE.",
+        POLICY, metavar="NAME", other=(f"{FILE_MARK}FILE", FILE_MARK),
+    ),
+    Option("seed", SEED, 0, None, "Seed of the random allocation.", POLICY),
+    Option(
+        "estimates", ("exact", "walltime"), None, None,
+        "exact, walltime or factor:F  [default: walltime if every job has one; else exact, of "
+        "parallel tasks factor:2]",
+        POLICY, metavar="KIND", other=("factor:F", "factor:"),
+    ),
+    *profile_rows("as-given", "delay", "ptask", "smpi"),
+    *calibration_rows("the jobs that are parallel tasks, without competitors", JOBS),
+    *MACHINE,
+    Option("tau", NUMBER, 60.0, "s", "Threshold of the bounded slowdown.", MEASURES),
+    *READING,
+    Option(
+        "walltimes", WALLTIMES, "kill", None,
+        "Jobs that reach theirs are killed; or they run on; or it is extended beforehand.", JOBS,
+    ),
+    Option(
+        "on_failure", ON_FAILURE, "fail", None,
+        "What becomes of jobs that something which goes down, or maintenance, stops.", FAILURES,
+    ),
+    Option("failures", FILE, None, None, "date,resource,event (down or up).", FAILURES),
+    Option(
+        "failure_law", PAIRS, None, None,
+        f"Draw failures: {', '.join(FAILURE_LAW)}; times in s, or 30d, 2h, 5m. Repeatable.",
+        FAILURES, metavar="KEY=VALUE", read=number_time_or_text,
+    ),
+    Option(
+        "checkpoint", PAIRS, None, None,
+        f"Jobs write checkpoints: {', '.join(CHECKPOINT)}; times in s, or 1h, 2m. Repeatable.",
+        FAILURES, metavar="KEY=VALUE", read=number_time_or_text,
+    ),
+    Option("maintenance", FILE, None, None, "hosts,start,end of windows.", FAILURES),
+    Option(
+        "licences", PAIRS, None, None, "Licences of the machine. Repeatable.", JOBS,
+        flag="--licence", metavar="NAME=COUNT", read=number_of_licences,
+    ),
+    Option(
+        "dependencies", FLAG, False, None,
+        "Submit jobs when their preceding job is over, and after the think time.", JOBS,
+    ),
+    Option(
+        "loop", LOOPS, "auto", None,
+        "auto: the compiled loop for many jobs, where it can; compiled: for few too; open: never.",
+        COURSE,
+    ),
+    Option("until_s", NOT_NEGATIVE, None, "s", "Stop at this date.", COURSE, flag="--until"),
+    Option(
+        "fairness", FAIRNESS, None, None,
+        "Count the jobs that would have started earlier if nobody had come after them, by "
+        "runtimes, estimates or both: a fork for each job that waited.",
+        MEASURES, metavar="BASIS",
+    ),
+    Option(
+        "frozen", FLAG, False, None, "An adaptive policy stays as it is in these forks.", MEASURES
+    ),
+    Option("leave_out_larger", FLAG, False, None, "Drop jobs larger than the platform.", JOBS),
+    Option(
+        "verify", VERIFIED, None, None,
+        "Check at every date: no host shared; head: EASY's promise; all: conservative's.", COURSE,
+    ),
+    *WRITING,
+    Option(
+        "neighbours", FLAG, False, None, "Write there who slowed whom: neighbours.csv.", RESULTS,
+        writes=True,
+    ),
+)  # fmt: skip
+
+# Parameters of campaigns alone, which change the workload, in the order in which they do.
+TRANSFORMS = ("jobs", "shuffle", "sample", "shrink", "load", "load_factor")
+
+SERVE = (
+    Option(
+        "roles", PAIRS, None, None, "The role of a host: master, storage. Repeatable.", PLATFORM,
+        flag="--role", metavar="HOST=ROLE",
+    ),
+    Option("most_hosts", COUNT, None, None, "Only the first hosts run jobs.", PLATFORM),
+    *MACHINE,
+    *READING,
+    *WRITING,
+)  # fmt: skip

@@ -1,0 +1,86 @@
+"""Options of ``replay``, and of other commands on traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.mpi.names import MODELS
+from ptaskmodel.results import TIMELINE_FORMATS
+from ptaskmodel.runs.options.rows import (
+    COUNT,
+    FILE,
+    FLAG,
+    PAIRS,
+    PLACES,
+    PLATFORM,
+    RESULTS,
+    TEXT,
+    TRACE_LIMIT,
+    TRACES,
+    Option,
+)
+from ptaskmodel.sharing.rules import SOLVERS
+
+# Of all commands on traces: on which hosts ranks run, how collectives are done.
+RANKS = (
+    Option("ranks", COUNT, None, None, "[default: as many as TRACES has]", PLACES),
+    Option(
+        "ranks_on", FILE, None, None,
+        "Hostfile: the hosts in order, with slots=N or :N for N ranks on one.", PLACES,
+    ),
+    Option(
+        "hosts", TEXT, None, None, "The hosts in order, such as n[0-15] or a,b,c.", PLACES,
+        metavar="NAMES",
+    ),
+    Option("per_host", COUNT, 1, None, "Ranks beside each other.", PLACES),
+)  # fmt: skip
+COLLECTIVES = Option(
+    "collectives", PAIRS, None, None,
+    "How a collective is done, by SimGrid's names, such as alltoall=ring (may be given several "
+    "times)  [default: as the platform says, else SMPI's]",
+    PLACES, flag="--collective", metavar="NAME=ALGORITHM",
+)  # fmt: skip
+
+REPLAY = (
+    *RANKS,
+    COLLECTIVES,
+    Option(
+        "network_model", MODELS, None, None, "[default: SMPI, or L07 if the platform says so]",
+        PLATFORM,
+    ),
+    Option(
+        "solver", SOLVERS, None, None,
+        "Who gets how much  [default: maxmin; with L07 fairbottleneck]", PLATFORM,
+    ),
+    Option(
+        "timeline", FLAG, False, None,
+        "Also write what each rank did when, each message, and who sent to whom (needs --output).",
+        RESULTS, writes=True,
+    ),
+    Option(
+        "timelines", TIMELINE_FORMATS, (), None,
+        "Also write that for the Perfetto UI or for Paje's tools (may be given several times; "
+        "needs --output).",
+        RESULTS, flag="--timeline-as", many=True, writes=True,
+    ),
+    Option(
+        "critical_path", FLAG, False, None,
+        "Also find the chain of computing and messages that determines the makespan.", RESULTS,
+    ),
+    Option(
+        "attribution", FLAG, False, None,
+        "Also write what limited each computation and message, and the utilisation (needs "
+        "--output).",
+        RESULTS, writes=True,
+    ),
+    TRACES._replace(name="trace_formats"),
+    TRACE_LIMIT,
+)  # fmt: skip
+
+
+def check_rank_options(given: Mapping[str, Any]) -> None:
+    """Raises PTaskModelError if hosts are given in two ways."""
+    if given["ranks_on"] is not None and given["hosts"] is not None:
+        raise PTaskModelError("give either --ranks-on or --hosts")

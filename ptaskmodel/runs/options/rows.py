@@ -1,0 +1,203 @@
+"""Options of each kind of run, a row each.
+
+The command line (`cli.parameters.options_of`), campaigns (`campaign.run_types`) and, through the
+commands, the reference page are made of these tables. They import nothing heavy: ``--help`` reads
+them. A field of the same name in `BatchOptions` and the like has the same default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+from ptaskmodel.engine.usage.network_models import COUNTS, NETWORK_MODELS
+from ptaskmodel.errors import PTaskModelError, SimulationError
+from ptaskmodel.results import TRACE_FORMATS
+from ptaskmodel.sharing.rules import SOLVERS
+from ptaskmodel.units import UnitError, parse_time, split_float
+from ptaskmodel.workload.transforms import PATTERNS
+
+# Types of options besides names, of which one is chosen.
+FLAG, FILE, TEXT, PAIRS = "flag", "file", "text", "pairs"
+NUMBER, POSITIVE, NOT_NEGATIVE = "number", "number above 0", "number from 0"
+COUNT, SEED = "whole number from 1", "whole number from 0"
+
+
+class Option(NamedTuple):
+    """An option of a kind of run.
+
+    name: of the parameter of a campaign, and of the field that keeps it. type: names to choose
+    from, or one of the types above. default: None: no value. unit: of a number, told after the
+    help. group: the heading in the help. flag: how the command line writes it, if not ``--name``.
+    other: what may be chosen besides the names, and the mark that it is known by. read: how a text
+    of PAIRS becomes a value. many: it may be given several times. writes: it only says what to
+    write into a directory of results, so campaigns do not have it.
+    """
+
+    name: str
+    type: str | Collection[str]
+    default: Any
+    unit: str | None
+    help: str
+    group: str
+    flag: str = ""
+    metavar: str | None = None
+    other: tuple[str, str] | None = None
+    read: Callable[[str], Any] = str
+    many: bool = False
+    writes: bool = False
+
+    @property
+    def written(self) -> str:
+        """The option as the command line writes it."""
+        return self.flag or "--" + self.name.replace("_", "-")
+
+
+def number_or_text(text: str) -> int | float | str:
+    """A value as what it looks like."""
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+def number_time_or_text(text: str) -> int | float | str:
+    """The same; a number with a unit of time (``1h``) is that in seconds. Raises UnitError."""
+    value = number_or_text(text)
+    if isinstance(value, str):
+        try:
+            split_float(value)
+        except UnitError:
+            return value
+        return parse_time(value)
+    return value
+
+
+def values(options: Iterable[Option], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the value of each option: what is given, else its default.
+
+    Texts in PAIRS become what the option reads in them. Raises SimulationError.
+    """
+    found = {}
+    for option in options:
+        value = given.get(option.name, option.default)
+        if option.type == PAIRS:
+            value = {key: _read(option, key, each) for key, each in (value or {}).items()}
+        found[option.name] = value
+    return found
+
+
+def _read(option: Option, key: str, value: Any) -> Any:
+    try:
+        return option.read(value) if isinstance(value, str) else value
+    except UnitError as error:
+        raise SimulationError(f"{option.written}: {key}: {error}") from None
+
+
+def fields_in(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values for which a dataclass has a field."""
+    return {each.name: given[each.name] for each in fields(kind) if each.name in given}
+
+
+def check_group(given: Mapping[str, Any]) -> None:
+    """Raises PTaskModelError for a group of no calibration."""
+    if given["calibration"] is None and given["group"] is not None:
+        raise PTaskModelError("--group chooses a group of a calibration; give --calibration FILE")
+
+
+def check_nothing_to_write(**wanted: object) -> None:
+    """Without a directory nothing is wanted in it. Raises PTaskModelError otherwise."""
+    for name in (name for name, value in wanted.items() if value):
+        option = {"traces": "trace", "timelines": "timeline-as"}.get(name, name)
+        raise PTaskModelError(f"--{option} writes files; give --output DIR")
+
+
+def fresh(reader: Callable[..., Any], *arguments: Any) -> Any:
+    """Read an input anew: how commands read; campaigns keep what they have read."""
+    return reader(*arguments)
+
+
+POLICY, JOBS, PLATFORM, FAILURES = "Scheduling", "Jobs", "Platform", "Failures and maintenance"
+MEASURES, COURSE, RESULTS = "What is measured", "The simulation itself", "Results"
+PLACES = "Ranks and collectives"
+
+MODEL = (
+    Option("solver", SOLVERS, None, None, "Who gets how much  [default: bmf]", PLATFORM),
+    Option(
+        "network_model", NETWORK_MODELS, None, None,
+        "L07: parallel tasks; the others: flows  [default: as the platform says, else L07]",
+        PLATFORM,
+    ),
+    Option(
+        "count", COUNTS, "task", None, "Who counts as one competitor on a shared link.", PLATFORM
+    ),
+)  # fmt: skip
+
+
+def calibration_rows(what: str, group: str) -> tuple[Option, ...]:
+    """``--calibration`` and ``--group``: parameters laid on ``what``."""
+    return (
+        Option(
+            "calibration", FILE, None, None,
+            f"Calibrated parameters (of `calibrate --model ptask`) for {what}.", group,
+        ),
+        Option(
+            "group", TEXT, None, None, "The group of the calibration, if it has several.", group,
+            metavar="LABEL=VALUE,...",
+        ),
+    )  # fmt: skip
+
+
+TRACES = Option(
+    "traces", TRACE_FORMATS, (), None,
+    "Also write who used what and when (may be given several times; needs --output).",
+    RESULTS, flag="--trace", many=True, writes=True,
+)  # fmt: skip
+TRACE_LIMIT = Option(
+    "trace_limit", POSITIVE, None, None, "Stop when the traces are larger than that, about.",
+    RESULTS, metavar="GB", writes=True,
+)  # fmt: skip
+
+
+def recording_rows(what: str) -> tuple[Option, ...]:
+    """What to record of a run of tasks or jobs."""
+    return (
+        Option(
+            "energy", FLAG, False, None,
+            f"Also count the joules of hosts, links and {what}s, and the power over time.",
+            MEASURES,
+        ),
+        TRACES,
+        TRACE_LIMIT,
+        Option(
+            "attribution", FLAG, False, None,
+            f"Also write what limited each {what}, its slowdown, and the utilisation (needs "
+            "--output).",
+            RESULTS, writes=True,
+        ),
+    )  # fmt: skip
+
+
+PROFILE_KINDS = {
+    "delay": "delay: each job lasts its time alone",
+    "ptask": "ptask: delays become parallel tasks by a rule, traces the bundle of what they do",
+    "smpi": "smpi: delays and parallel tasks become traces, replayed",
+}
+
+
+def profile_rows(*kinds: str) -> tuple[Option, ...]:
+    """``--profiles``, one of the kinds, the first by default, and the rule of ``ptask``."""
+    told = "; ".join(PROFILE_KINDS[kind] for kind in kinds if kind in PROFILE_KINDS) + "."
+    return (
+        Option("profiles", kinds, kinds[0], None, told, JOBS),
+        Option(
+            "ratio", NOT_NEGATIVE, 0.5, None,
+            "Communication over computation, for --profiles ptask.", JOBS,
+        ),
+        Option(
+            "pattern", PATTERNS, "alltoall", None, "Who sends to whom, for --profiles ptask.", JOBS
+        ),
+    )  # fmt: skip

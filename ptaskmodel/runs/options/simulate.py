@@ -1,0 +1,36 @@
+"""Options of ``simulate``."""
+
+from __future__ import annotations
+
+from ptaskmodel.runs.options.rows import (
+    COURSE,
+    FLAG,
+    MODEL,
+    NOT_NEGATIVE,
+    PLATFORM,
+    RESULTS,
+    Option,
+    calibration_rows,
+    recording_rows,
+)
+
+SIMULATE = (
+    *MODEL,
+    *calibration_rows("the tasks without competitors", PLATFORM),
+    Option("until", NOT_NEGATIVE, None, "s", "Stop at this date.", COURSE, metavar="T"),
+    *recording_rows("task"),
+    Option(
+        "neighbours", FLAG, False, None,
+        "Also write who slowed whom, and on which host or link: interference.csv.", RESULTS,
+        writes=True,
+    ),
+    Option(
+        "checkpoint_every", NOT_NEGATIVE, None, None,
+        "Write a checkpoint this often (wall time), beside the results: OUTPUT.checkpoint.", COURSE,
+        metavar="SECONDS", writes=True,
+    ),
+    Option(
+        "resume", FLAG, False, None,
+        "Go on from the checkpoint, if there is one, to the same bits.", COURSE, writes=True,
+    ),
+)  # fmt: skip
