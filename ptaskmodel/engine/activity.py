@@ -193,7 +193,7 @@ def stop(s, slot):
 
 @jit
 def give_anew(s):
-    """Nothing is active: give places from the first on again, side by side to who begins together.
+    """Nothing is active: hand out slots from the first on again, contiguous for common starts.
 
     Those given back come in the order of ends: after a while neighbours would lie anywhere.
     """
@@ -216,7 +216,7 @@ def end(s, slot, kind):
 def succeeds(s, slot):
     """Whether an activity that has nothing left to do completes: nothing that it needs is off.
 
-    As in SimGrid, a link that is off goes unnoticed by who completes, a host does not.
+    As in SimGrid, an activity completes although a link is off, but not if a host is.
     """
     a = s.activities[slot]
     if a.doomed == DOOMED:

@@ -127,7 +127,7 @@ def set_next_date(s, number):
 
 @jit
 def catch_up(s, resource, o):
-    """Apply what the traces of a resource that nobody used have changed up to now."""
+    """Apply what the traces of a resource changed while it was unused."""
     now = s.clock[0].now
     number = s.resources[resource].traces
     while number >= 0:
@@ -174,7 +174,7 @@ def follow_live(s, o):
 
 @jit
 def pass_trace(s, o):
-    """Apply the trace at the top of the queue, or leave it if nobody uses its resource."""
+    """Apply the trace at the top of the queue, or drop it if its resource is unused."""
     number = s.queue[0].number
     t = s.traces[number]
     remove_date(s, 0)
@@ -186,7 +186,7 @@ def pass_trace(s, o):
 
 @jit
 def pass_unused(s, date, o):
-    """Pass the traces at the top of the queue whose resources nobody uses, up to a date."""
+    """Skip the traces of unused resources at the top of the queue, up to ``date``."""
     while s.clock[0].n_queue > 0 and s.queue[0].kind == TRACE and s.queue[0].date <= date:
         if s.resources[s.traces[s.queue[0].number].resource].users > 0:
             break

@@ -88,7 +88,7 @@ class Core:
     """Activities on the resources of a platform.
 
     model: how communications become uses of links. solver: one of `sharing.rules.SOLVERS`.
-    count: who counts as one competitor on a shared link: each task, flow, or pair of hosts.
+    count: what counts as one competitor on a shared link: each task, flow, or pair of hosts.
     optimise: off, every change re-solves the whole system with nothing left out (for tests).
 
     Raises SimulationError on an unknown option.
@@ -168,7 +168,7 @@ class Core:
             return float(upcoming(self.state))
 
     def advance(self, until: float = INFINITY) -> np.ndarray:
-        """Go to the first date at which an activity is over or somebody is woken, or to ``until``.
+        """Advance to the first time at which an activity ends or a wake-up is due, or to ``until``.
 
         Returns the events on the way, as `state.EVENT` records. Their last date is that of the
         core; without any, ``until`` was reached or nothing will ever happen.
@@ -220,7 +220,7 @@ class Core:
         return self.patterns.n_elements > self.patterns.full_at
 
     def reclaim(self) -> None:
-        """Free the patterns that nobody holds; the stream must have been handed over."""
+        """Free the patterns without holders; the stream must have been forwarded."""
         idle = self.patterns.idle(self.state)
         for listener in self.listeners:
             listener.forget(idle)

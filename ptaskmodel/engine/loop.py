@@ -52,7 +52,7 @@ MAX_IDLE_TRACES = 100_000
 
 @jit
 def counts(s, i):
-    """Whether something happens at place i of the queue: a trace nobody uses passes unnoticed."""
+    """Return whether entry i of the queue is an event: the trace of an unused resource is none."""
     entry = s.queue[i]
     return entry.kind != TRACE or s.resources[s.traces[entry.number].resource].users > 0
 

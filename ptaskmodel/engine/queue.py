@@ -132,7 +132,7 @@ def lower_date(s, i, date, order, kind, number):
 
 @jit
 def push_date(s, date, kind, number):
-    """Add a date to the queue; there is always room: one place for each who may stand there."""
+    """Add an event at ``date``; there is always space: one place for each possible entry."""
     clock = s.clock[0]
     order = TRACES_FIRST + number
     if kind == TRACE:

@@ -277,6 +277,6 @@ def _as_kernels_take_it(array: np.ndarray) -> np.ndarray:
 
 
 def _with_queue(state: State) -> State:
-    """The state with a place in the queue of dates for each who may stand there."""
+    """Return the state with a place in the event queue for each possible entry."""
     places = len(state.activities) + len(state.wakes) + len(state.traces)
     return state._replace(queue=enlarged(state.queue, places))

@@ -36,7 +36,7 @@ CROWD = np.int64(-3)
 STEADY = 4
 # Changes after which the load is summed anew, and goals are counted from 0.
 RENEWED_EVERY = 64
-# The level stays below what else limits somebody by more than rounding.
+# The level stays below any other limit of a member by more than rounding.
 CLOSE = 1e-12
 
 
@@ -52,7 +52,7 @@ def put_member(s, k, goal, order, slot):
 
 @jit
 def is_before(goal, order, other):
-    """Whether this goal, of who has this order, comes before that of a member."""
+    """Return whether this goal, with this order, comes before that of a member."""
     return goal < other.date or (goal == other.date and order < other.order)
 
 
@@ -220,7 +220,7 @@ def lowest_of_others(s, slot):
 
 @jit
 def limits_outsider(s, resource):
-    """Whether a resource, not that of the crowd, limits anybody."""
+    """Return whether a resource other than that of the group limits an activity."""
     r = s.resources[resource]
     if r.later == r.enabled:
         return False
@@ -266,7 +266,7 @@ def renew(s):
 
 @jit
 def take_in(s, solver):
-    """Let those join who began to use the link, and solve outsiders that began; how many of these.
+    """Add activities that began to use the link; solve others that began; return how many of these.
 
     They are the first of those chosen. NOTHING: the crowd is not alone with what changed.
     """
@@ -330,7 +330,7 @@ def follow_crowd(s, solver):
 
 @jit
 def can_gather(s, n, common):
-    """Whether the first n activities chosen, whom a resource limits, are to be a crowd."""
+    """Return whether the first n activities chosen, which a resource limits, form a group."""
     clock = s.clock[0]
     if clock.gathers == 0 or s.resources[common].one_core < INFINITY:
         return False

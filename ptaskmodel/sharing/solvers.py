@@ -40,7 +40,7 @@ def flow_maxmin(problem: SharingProblem) -> Allocation:
     """Rates (1/s) of SimGrid's flow models: max-min fair but for FATPIPEs and capacities of 0.
 
     A FATPIPE stops all its users when the largest use reaches the capacity; a resource of capacity
-    0 is ignored by those who use others too.
+    0 is ignored by tasks that use others too.
     """
     return solve(problem, "flow-maxmin")
 

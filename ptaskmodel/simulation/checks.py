@@ -27,7 +27,7 @@ SHORT_S = 1e-6
 MAX_FLOWS = 2000
 INFINITY = float("inf")
 
-# Of fewer nobody waits long; of more the first tell.
+# Fewer never wait long; of more, the first are enough.
 FEW_TASKS, MOST_TASKS = 1_000, 50_000
 # Routes looked at: those of the pairs of hosts that exchange most.
 MOST_PAIRS = 10_000

@@ -162,7 +162,7 @@ def queue(t, task):
 
 @jit
 def queue_at_start_date(s, t, task):
-    """Queue a task that waits for nobody, or let it wait for its date (there is room for that)."""
+    """Queue a task that waits for no other, or let it wait for its start time (there is space)."""
     record = t.tasks[task]
     if record.start > s.clock[0].now:
         record.wake = push_wake(s, record.start, task)

@@ -71,7 +71,7 @@ class Simulation:
     network_model: L07 (parallel tasks), CM02 or LV08 (flows and executions), or SMPI, by which
     messages of ranks travel as in `replay` (flows of tasks then have neither its factors nor its
     envelope: they are those of CM02); None: what the platform's <config> says, else L07.
-    count: who counts as one competitor on a shared link: each task, flow, or pair of hosts.
+    count: what counts as one competitor on a shared link: each task, flow, or pair of hosts.
     optimise: off, every change re-solves the whole system with nothing left out (for tests).
 
     It can be pickled, and goes on bit for bit; observers and listeners do not follow.

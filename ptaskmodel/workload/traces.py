@@ -1,7 +1,7 @@
 """Time-independent traces of MPI applications as facts: what each rank does, in order.
 
 `trace_of` checks lines that a reader read; `trace_of_actions` makes a trace in Python;
-`write_text_trace` writes one as text. `TraceWork` is the work of a job that replays a trace.
+`write_text_trace` writes one as text. `trace_work` has the work of a job that replays one.
 
 SimGrid's ``smpirun -trace-ti`` writes -333 both for a message of any source and for one of none
 (MPI_PROC_NULL). `settle` decides between them, since messages that are sent are received: where as

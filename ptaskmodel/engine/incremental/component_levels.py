@@ -24,7 +24,7 @@ TOLERANCES = Settings()
 AIM, ACCEPT = TOLERANCES.aim, TOLERANCES.accept
 # A resource is full later than was thought only beyond rounding.
 LATER = 1.0 + 1e-13
-# What is left at least of a resource, as a part of it: somebody still rises on it.
+# The least rest of a resource, as a part of its capacity, with which activities still rise on it.
 SLIVER = 1e-15
 ZERO = np.int64(0)
 # Activities are in order of their active elements, up to this number.
@@ -123,7 +123,7 @@ def sort_by_active(s, n, integers):
 
 @jit
 def begin_filling(s, n, m, mark, v, rising):
-    """Let everybody rise from 0; False if somebody is not even.
+    """Let all activities rise from 0; False if one is not even.
 
     Of each activity: its largest rate and the reason; of each resource: what is left (``load``),
     what is taken of it for each unit of level (``reached``; ``capacity``: when last summed), how
@@ -211,7 +211,7 @@ def stop_users(s, resource, level, fills, mark, v, rising):
 
 @jit
 def fill(s, n, m, mark, v):
-    """Rates, limits and levels by filling; False if somebody is not even."""
+    """Rates, limits and levels by filling; False if an activity is not even."""
     rising, integers = carve(v.integers, m)
     heap, _ = carve(integers, m)
     full_at = v.highest
@@ -254,7 +254,7 @@ def fill(s, n, m, mark, v):
 def find_levels(s, n, m, mark, wholly):
     """Rates, limits (numbers of resources) and levels of the component; False: do not settle.
 
-    They are written to the sub-system, with, as ``lowest``, 0 where nobody sits on a resource.
+    They are written to the sub-system, with, as ``lowest``, 0 where a resource limits no activity.
     """
     v = sub_system(s)
     if fill(s, n, m, mark, v):

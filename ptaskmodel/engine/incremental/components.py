@@ -28,7 +28,7 @@ GIANT, SKIPPED_SEARCHES, SMALL = 0.7, 30, 16
 
 @jit
 def is_kept(s, resource, tightest):
-    """Whether a resource can limit those who use it; tightest: of its user if there is but one."""
+    """Return whether a resource can limit its users; tightest: of its user if it has only one."""
     r = s.resources[resource]
     if r.enabled == 1 and not r.fatpipe and r.capacity > 0.0:
         return resource == tightest
@@ -82,7 +82,7 @@ def drop_kept(s, slot, place):
 
 @jit
 def update_kept(s, incremental):
-    """List what can limit those who changed, and the resources that changed side of the others."""
+    """List what can limit activities that changed, and for others resources that changed status."""
     clock = s.clock[0]
     for i in range(clock.n_todo):
         t = s.activities[s.lists[TODO, i]]
@@ -152,7 +152,7 @@ def add_users(s, resource, mark, n):
 
 @jit
 def search(s, mark):
-    """List, in any order, who is or uses what was touched; their number."""
+    """List, in any order, the activities that are or use what is affected; return their number."""
     clock = s.clock[0]
     n = 0
     for i in range(clock.n_todo):

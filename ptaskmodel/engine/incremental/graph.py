@@ -73,7 +73,7 @@ def mark_users(s, resource):
 
 @jit
 def touch(s, resource):
-    """Those who use this resource, which is not marked yet, must be solved again."""
+    """Mark this resource, which is not marked yet: its users must be re-solved."""
     clock = s.clock[0]
     s.resources[resource].mark = LISTED
     s.lists[TOUCHED, clock.n_touched] = resource
@@ -372,7 +372,7 @@ def declassify(s, slot):
             r.enabled -= 1
             r.slots -= slot
             r.violations -= node.violates
-            # A demand without limit stays so until nobody is left.
+            # A demand without limit stays so until no user is left.
             if r.demand < np.inf:
                 r.demand -= node.usage * t.top
             if r.enabled > 0 and can_limit(s, r, before):

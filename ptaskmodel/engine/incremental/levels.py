@@ -64,7 +64,7 @@ from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING
 
 INFINITY = float("inf")
 MAX_ROUNDS = 50
-# Rounds in which only those are solved whose resources another rate was found on.
+# Rounds that solve only resources on which a rate changed.
 NEAR_ROUNDS = 2
 # How often a search may look at each activity before there is none for a while; the part of all
 # rates that must change at an event for that to go on.
@@ -100,7 +100,7 @@ def take_in(s, slot):
     t = s.activities[slot]
     t.ceiling = t.bound
     t.ceiling_by = LIMIT_BOUND
-    for k in range(t.nodes, t.nodes + t.n_nodes):  # what is not kept limits nobody
+    for k in range(t.nodes, t.nodes + t.n_nodes):  # what is not kept limits no activity
         node = s.nodes[k]
         r = s.resources[node.resource]
         if r.active == 1 and node.usage > 0.0:  # noqa: SIM102

@@ -68,7 +68,7 @@ def admit(s, slot, mark, n):
 
 @jit
 def admit_limited(s, resource, looked, mark, n):
-    """Let those be affected whom a resource limits; returns how many are."""
+    """Mark the activities that a resource limits as affected; return how many are."""
     r = s.resources[resource]
     if r.mark == looked:
         return n
@@ -149,7 +149,7 @@ def leave_to_affected(s, v, m, mark):
 
 @jit
 def charge(s, v, n):
-    """Add the affected to the loads; who reaches how high, and at what level each is limited."""
+    """Add the affected to the loads; find the largest level on each resource, and each limit."""
     for i in range(n):
         level = v.rate[i] * v.penalty[i]
         for q in range(v.start[i], v.start[i + 1]):
@@ -162,7 +162,7 @@ def charge(s, v, n):
 
 @jit
 def admit_dissatisfied(s, v, m, mark, n):
-    """Let those others be affected for whom an allocation does not hold; how many are then."""
+    """Mark others that violate the condition as affected; return how many are then."""
     for j in range(m):
         resource = s.lists[USED, j]
         r = s.resources[resource]
@@ -191,7 +191,7 @@ def keep_close(s, n):
 
 @jit
 def used_by_all(s, n):
-    """A resource that all of the first ``n`` activities may use, and nobody else; -1: none."""
+    """Return a resource that only the first ``n`` activities use, all of them; -1: none."""
     t = s.activities[s.lists[SUB, 0]]
     for k in range(t.nodes, t.nodes + t.n_kept):
         if s.resources[s.kept[k].resource].enabled == n:
@@ -201,10 +201,10 @@ def used_by_all(s, n):
 
 @jit
 def fill_common(s, n, common):
-    """Rates where a resource that all use is full before anything else limits anybody.
+    """Rates if a resource that all use is full before anything else limits an activity.
 
     That is what filling comes to then, to the last bit. Returns the lowest level at which anything
-    else limits somebody, 0: that is not higher.
+    else limits an activity, 0: that is not higher.
     """
     clock = s.clock[0]
     clock.mark += 1

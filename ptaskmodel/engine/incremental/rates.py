@@ -87,7 +87,7 @@ def solve(s, n, m, solver):
 
 @jit
 def solve_alone(s, i, solver):
-    """Rate of the i-th activity chosen, that shares with nobody, and its limit.
+    """Rate of the i-th activity chosen, which shares with no other, and its limit.
 
     That is its bound or its tightest resource, by number. Nothing need have been laid out.
     """

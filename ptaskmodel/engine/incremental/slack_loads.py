@@ -91,7 +91,7 @@ def join(s, resource, mark, m):
 
 @jit
 def charge(s, slot, rate):
-    """Give an activity another rate, at the cost of what limits nobody."""
+    """Give an activity another rate, and charge slack resources for it."""
     t = s.activities[np.uint64(slot)]
     t.next_rate = rate
     change = rate - t.charged
@@ -137,7 +137,7 @@ def activate(s, mark, m):
 
 @jit
 def deactivate(s, resource):
-    """Nobody sits on a resource: it is active no more."""
+    """A resource limits no activity: it is no longer active."""
     r = s.resources[resource]
     r.active = 0
     r.level = INFINITY

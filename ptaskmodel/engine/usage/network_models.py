@@ -16,7 +16,7 @@ from ptaskmodel.platform.facts import PlatformWarning
 
 CROSS_TRAFFIC = 0.05
 
-# Who counts as one competitor on a shared link.
+# What counts as one competitor on a shared link.
 COUNTS = ("task", "flow", "pair")
 
 

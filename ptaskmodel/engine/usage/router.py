@@ -55,8 +55,8 @@ Columns = tuple[IntArray, FloatArray, FloatArray, FloatArray]
 class Router:
     """Lays works on a platform's routes.
 
-    resources: the records of a core, whose current latencies and bandwidths are read.
-    count: who counts as one competitor on a link: the task, each flow, or each pair of hosts.
+    resources: the records of an engine; their current latencies and bandwidths are read.
+    count: what counts as one competitor on a link: the task, each flow, or each pair of hosts.
     repeats: keep one element for each entry of a repeated host (fairbottleneck), or merge them.
     """
 

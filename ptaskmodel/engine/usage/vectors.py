@@ -38,7 +38,7 @@ class Patterns:
     free: list[int] = field(default_factory=list)
     routed: list[int] = field(default_factory=list)  # those with elements, in their order
     n_elements: int = 0
-    full_at: int = 1024  # number of elements at which to look for patterns that nobody holds
+    full_at: int = 1024  # number of elements at which to look for unused patterns
 
     @property
     def n_hosts(self) -> int:
@@ -57,7 +57,7 @@ class Patterns:
         )
 
     def find(self, state: State, shapes: Sequence[Shape]) -> tuple[State, list[int]]:
-        """The patterns of shapes, new where there is none yet; nobody holds a new one."""
+        """Return the patterns of shapes, new where there is none yet; a new one has no holder."""
         numbers: list[int] = []
         new: list[int] = []
         for shape in shapes:
@@ -208,7 +208,7 @@ class Patterns:
         return state
 
     def first_lost_with(self, state: State, host: int) -> list[int]:
-        """Who started the flows, of a flow model, on a host that nobody thought may fail, till now.
+        """Return the owners of flows, of a flow model, on a host that was not expected to fail.
 
         Flows that are routed from now on are users of the host.
         """
@@ -243,20 +243,20 @@ class Patterns:
         return room_for_elements(state, self.n_elements + count)
 
     def forget_routes(self, state: State) -> None:
-        """Every pattern must be routed again before somebody starts on it: routes changed."""
+        """Mark every pattern to be routed again before an activity starts on it: routes changed."""
         state.patterns["first"][self.routed] = -1
         self.routed.clear()
         self.n_elements = 0
 
     def idle(self, state: State) -> list[int]:
-        """The patterns that nobody holds or uses."""
+        """Return the patterns without holders and uses."""
         kept = state.patterns["users"][: len(self.shapes)] > 0
         active = state.activities["state"] != FREE
         kept[state.activities["pattern"][active]] = True
         return [k for k in np.flatnonzero(~kept).tolist() if self.shapes[k] is not None]
 
     def free_all(self, state: State, gone: list[int]) -> None:
-        """Free patterns that nobody holds or uses and close the gaps that they leave."""
+        """Free patterns without holders and uses, and close the gaps that they leave."""
         for number in gone:
             shape = self.shapes[number]
             if isinstance(shape, Shape):

@@ -36,7 +36,7 @@ FILL, FILL_LATER, FILL_NEVER = np.arange(3)
 
 
 class Seats(NamedTuple):
-    """The equations of the resources where somebody sits, those with the fewest terms first.
+    """The equations of the resources where a task sits, those with the fewest terms first.
 
     A level is what is fixed less the sum of its terms times `inverse`.
     """
@@ -45,7 +45,7 @@ class Seats(NamedTuple):
     first: np.ndarray  # of its terms, one for each user that sits elsewhere
     last: np.ndarray
     fixed: np.ndarray
-    inverse: np.ndarray  # 1 / what those who sit there take of it for a unit of level
+    inverse: np.ndarray  # 1 / load of the tasks that sit there, per unit of level
     left: np.ndarray  # of each resource: what those at their bound leave
     end: np.ndarray  # and the end of its terms
     source: np.ndarray  # of each term: the resource whose level it is a part of
@@ -85,7 +85,7 @@ def carve_seats(m, z, reals, integers):
 
 @jit
 def climb(live, cores, filling, aim, c, seats):
-    """Water filling and Newton steps on the levels until nobody moves; returns the residual.
+    """Water filling and Newton steps on the levels until no task moves; returns the residual.
 
     The last step leaves the rates, seats and loads of its levels. Resources that overflow and limit
     nobody are filled whatever ``filling`` says.
@@ -120,7 +120,7 @@ def climb(live, cores, filling, aim, c, seats):
 def sit(live, cores, aim, c):
     """Rates, seats (the element with the minimum, -1: the bound) and loads of the levels.
 
-    Returns the residual, whether anybody moved, whether a resource where nobody sits overflows.
+    Returns the residual, whether a task moved, whether a resource without seats is overloaded.
     """
     levels, load, seats, used, t = c.levels, c.load, c.seats, c.used, c.t
     for r in range(cores):
@@ -213,7 +213,7 @@ def fill(r, c):
 
 @jit
 def list_seats(live, cores, c, seats):
-    """Write the equations of the resources where somebody sits, numbered in ``seats`` (-1: nobody).
+    """Write the equations of the resources where a task sits, numbered in ``seats`` (-1: none).
 
     Terms lie where the users of a resource are listed, so that one pass is enough. Returns how many
     equations there are.
@@ -246,7 +246,7 @@ def list_seats(live, cores, c, seats):
 
 @jit
 def number_seats(cores, c, seats):
-    """Number the resources where somebody sits; how many there are.
+    """Number the resources where a task sits; return how many there are.
 
     They are in order of their number of terms: loops of one length for long are predicted well.
     """

@@ -33,7 +33,7 @@ ExactLine = tuple[Fraction, Fraction]
 
 
 class Road(NamedTuple):
-    """A scaled core with slightly disturbed data, the pace d of each task, and who sits where."""
+    """A scaled problem with slightly perturbed data, the direction d, and the seat of each task."""
 
     row: np.ndarray
     used: np.ndarray
@@ -163,7 +163,7 @@ def constraint(j, where, time, p, drift):
 
 @jit
 def draw_line(k, time, p, line):
-    """Levels and rates, and their change with time, while nobody moves; False: not determined."""
+    """Levels and rates as functions of time while seats stay fixed; False if it is singular."""
     row, used, a, number, system = p.row, p.used, p.a, line.number, line.system
     width = k + 2
     for c in range(k * width):
@@ -233,7 +233,7 @@ def first_event(way, time, p, line, left_task, left_seat, left_resource):
 def exact_levels(
     row: IntArray, used: IntArray, a: FloatArray, t: FloatArray, m: int
 ) -> FloatArray | None:
-    """Levels (m, inf where nobody sits) of a scaled core; None if patience runs out.
+    """Levels (m, inf where no task sits) of a scaled problem; None after `PATIENCE` steps.
 
     Task j uses the elements ``row[j]:row[j + 1]``: resource ``used``, usage ``a``, rate ``t`` per
     unit of level; capacities and bounds are 1.
@@ -251,7 +251,7 @@ def exact_levels(
 
 
 class _Path:
-    """A point of the path y_j <= time d_j: who sits where, and when."""
+    """A point of the path y_j <= time d_j: the seat of each task, and the time."""
 
     def __init__(self, row: IntArray, used: IntArray, a: FloatArray, t: FloatArray, m: int) -> None:
         source = random.Random(0)

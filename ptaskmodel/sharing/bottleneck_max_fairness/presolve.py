@@ -37,8 +37,8 @@ class Core(NamedTuple):
     reason: np.ndarray
     origin: np.ndarray  # number of a resource in the problem
     place: np.ndarray  # what it is here
-    left: np.ndarray  # capacity that those whose rate is known leave
-    levels: np.ndarray  # lambda_r, inf where nobody sits
+    left: np.ndarray  # capacity that tasks with a known rate leave
+    levels: np.ndarray  # lambda_r, inf where no task sits
     load: np.ndarray
     slope: np.ndarray  # load per unit of the level
     # How many sit on a resource (behind the last one: at their bounds), or its equation.
@@ -143,8 +143,8 @@ def presolve(live, system, answer, c):
     """Fix tasks and drop resources whose part is certain; returns how many tasks remain."""
     m = system.capacity.size
     row, used, a, t, task, ub = c.row, c.used, c.a, c.t, c.task, c.ub
-    # Before anybody sits: the users of a resource, and the level that it reaches in any case,
-    # infinite where it limits nobody.
+    # Before tasks have seats: the users of a resource, and the level that it reaches in any case,
+    # infinite where it limits no task.
     users, fair, load, left = c.seats, c.slope, c.load, c.left
     for r in range(m):
         left[r] = system.capacity[r]

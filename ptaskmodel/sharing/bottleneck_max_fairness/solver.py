@@ -198,8 +198,8 @@ def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
 def solve_bmf(system, settings, answer, reals, integers):
     """Fill rates, limits and levels; returns 0, or 1 where `fallbacks` are needed.
 
-    The level of a resource is lambda_r, inf where nobody sits; if ``settings.warm`` it is also the
-    first guess. Scratch: see ``scratch_sizes``.
+    The level of a resource is lambda_r, inf where it limits no task; if ``settings.warm`` it is
+    also the first guess. Scratch: see ``scratch_sizes``.
     """
     n = system.start.size - 1
     m = system.capacity.size

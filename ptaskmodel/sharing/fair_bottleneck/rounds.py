@@ -42,7 +42,7 @@ class Rounds(NamedTuple):
     """The state of the rounds: of places, tasks, runs and uses."""
 
     share: np.ndarray  # u_r: what each use may take; one place more, without end
-    left: np.ndarray  # R_r; inf: used up, nobody looks at it again
+    left: np.ndarray  # R_r; inf: used up, no longer read
     total: np.ndarray  # n_r: the weights of the live uses; one place more, of no meaning
     loss: np.ndarray
     increment: np.ndarray  # d_i
@@ -145,14 +145,14 @@ def lay_places(system, v):
             v.base[p] = z
             v.count[p] = z
             v.left[p] = system.capacity[r]
-    for p in range(shared, fats):  # nobody is there
+    for p in range(shared, fats):  # no users
         v.total[p] = 0.0
     return shared, fats
 
 
 @jit
 def lay_tasks(system, fats, rate, v):
-    """Lay the uses of all tasks, who begin at rate 0, in runs; how many are live."""
+    """Write the uses of all tasks, which begin at rate 0, in runs; return how many are live."""
     start, resource, usage = system.start, system.resource, system.usage
     n_live = ZERO
     q = np.uint64(0)

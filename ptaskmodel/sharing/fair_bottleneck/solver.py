@@ -305,7 +305,7 @@ def _charge_fatpipes(fats, m, n_full, nothing_left, v):
 
 @jit
 def _name_bounding(system, answer):
-    """Who is at its ceiling is limited by a FATPIPE tighter than its bound, if there is one."""
+    """Name the FATPIPE tighter than its bound, if any, as the limit of a task at its ceiling."""
     for i in range(system.start.size - 1):
         if answer.limit[i] == LIMIT_BOUND:
             tightest = system.bound[i]

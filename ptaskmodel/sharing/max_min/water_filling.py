@@ -142,7 +142,7 @@ def solve_maxmin(system, settings, answer, reals, integers):
 
 @jit
 def _begin(system, flows, answer, f):
-    """Everybody rises from 0, but those who use nothing; (how many rise, have a ceiling, heap)."""
+    """Start all tasks that use something at 0; (how many rise, have a ceiling, heap)."""
     start, resource, usage = system.start, system.resource, system.usage
     capacity, fatpipe, penalty = system.capacity, system.fatpipe, system.penalty
     rate, limit = answer.rate, answer.limit
