@@ -162,7 +162,10 @@ def follow(s, first, count, o):
 
 @jit
 def follow_live(s, o):
-    """At the beginning: apply what live traces say of date 0 and follow them."""
+    """The first time: apply what live traces say of date 0 and follow them."""
+    if s.clock[0].begun == 1:
+        return
+    s.clock[0].begun = 1
     for number in range(s.traces.size):
         t = s.traces[number]
         if t.live == 1:

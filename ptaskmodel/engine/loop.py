@@ -1,14 +1,16 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The parts of the event loop: front ends link them; `advance` serves front ends in Python.
+"""The order of a date: the engine says what happens at one time, one thing after the other.
 
-At a time T, in this order (what "simultaneous" means here; see docs/background/events.md):
+Every front end asks `next_happening` and branches on the answer: tasks, MPI ranks, and `advance`,
+which serves front ends in Python. docs/background/events.md states what users see of this order.
+At a time T:
 
-1. availability traces change what resources offer, at times <= T;
+1. `to_next_date`: availability traces change what resources offer, at times <= T;
 2. events of the queue within ``time_precision`` of T: waits end, front ends are woken;
 3. activities whose work is done (up to ``work_precision``) end;
-4. activities that use something that is off fail, unless step 3 ended them;
-5. the front end starts what is to start now;
-6. rates are recomputed where something changed.
+4. activities that use something that is off fail, unless they ended in steps 2 and 3;
+5. nothing more happens: the front end stops what exceeds its limit, and starts what is to start;
+6. `to_next_date`: rates are recomputed where something changed.
 """
 
 from __future__ import annotations
@@ -27,9 +29,12 @@ from ptaskmodel.engine.state import (
     ENDED,
     EVENTS_FULL,
     FAILED,
+    FAILING,
     IDLE,
+    NEW_DATE,
     NO_CHANGE,
     NOTHING,
+    NOTHING_MORE,
     OK,
     PAUSED,
     ROUTES_CHANGED,
@@ -39,8 +44,12 @@ from ptaskmodel.engine.state import (
     STEPPED,
     TRACE,
     UNTIL,
+    WAITED,
     WAKE,
     WOKE,
+    WOKEN,
+    WORKED,
+    WORKED_FIRST,
 )
 from ptaskmodel.engine.stream import has_room_for_events, tell
 from ptaskmodel.kernels.decorators import entry, jit
@@ -225,12 +234,92 @@ def early_execution(s, precision):
 
 
 @jit
-def listed_as_doomed(s, i):
-    """The i-th of the doomed if it still is, else -1; it is off the list then."""
-    slot = s.lists[DOOM, i]
-    doomed = s.activities[slot].doomed == DOOMED
-    s.activities[slot].doomed = 0
-    return slot if doomed else NOTHING
+def next_failing(s):
+    """The next activity of the state ``s`` that uses something that is off; NOTHING: none does."""
+    clock = s.clock[0]
+    while clock.n_failed < clock.n_doomed:
+        slot = s.lists[DOOM, clock.n_failed]
+        clock.n_failed += 1
+        doomed = s.activities[slot].doomed == DOOMED
+        s.activities[slot].doomed = 0
+        if doomed:
+            return slot
+    clock.n_doomed = 0
+    clock.n_failed = 0
+    return NOTHING
+
+
+@jit
+def next_wait(s, o):
+    """The next event that is due, WOKEN or WAITED; NOTHING: none is.
+
+    An activity that has waited and has work to do shares resources from now on; no answer says so.
+
+    s: the engine's state. o: its options.
+    """
+    while True:
+        kind = due(s, o.time_precision)
+        if kind == NOTHING:
+            return NOTHING
+        if kind == WAKE:
+            return WOKEN
+        slot = s.clock[0].argument
+        share(s, slot, o.gamma)
+        if s.activities[slot].state == DONE:
+            return WAITED
+
+
+@jit
+def next_happening(s, o, last, work_first):
+    """Return what happens next at this date; its subject is ``clock.argument``.
+
+    WOKEN: the time of a wake-up has come; the subject is its token. All other subjects are
+    activities, which the front end stops. WAITED: its wait is over, and it has no work. WORKED: its
+    work is done. FAILING: it uses something that is off. NOTHING_MORE: the date is over, for the
+    engine. An activity that WAITED or WORKED may have failed, too (see `activity.succeeds`).
+
+    s: the engine's state. o: its options. last: the last answer at this date, at first NEW_DATE.
+    work_first: work that is done comes before events that are due, as WORKED_FIRST.
+    """
+    clock = s.clock[0]
+    if last <= WAITED:
+        if work_first:
+            slot = finished(s, o)
+            if slot >= 0:
+                clock.argument = slot
+                return WORKED_FIRST
+        what = next_wait(s, o)
+        if what != NOTHING:
+            return what
+    if last <= WORKED:
+        slot = finished(s, o)
+        if slot >= 0:
+            clock.argument = slot
+            return WORKED
+    slot = next_failing(s)
+    if slot >= 0:
+        clock.argument = slot
+        return FAILING
+    return NOTHING_MORE
+
+
+@jit
+def to_next_date(s, o, events):
+    """Recompute rates where something changed and go to the next date at which something happens.
+
+    Returns OK, or why to come back to Python.
+
+    s: the engine's state. o: its options. events: how many events the front end may emit there.
+    """
+    status = settle(s, o)
+    if status != OK:
+        return status
+    if not has_room_for_events(s, events):
+        return EVENTS_FULL
+    status = go_on(s, o)
+    if status == OK and o.mode == STEP:
+        s.clock[0].stepping = 1
+    return status
 
 
 @entry
@@ -240,44 +329,22 @@ def advance(s, o):
     Everything that it leaves undone is in the state: calling it again goes on where it was.
     """
     clock = s.clock[0]
-    if clock.begun == 0:
-        clock.begun = 1
-        follow_live(s, o)
+    follow_live(s, o)
     while True:
-        status = settle(s, o)
-        if status != OK:
-            return status
-        if not has_room_for_events(s, clock.n_queue + 2 * clock.n_active):
-            return EVENTS_FULL
-        status = go_on(s, o)
+        status = to_next_date(s, o, clock.n_queue + 2 * clock.n_active)
         if status != OK:
             return status
         before = clock.n_events
-        while True:
-            kind = due(s, o.time_precision)
-            if kind == NOTHING:
-                break
-            if kind == WAKE:
-                tell(s, WOKE, clock.argument, 0.0)
-            else:
-                slot = clock.argument
-                share(s, slot, o.gamma)
-                if s.activities[slot].state == DONE:
-                    end(s, slot, ENDED if succeeds(s, slot) else FAILED)
-        while True:
-            slot = finished(s, o)
-            if slot < 0:
-                break
-            end(s, slot, ENDED if succeeds(s, slot) else FAILED)
-        n = clock.n_doomed
-        clock.n_doomed = 0
-        for i in range(n):
-            slot = listed_as_doomed(s, i)
-            if slot >= 0:
-                end(s, slot, FAILED)
-        if o.mode == STEP:
-            clock.stepping = 1
-        elif clock.n_events > before:
+        what = NEW_DATE
+        while what != NOTHING_MORE:
+            what = next_happening(s, o, what, False)
+            subject = clock.argument
+            if what == WOKEN:
+                tell(s, WOKE, subject, 0.0)
+            elif what != NOTHING_MORE:
+                fine = what != FAILING and succeeds(s, subject)
+                end(s, subject, ENDED if fine else FAILED)
+        if o.mode != STEP and clock.n_events > before:
             return SOME_ENDED
 
 

@@ -83,6 +83,10 @@ SPEED, BANDWIDTH, LATENCY, STATE = numbers(4)
 # The loop goes on: nothing is missing.
 OK = np.int64(-1)
 
+# What happens at a date, in this order (`loop.next_happening` says what each means). NEW_DATE:
+# nothing so far. WOKEN and WAITED alternate, as their times come.
+NEW_DATE, WORKED_FIRST, WOKEN, WAITED, WORKED, FAILING, NOTHING_MORE = numbers(7)
+
 # How the rates of a subproblem are found: by the kernel of a rule, from the present levels.
 SOLVED, FOLLOWED = numbers(1, 3)
 
@@ -351,6 +355,7 @@ CLOCK = np.dtype(
         ("skip_search", INT),
         ("drops_slack", INT),  # 1: slack resources are left out (not under fair bottleneck)
         ("n_doomed", count_in("activities")),
+        ("n_failed", count_in("activities")),  # of them, those already looked at, at this date
         ("stepping", INT),
         ("argument", INT),  # of the status returned
         ("n_events", INT),  # in the stream, not forwarded yet

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The compiled loop of a replay: it links the parts of the engine's loop, with ranks in between.
+"""The compiled loop of a replay: what the order of a date means to MPI ranks.
 
 `look_ahead` finds the pairs of hosts that ranks are about to need, so that Python finds their
 routes together.
@@ -7,20 +7,21 @@ routes together.
 
 from __future__ import annotations
 
-from ptaskmodel.engine.activity import share, stop, succeeds
+from ptaskmodel.engine.activity import stop, succeeds
 from ptaskmodel.engine.availability import follow_live
-from ptaskmodel.engine.loop import due, finished, go_on, is_execution, listed_as_doomed, settle
+from ptaskmodel.engine.loop import is_execution, next_happening, to_next_date
 from ptaskmodel.engine.state import (
-    DONE,
     ENDED,
-    EVENTS_FULL,
+    FAILING,
+    NEW_DATE,
     NO_CHANGE,
-    NOTHING,
+    NOTHING_MORE,
     OK,
     ROUTES_CHANGED,
     WAKE,
+    WOKEN,
 )
-from ptaskmodel.engine.stream import has_room_for_events, tell
+from ptaskmodel.engine.stream import tell
 from ptaskmodel.engine.virtual_time import write_members
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.mpi.collectives.steps import (
@@ -118,59 +119,61 @@ def computes_before_wake(s, x):
 
 
 @jit
-def process(s, x, o):
-    """Everything that happens at this date, up to the ranks that can go on; OK or LOST_RANK.
+def next_of_ranks(s, x, o, last):
+    """Return what happens next at this date (see `next_happening`).
 
     Where ranks act by turns, computations and sleeps end in the order of their dates, as they do in
     SimGrid's queue of hosts: tests and polls that follow them cost what those before have left.
+
+    s, o: the engine's state and options. x: the state of ranks. last: the last answer.
     """
-    while True:
-        while x.counts[0].by_turns == 1 and computes_before_wake(s, x):
-            slot = finished(s, o)
-            if slot < 0:
-                break
-            status = over(s, x, slot)
-            if status != OK:
-                return status
-        kind = due(s, o.time_precision)
-        if kind == NOTHING:
-            break
-        number = s.clock[0].argument
-        if kind == WAKE:
-            wakes(x, ~number, s.clock[0].now)
-        else:
-            share(s, number, o.gamma)
-            if s.activities[number].state == DONE:
-                status = over(s, x, number)
-                if status != OK:
-                    return status
-    while True:
-        slot = finished(s, o)
-        if slot < 0:
-            break
-        status = over(s, x, slot)
+    work_first = x.counts[0].by_turns == 1 and computes_before_wake(s, x)
+    return next_happening(s, o, last, work_first)
+
+
+@jit
+def rank_happens(s, x, what):
+    """Apply to a rank what happens at this date; OK or LOST_RANK.
+
+    s: the engine's state. x: that of ranks. what: the answer of `next_happening`.
+    """
+    subject = s.clock[0].argument
+    if what == WOKEN:
+        wakes(x, ~subject, s.clock[0].now)
+        return OK
+    if what == FAILING:
+        x.counts[0].lost = rank_of(x, s.activities[subject].owner)
+        return LOST_RANK
+    return over(s, x, subject)
+
+
+@jit
+def process(s, x, o):
+    """Apply all that happens at this date, up to the ranks that can go on; OK or LOST_RANK.
+
+    s, o: the engine's state and options. x: the state of ranks.
+    """
+    what = next_of_ranks(s, x, o, NEW_DATE)
+    while what != NOTHING_MORE:
+        status = rank_happens(s, x, what)
         if status != OK:
             return status
-    clock = s.clock[0]
-    n = clock.n_doomed
-    clock.n_doomed = 0
-    for i in range(n):
-        slot = listed_as_doomed(s, i)
-        if slot >= 0:
-            x.counts[0].lost = rank_of(x, s.activities[slot].owner)
-            return LOST_RANK
+        what = next_of_ranks(s, x, o, what)
     return OK
+
+
+@jit
+def events_of_ranks(s, x):
+    """How many events ranks may emit at a date (s: the engine's state, x: that of ranks)."""
+    return 3 * s.clock[0].n_active if x.counts[0].names == 1 else 0
 
 
 @jit
 def advance(s, x, o):
     """Advance until something needs Python, all ranks have ended, or ``until``; returns why."""
-    clock = s.clock[0]
-    if clock.begun == 0:
-        clock.begun = 1
-        follow_live(s, o)
+    follow_live(s, o)
     while True:
-        if clock.changed != NO_CHANGE:
+        if s.clock[0].changed != NO_CHANGE:
             return ROUTES_CHANGED
         status = go_on_with_ready(s, x, o)
         if status != OK:
@@ -180,12 +183,7 @@ def advance(s, x, o):
         counts = x.counts[0]
         if counts.tells == 1 and counts.n_flights + counts.n_messages > x.flights.size:
             return TOLD_FULL
-        status = settle(s, o)
-        if status != OK:
-            return status
-        if counts.names == 1 and not has_room_for_events(s, 3 * clock.n_active):
-            return EVENTS_FULL
-        status = go_on(s, o)
+        status = to_next_date(s, o, events_of_ranks(s, x))
         if status != OK:
             return status
         status = process(s, x, o)

@@ -1,36 +1,36 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """The compiled loop of tasks some of which are MPI applications, whose ranks run beside the others.
 
-It links the parts of `simulation.loop` and of `mpi.loop`. Such a task holds its hosts by an
-activity that waits, and starts its ranks as soon as that ends. The activities and wake-ups of ranks
-have owners below 0. The task ends with its last rank; if something else ends it, its ranks stop.
+What happens at a date means to tasks what `simulation.loop` says, to ranks what `mpi.loop` says. An
+application holds its hosts by an activity that waits, and starts its ranks as soon as that ends.
+The activities and wake-ups of ranks have owners below 0. The task ends with its last rank; if
+something else ends it, its ranks stop.
 """
 
 from __future__ import annotations
 
-from ptaskmodel.engine.activity import share
 from ptaskmodel.engine.availability import follow_live
-from ptaskmodel.engine.loop import due, finished, go_on, listed_as_doomed, settle
+from ptaskmodel.engine.loop import to_next_date
 from ptaskmodel.engine.state import (
-    DONE,
     EVENTS_FULL,
+    NEW_DATE,
     NO_CHANGE,
-    NOTHING,
+    NOTHING_MORE,
     OK,
     ROUTES_CHANGED,
     SOME_ENDED,
-    STEP,
-    WAKE,
+    WAITED,
+    WOKEN,
 )
 from ptaskmodel.engine.stream import has_room_for_events
 from ptaskmodel.engine.virtual_time import write_members
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.mpi.ending import end_application
-from ptaskmodel.mpi.loop import computes_before_wake, over, rank_of, wakes
+from ptaskmodel.mpi.loop import events_of_ranks, next_of_ranks, rank_happens
 from ptaskmodel.mpi.ranks import go_on_with_ready
 from ptaskmodel.mpi.state import LOST_RANK, NEEDS_RANKS
-from ptaskmodel.simulation.life import ENDED, FAILED, begin_ready, end_stage, end_task, woken
-from ptaskmodel.simulation.loop import admit, end_killed, note_killed
+from ptaskmodel.simulation.life import ENDED, FAILED, begin_ready, end_killed, end_stage, end_task
+from ptaskmodel.simulation.loop import admit, task_happens
 
 
 @jit
@@ -107,92 +107,45 @@ def begin_all(s, t, x, o):
 
 
 @jit
-def ends(s, t, x, slot):
-    """An activity is done: of a task, or of a rank."""
-    owner = s.activities[slot].owner
-    if owner >= 0:
-        end_stage(s, t, owner)
-    elif over(s, x, slot) == LOST_RANK:
-        fail_application(s, t, x)
-
-
-@jit
 def process(s, t, x, o):
-    """Everything that happens at this date, up to the queueing of what begins."""
-    first_killed = NOTHING
-    last_killed = NOTHING
-    while True:
-        while x.counts[0].by_turns == 1 and computes_before_wake(s, x):
-            slot = finished(s, o)
-            if slot < 0:
-                break
-            ends(s, t, x, slot)
-        kind = due(s, o.time_precision)
-        if kind == NOTHING:
-            break
-        number = s.clock[0].argument
-        if kind == WAKE:
-            if number < 0:
-                wakes(x, ~number, s.clock[0].now)
-            elif woken(s, t, number):
-                first_killed, last_killed = note_killed(t, first_killed, last_killed, number)
-            continue
-        owner = s.activities[number].owner
-        if owner >= 0 and is_of_ranks(t, owner):
-            want_ranks(t, x, owner)
-            continue
-        share(s, number, o.gamma)
-        if s.activities[number].state == DONE:
-            ends(s, t, x, number)
-    while True:
-        slot = finished(s, o)
-        if slot < 0:
-            break
-        ends(s, t, x, slot)
-    clock = s.clock[0]
-    n = clock.n_doomed
-    clock.n_doomed = 0
-    for i in range(n):
-        slot = listed_as_doomed(s, i)
-        if slot >= 0:
-            owner = s.activities[slot].owner
-            if owner >= 0:
-                end_task(s, t, owner, FAILED)
-            else:
-                x.counts[0].lost = rank_of(x, owner)
+    """Apply all that happens at this date, up to the queueing of what begins.
+
+    s, o: the engine's state and options. t: the state of tasks. x: that of ranks.
+    """
+    what = next_of_ranks(s, x, o, NEW_DATE)
+    while what != NOTHING_MORE:
+        subject = s.clock[0].argument
+        owner = subject if what == WOKEN else s.activities[subject].owner
+        if owner < 0:
+            if rank_happens(s, x, what) == LOST_RANK:
                 fail_application(s, t, x)
-    end_killed(s, t, first_killed)
+        elif what == WAITED and is_of_ranks(t, owner):
+            want_ranks(t, x, owner)
+        else:
+            task_happens(s, t, what)
+        what = next_of_ranks(s, x, o, what)
+    end_killed(s, t)
 
 
 @jit
 def advance(s, t, x, o):
     """Advance until something needs Python or ``until`` is reached; returns why."""
-    clock = s.clock[0]
     status = admit(s, t)
     if status != OK:
         return status
-    if clock.begun == 0:
-        clock.begun = 1
-        follow_live(s, o)
+    follow_live(s, o)
     while True:
-        if clock.changed != NO_CHANGE:
+        if s.clock[0].changed != NO_CHANGE:
             return ROUTES_CHANGED
         status = begin_all(s, t, x, o)
         if status != OK:
             return status
         if o.stop_on_end and t.counts[0].n_ended > t.counts[0].n_told:
             return SOME_ENDED
-        status = settle(s, o)
-        if status != OK:
-            return status
-        if x.counts[0].names == 1 and not has_room_for_events(s, 3 * clock.n_active):
-            return EVENTS_FULL
-        status = go_on(s, o)
+        status = to_next_date(s, o, events_of_ranks(s, x))
         if status != OK:
             return status
         process(s, t, x, o)
-        if o.mode == STEP:
-            clock.stepping = 1
 
 
 @entry

@@ -105,6 +105,11 @@ COUNTS = np.dtype(
             number_in("tasks"),
         ),  # ends of the list of those whose followers are to be told
         ("last_ended", number_in("tasks")),
+        (
+            "first_killed",
+            number_in("tasks"),
+        ),  # ends of the list of those whose walltime has come at this date
+        ("last_killed", number_in("tasks")),
     ],
     align=True,
 )
@@ -125,8 +130,8 @@ class Tasks(NamedTuple):
 def new_tasks() -> Tasks:
     """No tasks."""
     counts = records(1, COUNTS)
-    for name in ("first_ready", "last_ready", "first_ended", "last_ended"):
-        counts[name] = -1
+    for name in ("ready", "ended", "killed"):
+        counts["first_" + name] = counts["last_" + name] = -1
     return Tasks(
         counts, records(1, TASK), records(1, PROGRAM), records(1, STAGE), records(1, FOLLOWER)
     )
@@ -305,10 +310,29 @@ def release(s, t, task, completed):
 
 @jit
 def woken(s, t, task):
-    """The start date or the walltime of a task has come; whether it is the walltime."""
+    """The start date of a task has come, or its walltime: then it is listed to be killed."""
     record = t.tasks[task]
     record.wake = -1
     if record.state == WAITING:
         queue(t, task)
-        return False
-    return record.state < ENDED
+    elif record.state < ENDED:
+        counts = t.counts[0]
+        record.next_killed = -1
+        if counts.last_killed >= 0:
+            t.tasks[counts.last_killed].next_killed = task
+        else:
+            counts.first_killed = task
+        counts.last_killed = task
+
+
+@jit
+def end_killed(s, t):
+    """End the tasks of ``t`` whose walltime has come and which are not over (s: the engine's)."""
+    counts = t.counts[0]
+    task = counts.first_killed
+    while task >= 0:
+        if t.tasks[task].state < ENDED:
+            end_task(s, t, task, WALLTIME)
+        task = t.tasks[task].next_killed
+    counts.first_killed = -1
+    counts.last_killed = -1

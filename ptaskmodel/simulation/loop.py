@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The compiled loop of tasks: it links the parts of the engine's loop, with tasks in between.
+"""The compiled loop of tasks: what the order of a date means to tasks.
 
 The order of events at one time is the engine's (see `engine.loop`). For tasks, its steps add:
 
@@ -9,29 +9,27 @@ The order of events at one time is the engine's (see `engine.loop`). For tasks, 
 
 from __future__ import annotations
 
-from ptaskmodel.engine.activity import share
 from ptaskmodel.engine.availability import follow_live
-from ptaskmodel.engine.loop import due, finished, go_on, listed_as_doomed, settle
+from ptaskmodel.engine.loop import next_happening, to_next_date
 from ptaskmodel.engine.queue import has_room_for_wake
 from ptaskmodel.engine.state import (
-    DONE,
+    FAILING,
     GROW_WAKES,
+    NEW_DATE,
     NO_CHANGE,
-    NOTHING,
+    NOTHING_MORE,
     OK,
     ROUTES_CHANGED,
     SOME_ENDED,
-    STEP,
-    WAKE,
+    WOKEN,
 )
 from ptaskmodel.engine.virtual_time import write_members
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.simulation.life import (
-    ENDED,
     FAILED,
     WAITING,
-    WALLTIME,
     begin_ready,
+    end_killed,
     end_stage,
     end_task,
     queue_at_start_date,
@@ -54,84 +52,52 @@ def admit(s, t):
 
 
 @jit
-def note_killed(t, first_killed, last_killed, task):
-    """Put a task whose walltime has come last in the list of those; the ends of the list."""
-    t.tasks[task].next_killed = NOTHING
-    if last_killed >= 0:
-        t.tasks[last_killed].next_killed = task
+def task_happens(s, t, what):
+    """Apply to a task what happens at this date.
+
+    s: the engine's state. t: that of tasks. what: the answer of `next_happening`.
+    """
+    subject = s.clock[0].argument
+    if what == WOKEN:
+        woken(s, t, subject)
+    elif what == FAILING:
+        end_task(s, t, s.activities[subject].owner, FAILED)
     else:
-        first_killed = task
-    return first_killed, task
-
-
-@jit
-def end_killed(s, t, task):
-    """End the tasks of that list that are not over yet."""
-    while task >= 0:
-        if t.tasks[task].state < ENDED:
-            end_task(s, t, task, WALLTIME)
-        task = t.tasks[task].next_killed
+        end_stage(s, t, s.activities[subject].owner)
 
 
 @jit
 def process(s, t, o):
-    """Everything that happens at this date, up to the queueing of what begins."""
-    first_killed = NOTHING
-    last_killed = NOTHING
-    while True:
-        kind = due(s, o.time_precision)
-        if kind == NOTHING:
-            break
-        number = s.clock[0].argument
-        if kind == WAKE:
-            if woken(s, t, number):
-                first_killed, last_killed = note_killed(t, first_killed, last_killed, number)
-        else:
-            share(s, number, o.gamma)
-            if s.activities[number].state == DONE:
-                end_stage(s, t, s.activities[number].owner)
-    while True:
-        slot = finished(s, o)
-        if slot < 0:
-            break
-        end_stage(s, t, s.activities[slot].owner)
-    clock = s.clock[0]
-    n = clock.n_doomed
-    clock.n_doomed = 0
-    for i in range(n):
-        slot = listed_as_doomed(s, i)
-        if slot >= 0:
-            end_task(s, t, s.activities[slot].owner, FAILED)
-    end_killed(s, t, first_killed)
+    """Apply all that happens at this date, up to the queueing of what begins.
+
+    s, o: the engine's state and options. t: the state of tasks.
+    """
+    what = next_happening(s, o, NEW_DATE, False)
+    while what != NOTHING_MORE:
+        task_happens(s, t, what)
+        what = next_happening(s, o, what, False)
+    end_killed(s, t)
 
 
 @jit
 def advance(s, t, o):
     """Advance until something needs Python or ``until`` is reached; returns why."""
-    clock = s.clock[0]
     status = admit(s, t)
     if status != OK:
         return status
-    if clock.begun == 0:
-        clock.begun = 1
-        follow_live(s, o)
+    follow_live(s, o)
     while True:
-        if clock.changed != NO_CHANGE:
+        if s.clock[0].changed != NO_CHANGE:
             return ROUTES_CHANGED
         status = begin_ready(s, t, o)
         if status != OK:
             return status
         if o.stop_on_end and t.counts[0].n_ended > t.counts[0].n_told:
             return SOME_ENDED
-        status = settle(s, o)
-        if status != OK:
-            return status
-        status = go_on(s, o)
+        status = to_next_date(s, o, 0)
         if status != OK:
             return status
         process(s, t, o)
-        if o.mode == STEP:
-            clock.stepping = 1
 
 
 @entry

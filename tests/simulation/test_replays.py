@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 
+import engine_runner
 import pytest
+import scenarios
 from replay_polls import polling_case
 
 import ptaskmodel as pm
@@ -46,6 +48,19 @@ def test_alone_ranks_end_as_in_a_replay(traces):
     assert task.end_s == pytest.approx(2.0 + alone.makespan_s, rel=1e-12)
     assert task.end_s == pytest.approx(3.5 + SEND, rel=1e-9)
     assert task.state == "completed"
+
+
+@pytest.mark.parametrize("seed", [1, 8, 12, 14, 19, 23])  # with walltimes, events, cancellations
+@pytest.mark.parametrize("solver", ["bmf", "fairbottleneck", "maxmin"])
+def test_tasks_have_the_same_dates_where_ranks_wait_beside_them(traces, seed, solver):
+    scenario = scenarios.random_scenario(seed)
+    alone, beside = (engine_runner.prepare(scenario, solver=solver) for _ in range(2))
+    expected = engine_runner.finish(scenario, alone)
+    trace, host = traces(["compute 1"]), beside.platform.hosts[0].name
+    later = beside.add_replay(trace, [host], start_s=alone.now + 1.0)
+    found = engine_runner.finish(scenario, beside)
+    del found[later.id]
+    assert found == expected
 
 
 SIZES = (100, 700, 2000, 30_000, 65_535, 65_537, 1_000_000)
