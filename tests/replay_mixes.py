@@ -41,7 +41,7 @@ def mixed_case(
     if chosen is None:
         chosen = {}
         own = random.Random(f"algorithms of mix {seed}")
-        for collective, (_, known) in ALGORITHMS.items():
+        for collective, known in ALGORITHMS.items():
             if own.random() < 0.3:
                 fitting = [n for n in known if fits(collective, n, ranks) and n not in CRASHING]
                 chosen[collective] = own.choice(fitting)

@@ -23,8 +23,8 @@ from ptaskmodel.engine.state import (
     numbers,
 )
 from ptaskmodel.kernels.decorators import jit, late
-from ptaskmodel.mpi.collectives.dispatch import step_of_collective
-from ptaskmodel.mpi.collectives.selection import Chosen, chosen, sized
+from ptaskmodel.mpi.collectives.dispatch import chosen, step_of_collective
+from ptaskmodel.mpi.collectives.selection import Chosen
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
     AWAIT_ANY,
@@ -42,6 +42,7 @@ from ptaskmodel.mpi.collectives.steps import (
     REQUEST_RECEIVE,
     REQUEST_SEND,
     UNWANTED,
+    sized,
 )
 from ptaskmodel.mpi.point_to_point.messages import make_ready, route_between
 from ptaskmodel.mpi.point_to_point.posting import closes_request, looks, opens_request, posts

@@ -162,7 +162,7 @@ def replay(
     hosts: None for those that ``smpirun`` would take. model: a network model (None: SMPI's, or
     L07 if the platform asks for that). solver: None for max-min fairness, with L07 for SimGrid's
     fair bottleneck. collectives: names of algorithms by names of collectives (see
-    `algorithms.ALGORITHMS`; those left out: as the platform asks, else SMPI's default).
+    `collectives.names.ALGORITHMS`; those left out: as the platform asks, else SMPI's default).
 
     Raises SimulationError where ranks wait for each other for ever or a host is off, WorkloadError
     for a wait that makes no sense, RouteError where a message has no way to go.

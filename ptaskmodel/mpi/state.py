@@ -8,7 +8,7 @@ import numpy as np
 
 from ptaskmodel.engine.state import INT, REAL, SMALL_INT, in_lines, numbers
 from ptaskmodel.engine.store import records
-from ptaskmodel.mpi.collectives.selection import CHOICES
+from ptaskmodel.mpi.collectives.names import CHOICES
 from ptaskmodel.workload.actions import ACTIONS, COLLECTIVE_TAGS, DATATYPE_BYTES
 
 # What a rank does: it is in the list of those to go on; computes; sleeps; waits for a message of

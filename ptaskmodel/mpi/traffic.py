@@ -13,8 +13,7 @@ import numpy as np
 
 from ptaskmodel.kernels.decorators import want
 from ptaskmodel.mpi.collectives.dispatch import packed_step
-from ptaskmodel.mpi.collectives.names import default_algorithms
-from ptaskmodel.mpi.collectives.selection import CHOICES
+from ptaskmodel.mpi.collectives.names import CHOICES, default_algorithms
 from ptaskmodel.mpi.collectives.steps import UNWANTED
 from ptaskmodel.mpi.traffic_sums import Program, Sums, add_up
 from ptaskmodel.workload.actions import DATATYPE_BYTES
@@ -43,7 +42,7 @@ class Tally:
     """Adds up actions of a trace, any part of it."""
 
     def __init__(self, trace: Trace, algorithms: np.ndarray | None = None) -> None:
-        """algorithms: those of `algorithms.algorithms_of`, None: SMPI's."""
+        """algorithms: those of `names.algorithms_of`, None: SMPI's."""
         self._ranks = trace.ranks
         self._program = Program(
             trace.actions,

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.mpi.collectives.dispatch import step_of_collective
-from ptaskmodel.mpi.collectives.selection import Chosen, chosen, sized
+from ptaskmodel.mpi.collectives.dispatch import chosen, step_of_collective
+from ptaskmodel.mpi.collectives.selection import Chosen
 from ptaskmodel.mpi.collectives.steps import (
     COMPUTE,
     DO_SEND,
@@ -19,6 +19,7 @@ from ptaskmodel.mpi.collectives.steps import (
     POST_SEND,
     REQUEST_SEND,
     UNWANTED,
+    sized,
 )
 from ptaskmodel.workload import actions as ti
 

@@ -21,7 +21,7 @@ from replay_traces import (
 from smpi import ends_by_smpirun, is_installed, write_case
 
 from ptaskmodel.mpi import read_trace, replay
-from ptaskmodel.mpi.collectives.names import ALGORITHMS
+from ptaskmodel.mpi.collectives.names import COLLECTIVES
 from ptaskmodel.platform import load_platform
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -145,7 +145,7 @@ def test_so_they_do_by_any_algorithm(platforms, tmp_path):
     hosts = [host.name for host in platforms["fat_tree"][1].hosts]
     for case in recorded("algorithms"):
         collective, name, ranks = case["collective"], case["algorithm"], case["ranks"]
-        files = algorithm_case(ALGORITHMS[collective][0], name, ranks)
+        files = algorithm_case(COLLECTIVES[collective].action, name, ranks)
         place = tmp_path / f"{collective}-{name}-{ranks}"
         chosen = {collective: name}
         result = replayed(platforms, place, "fat_tree", hosts[:ranks], files, collectives=chosen)
@@ -168,7 +168,7 @@ def test_so_do_many_ranks_by_any_algorithm(platforms, tmp_path, part):
     hosts = [host.name for host in platforms["switch"][1].hosts]
     for case in recorded("many")[part::3]:
         collective, name, ranks = case["collective"], case["algorithm"], case["ranks"]
-        files = algorithm_case(ALGORITHMS[collective][0], name, ranks)
+        files = algorithm_case(COLLECTIVES[collective].action, name, ranks)
         place = tmp_path / f"{collective}-{name}"
         chosen = {collective: name}
         result = replayed(platforms, place, "switch", hosts[:ranks], files, collectives=chosen)

@@ -14,9 +14,9 @@ from ptaskmodel.mpi import (
     replay,
     trace_of_actions,
 )
-from ptaskmodel.mpi.collectives import selection
-from ptaskmodel.mpi.collectives.names import default_algorithms
-from ptaskmodel.mpi.collectives.selection import AUTOMATIC, CHOICES
+from ptaskmodel.mpi.collectives import dispatch
+from ptaskmodel.mpi.collectives.names import CHOICES, default_algorithms
+from ptaskmodel.mpi.collectives.selection import Chosen
 from ptaskmodel.mpi.state import COMPUTING, IN_ALL
 from ptaskmodel.mpi.traffic import Tally
 from ptaskmodel.platform import Platform, Torus
@@ -235,11 +235,11 @@ def test_messages_of_nobody_take_no_time(ends):
 @pytest.mark.parametrize("kind", [SCATTERV, GATHERV, SCAN, BARRIER])
 def test_sizes_are_looked_at_only_where_algorithms_depend_on_them(kind, monkeypatch):
     """Fields of others are no datatypes: a count of millions is far outside their table."""
-    monkeypatch.setattr(selection, "deciding", None)
-    every = selection.Chosen(default_algorithms(), CHOICES)
+    monkeypatch.setattr(dispatch, "deciding", None)
+    every = Chosen(default_algorithms(), CHOICES)
     fields = (np.full(8, 2e6), 0, 8, 3, kind, DATATYPE_BYTES, 1.0)
-    interpreted = getattr(selection.chosen, "py_func", selection.chosen)
-    assert interpreted(*fields, every) == AUTOMATIC
+    interpreted = getattr(dispatch.chosen, "py_func", dispatch.chosen)
+    assert interpreted(*fields, every) == default_algorithms()[kind]
 
 
 def test_any_tag_is_none_of_a_collective(ends):

@@ -13,7 +13,7 @@ import numpy as np
 
 from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.mpi.collectives.alltoall import in_mesh
+from ptaskmodel.mpi.collectives.alltoall import MESHES, in_mesh
 from ptaskmodel.mpi.collectives.bcast import (
     broadcast_whole,
 )
@@ -26,23 +26,7 @@ from ptaskmodel.mpi.collectives.rings import (
     ring,
     to_the_right,
 )
-from ptaskmodel.mpi.collectives.selection import (
-    AHEAD,
-    BASIC,
-    BRUCK,
-    CHUNKS,
-    COMPOSED,
-    DOUBLING,
-    FAR_FIRST,
-    MESH_2D,
-    MESH_3D,
-    MPICH,
-    NEIGHBOURS,
-    PAIRWISE,
-    RING,
-    TO_THE_RIGHT,
-    picked,
-)
+from ptaskmodel.mpi.collectives.selection import POWER_OF_TWO, Collective, picked
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
     AWAIT_RECEIVE,
@@ -58,7 +42,99 @@ from ptaskmodel.mpi.collectives.steps import (
 )
 from ptaskmodel.mpi.collectives.trees import fan_in
 from ptaskmodel.workload.actions import (
+    ALLGATHER,
     GATHER,
+)
+
+# Choices by ranks and sizes, and algorithms.
+MVAPICH2, MPICH = numbers(-2, 0)
+(
+    PAIRS,
+    AT_ONCE,
+    RING,
+    PAIRWISE,
+    DOUBLING,
+    BRUCK,
+    NEIGHBOURS,
+    TO_THE_RIGHT,
+    AHEAD,
+    FAR_FIRST,
+    COMPOSED,
+    MESH_2D,
+    MESH_3D,
+    CHUNKS,
+) = numbers(14)
+
+# Choices of Open MPI by ranks and bytes (see `selection`).
+OPEN_MPI = """
+    2 0 rdb;
+    3 0 pair;
+    32 0 rdb;
+    64 0 rdb 1024 ompi_neighborexchange 65536 ring;
+    128 0 rdb 512 ompi_neighborexchange 65536 ring;
+    256 0 rdb 512 ompi_neighborexchange 131072 ring 524288 ompi_neighborexchange 1048576 ring;
+    512 0 rdb 32 bruck 128 rdb 1024 ompi_neighborexchange 131072 ring 524288 ompi_neighborexchange
+      1048576 ring;
+    1024 0 rdb 64 bruck 256 rdb 2048 ompi_neighborexchange;
+    2048 0 rdb 4 bruck 8 rdb 16 bruck 32 rdb 256 bruck 512 rdb 4096 ompi_neighborexchange;
+    4096 0 bruck 32 rdb 128 bruck 512 rdb 4096 ompi_neighborexchange;
+    - 0 rdb 2 bruck 8 rdb 16 bruck 512 rdb 4096 ompi_neighborexchange"""
+
+OPEN_MPI_EACH = """
+    2 0 GB 256 ompi_neighborexchange 4096 mpich_ring 8192 ompi_neighborexchange 16384 ompi_bruck
+      262144 ompi_neighborexchange;
+    3 0 mpich_ring 2048 pair 4096 mpich_ring 8192 pair;
+    8 0 GB 256 ompi_neighborexchange 4096 mpich_ring 8192 ompi_neighborexchange 16384 ompi_bruck
+      262144 ompi_neighborexchange;
+    16 0 GB 1024 ompi_bruck;
+    32 0 GB 128 ompi_bruck 262144 mpich_ring;
+    64 0 GB 256 ompi_bruck 8192 mpich_ring;
+    128 0 GB 256 ompi_bruck 4096 mpich_ring;
+    256 0 ompi_bruck 1024 ompi_neighborexchange 65536 mpich_ring;
+    512 0 ompi_bruck 1024 mpich_ring;
+    1024 0 ompi_bruck 512 GB 1024 ompi_bruck 4096 ompi_neighborexchange 1048576 mpich_ring;
+    - 0 ompi_bruck 4096 ompi_neighborexchange"""
+
+ALL_GATHERS = Collective(
+    "allgather",
+    "allgather",
+    {
+        "default": PAIRS,
+        "mpich": MPICH,
+        "2dmesh": MESH_2D,
+        "3dmesh": MESH_3D,
+        "GB": COMPOSED,
+        "NTSLR": TO_THE_RIGHT,
+        "NTSLR_NB": AHEAD,
+        "bruck": BRUCK,
+        "ompi_neighborexchange": NEIGHBOURS,
+        "pair": PAIRWISE,
+        "rdb": DOUBLING,
+        "rhv": FAR_FIRST,
+        "ring": RING,
+        "spreading_simple": AT_ONCE,
+        "ompi": OPEN_MPI,
+    },
+    needs={**MESHES, "pair": POWER_OF_TWO, "rhv": POWER_OF_TWO},
+)
+
+ALL_GATHERS_OF_EACH = Collective(
+    "allgatherv",
+    "allgatherv",
+    {
+        "default": PAIRS,
+        "ompi_bruck": BRUCK,
+        "pair": PAIRWISE,
+        "ring": RING,
+        "GB": COMPOSED,
+        "mpich": MPICH,
+        "mpich_rdb": DOUBLING,
+        "mvapich2": MVAPICH2,
+        "mpich_ring": CHUNKS,
+        "ompi": OPEN_MPI_EACH,
+        "ompi_neighborexchange": NEIGHBOURS,
+    },
+    needs={"pair": POWER_OF_TWO},
 )
 
 
@@ -227,6 +303,32 @@ ALLGATHER_PHASES = numbers(5, 6)[0]
 
 
 @jit
+def of_all_gather(c, n, size):
+    """The algorithm of an all-gather of ``size`` bytes of each of ``n`` ranks; c: `Chosen`."""
+    algorithm = picked(c.choices, c.of_kind[ALLGATHER], n, size)
+    if algorithm != MPICH:
+        return algorithm
+    if n & (n - 1) == 0 and n * size < 524288:
+        return DOUBLING
+    return BRUCK if n * size <= 81920 else RING
+
+
+@jit
+def of_all_gather_of_each(algorithm, n, total, unit):
+    """The algorithm that the rule ``algorithm`` chooses, of an all-gather of different amounts.
+
+    total: elements that all ``n`` ranks have together; unit: bytes of an element.
+    """
+    if algorithm == MVAPICH2:
+        if total * unit > n * (512.0 if n < 33 else 256.0):
+            return CHUNKS
+        return DOUBLING if n & (n - 1) == 0 else BRUCK
+    if n & (n - 1) == 0 and total < 524288:
+        return DOUBLING
+    return BRUCK if 0 < total <= 81920 else CHUNKS  # by which nothing is not sent
+
+
+@jit
 def allgather(phase, r, n, size, unit, k, algorithm, c):
     """In ALLGATHER_PHASES phases, the last of which may be empty."""
     if algorithm == COMPOSED:
@@ -235,12 +337,6 @@ def allgather(phase, r, n, size, unit, k, algorithm, c):
         return broadcast_whole(phase - 1, r, n, 0, n * size, unit, k, c)
     if phase > 0:
         return NO_MORE, 0, 0.0
-    if algorithm == MPICH:
-        algorithm = RING
-        if n & (n - 1) == 0 and n * size < 524288:
-            algorithm = DOUBLING
-        elif n * size <= 81920:
-            algorithm = BRUCK
     if algorithm == RING:
         return ring(r, n, size, k)
     if algorithm == PAIRWISE:
@@ -255,7 +351,7 @@ def allgather(phase, r, n, size, unit, k, algorithm, c):
         return doubling(r, n, 0, n * size, size, k)
     if algorithm == BRUCK:
         return all_gather_bruck(r, n, size, k)
-    if algorithm == BASIC:
+    if algorithm == AT_ONCE:
         return all_gather_at_once(r, n, size, k)
     if algorithm == AHEAD:
         return to_the_right_ahead(r, n, size, k)

@@ -11,10 +11,8 @@ import numpy as np
 
 from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.mpi.collectives.allgather import allgather
-from ptaskmodel.mpi.collectives.alltoall import (
-    alltoall,
-)
+from ptaskmodel.mpi.collectives.allgather import allgather, of_all_gather
+from ptaskmodel.mpi.collectives.alltoall import alltoall, of_all_to_all
 from ptaskmodel.mpi.collectives.bcast import broadcast, broadcast_whole
 from ptaskmodel.mpi.collectives.reduce import reduce
 from ptaskmodel.mpi.collectives.rings import (
@@ -24,18 +22,7 @@ from ptaskmodel.mpi.collectives.rings import (
     rank_of,
     to_the_right,
 )
-from ptaskmodel.mpi.collectives.selection import (
-    AUTOMATIC,
-    COMPOSED,
-    FAR_FIRST,
-    HALVING,
-    HALVING_LONG,
-    RING,
-    SEGMENTS,
-    TO_ALL,
-    of_all_to_all,
-    picked,
-)
+from ptaskmodel.mpi.collectives.selection import POWER_OF_TWO, Collective, picked
 from ptaskmodel.mpi.collectives.steps import (
     AWAIT_RECEIVE,
     DO_RECEIVE,
@@ -48,8 +35,52 @@ from ptaskmodel.mpi.collectives.steps import (
 )
 from ptaskmodel.mpi.collectives.trees import fan_in
 from ptaskmodel.workload.actions import (
-    ALLGATHER,
     REDUCE,
+)
+
+# Algorithms.
+(
+    AUTOMATIC,
+    RING,
+    FAR_FIRST,
+    TO_ALL,
+    HALVING,
+    DOUBLING,
+    COMPOSED,
+    HALVING_LONG,
+    SEGMENTS,
+) = numbers(9)
+
+# Choice of Open MPI by ranks and bytes (see `selection`).
+OPEN_MPI = """
+    4 0 lr 8 rdb 4096 lr 8192 rdb 16384 lr 65536 ompi_ring_segmented 262144 rab_rdb;
+    8 0 lr 16 rdb 8192 rab_rdb;
+    16 0 rdb 8192 rab_rdb;
+    32 0 ompi_ring_segmented 64 rdb 4096 rab_rdb;
+    64 0 ompi_ring_segmented 128 rab_rdb;
+    128 0 rdb 262144 rab_rdb;
+    256 0 redbcast 131072 rdb 262144 rab_rdb;
+    512 0 redbcast 4096 rab_rdb;
+    2048 0 redbcast 2048 rdb 16384 rab_rdb;
+    4096 0 redbcast 2048 ompi_ring_segmented 4096 rdb 16384 rab_rdb;
+    - 0 redbcast 2048 ompi_ring_segmented 16384 rdb 32768 rab_rdb"""
+
+ALL_REDUCES = Collective(
+    "allreduce",
+    "allreduce",
+    {
+        "default": AUTOMATIC,
+        "lr": RING,
+        "rab1": FAR_FIRST,
+        "rab2": TO_ALL,
+        "rab_rdb": HALVING,
+        "rdb": DOUBLING,
+        "redbcast": COMPOSED,
+        "mvapich2_rs": HALVING_LONG,
+        "ompi": OPEN_MPI,
+        "ompi_ring_segmented": SEGMENTS,
+    },
+    needs={"rab1": POWER_OF_TWO},
 )
 
 
@@ -192,8 +223,7 @@ def allreduce(phase, r, n, count, unit, k, algorithm, c):
             return alltoall(r, n, size, k, of_all_to_all(c, n, size), c)
         if n == 1:
             return NO_MORE, 0, 0.0
-        own = picked(c.choices, c.of_kind[ALLGATHER], n, size)
-        return allgather(phase - 1, r, n, size, unit, k, own, c)
+        return allgather(phase - 1, r, n, size, unit, k, of_all_gather(c, n, size), c)
     elif algorithm != COMPOSED:
         if phase > 0:
             return NO_MORE, 0, 0.0

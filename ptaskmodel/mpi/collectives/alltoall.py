@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.mpi.collectives.barrier import barrier
 from ptaskmodel.mpi.collectives.rings import (
@@ -19,21 +20,7 @@ from ptaskmodel.mpi.collectives.rings import (
     pairwise,
     ring,
 )
-from ptaskmodel.mpi.collectives.selection import (
-    BLOCKS,
-    BRUCK,
-    DOUBLING,
-    MESH_2D,
-    MESH_3D,
-    PAIRS_EACH,
-    PAIRS_LIGHT,
-    PAIRS_ONE,
-    PAIRWISE,
-    RING,
-    RING_EACH,
-    RING_ONE,
-    picked,
-)
+from ptaskmodel.mpi.collectives.selection import POWER_OF_TWO, Collective, Need, picked
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
     AWAIT_ANY,
@@ -47,7 +34,113 @@ from ptaskmodel.mpi.collectives.steps import (
     swap,
 )
 from ptaskmodel.workload.actions import (
+    ALLTOALL,
     BARRIER,
+)
+
+# A choice by ranks and sizes, and algorithms.
+MPICH = numbers(-1, 0)[0]
+(
+    AT_ONCE,
+    BLOCKS,
+    BRUCK,
+    PAIRWISE,
+    DOUBLING,
+    RING,
+    MESH_2D,
+    MESH_3D,
+    PAIRS_LIGHT,
+    PAIRS_ONE,
+    PAIRS_EACH,
+    RING_LIGHT,
+    RING_ONE,
+    RING_EACH,
+) = numbers(14)
+
+# Choices of Open MPI and MVAPICH2 by ranks and bytes (see `selection`).
+OPEN_MPI = """
+    2 0 basic_linear;
+    3 0 pair 2 basic_linear 4 pair 16 basic_linear 64 pair 256 basic_linear 4096 pair
+      32768 basic_linear 1048576 pair;
+    8 0 basic_linear 524288 pair 1048576 basic_linear;
+    16 0 basic_linear;
+    32 0 basic_linear 4 bruck 512 basic_linear;
+    64 0 bruck 512 basic_linear;
+    256 0 bruck 1024 basic_linear 262144 pair;
+    512 0 bruck 1024 basic_linear 32768 pair;
+    1024 0 bruck 512 basic_linear 262144 pair;
+    2048 0 bruck 512 basic_linear;
+    4096 0 bruck 1024 basic_linear;
+    - 0 bruck 2048 basic_linear"""
+
+OPEN_MPI_EACH = """
+    4 0 ring;
+    64 0 ompi_basic_linear;
+    128 0 ring;
+    256 0 ompi_basic_linear;
+    1024 0 ring;
+    - 0 ompi_basic_linear"""
+
+MVAPICH = """
+    3 0 pair;
+    5 0 mvapich2_scatter_dest 262145 pair;
+    9 0 rdb 9 mvapich2_scatter_dest;
+    17 0 rdb 65 bruck 513 mvapich2_scatter_dest;
+    33 0 rdb 33 bruck 2049 mvapich2_scatter_dest;
+    - 0 rdb 9 bruck 1025 mvapich2_scatter_dest"""
+
+PAIRS = ("pair", "pair_light_barrier", "pair_mpi_barrier", "pair_one_barrier")
+MESHES = {
+    "2dmesh": Need(lambda ranks: columns_of(ranks) > 0, "is 2, 3 or no prime"),
+    "3dmesh": Need(lambda ranks: edge_of(ranks) > 0, "makes planes that are square"),
+}
+
+ALL_TO_ALLS = Collective(
+    "alltoall",
+    "alltoall",
+    {
+        "default": OPEN_MPI,
+        "mpich": MPICH,
+        "2dmesh": MESH_2D,
+        "3dmesh": MESH_3D,
+        "basic_linear": AT_ONCE,
+        "bruck": BRUCK,
+        "mvapich2": MVAPICH,
+        "mvapich2_scatter_dest": BLOCKS,
+        "pair": PAIRWISE,
+        "pair_light_barrier": PAIRS_LIGHT,
+        "pair_mpi_barrier": PAIRS_EACH,
+        "pair_one_barrier": PAIRS_ONE,
+        "rdb": DOUBLING,
+        "ring": RING,
+        "ring_light_barrier": RING_LIGHT,
+        "ring_mpi_barrier": RING_EACH,
+        "ring_one_barrier": RING_ONE,
+        "ompi": OPEN_MPI,
+    },
+    needs={**MESHES, **dict.fromkeys(PAIRS, POWER_OF_TWO)},
+)
+
+ALL_TO_ALLS_OF_EACH = Collective(
+    "alltoallv",
+    "alltoallv",
+    {
+        "default": AT_ONCE,
+        "mvapich2": RING,
+        "mpich": BLOCKS,
+        "bruck": BLOCKS,
+        "ompi_basic_linear": AT_ONCE,
+        "pair": RING,
+        "pair_light_barrier": PAIRS_LIGHT,
+        "pair_mpi_barrier": PAIRS_EACH,
+        "pair_one_barrier": PAIRS_ONE,
+        "ring": RING,
+        "ring_light_barrier": RING_LIGHT,
+        "ring_mpi_barrier": RING_EACH,
+        "ring_one_barrier": RING_ONE,
+        "ompi": OPEN_MPI_EACH,
+    },
+    needs=dict.fromkeys(PAIRS, POWER_OF_TWO),
 )
 
 
@@ -242,6 +335,17 @@ def each_by_rounds(values, at, r, n, unit, k, in_blocks):
 
 
 @jit
+def of_all_to_all(c, n, size):
+    """The algorithm of an all-to-all of ``size`` bytes to each of ``n`` ranks; c: `Chosen`."""
+    algorithm = picked(c.choices, c.of_kind[ALLTOALL], n, size)
+    if algorithm != MPICH:
+        return algorithm
+    if size < 256 and n >= 8:
+        return BRUCK
+    return BLOCKS if size < 32768 else RING
+
+
+@jit
 def alltoall(r, n, size, k, algorithm, c):
     if algorithm == PAIRWISE:
         return pairwise(r, n, size, k)
@@ -261,3 +365,13 @@ def alltoall(r, n, size, k, algorithm, c):
         own = picked(c.choices, c.of_kind[BARRIER], n, 0.0)
         return all_to_all_paced(r, n, size, k, algorithm, own)
     return all_to_all_at_once(r, n, size, k)
+
+
+@jit
+def alltoallv(values, at, r, n, unit, k, algorithm, c):
+    if algorithm in (RING, BLOCKS):
+        return each_by_rounds(values, at, r, n, unit, k, algorithm == BLOCKS)
+    if is_paced(algorithm):
+        own = picked(c.choices, c.of_kind[BARRIER], n, 0.0)
+        return each_paced(values, at, r, n, unit, k, algorithm, own)
+    return all_to_all_each(values, at, r, n, unit, k)

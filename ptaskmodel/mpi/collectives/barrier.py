@@ -7,8 +7,9 @@ algorithms for barrier synchronization", 1988.
 
 from __future__ import annotations
 
+from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.mpi.collectives.selection import BRUCK, DOUBLING, PAIRWISE, RING, TREE
+from ptaskmodel.mpi.collectives.selection import Collective, Need
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
     DO_RECEIVE,
@@ -20,6 +21,46 @@ from ptaskmodel.mpi.collectives.steps import (
     lowest_bit,
     power_below,
     swap,
+)
+
+# Algorithms.
+(
+    LINEAR,
+    BRUCK,
+    DOUBLING,
+    RING,
+    TREE,
+    TWO,
+) = numbers(6)
+
+# Choice of Open MPI by ranks and bytes (see `selection`).
+OPEN_MPI = """
+    4 0 ompi_recursivedoubling;
+    8 0 ompi_basic_linear;
+    64 0 ompi_recursivedoubling;
+    256 0 ompi_bruck;
+    512 0 ompi_tree;
+    1024 0 ompi_bruck;
+    4096 0 ompi_tree;
+    - 0 ompi_bruck"""
+
+BARRIERS = Collective(
+    "barrier",
+    "barrier",
+    {
+        "default": LINEAR,
+        "mpich": BRUCK,
+        "ompi_basic_linear": LINEAR,
+        "ompi_bruck": BRUCK,
+        "ompi_doublering": RING,
+        "ompi_recursivedoubling": DOUBLING,
+        "mvapich2": DOUBLING,
+        "mvapich2_pair": DOUBLING,
+        "ompi_tree": TREE,
+        "ompi_two_procs": TWO,
+        "ompi": OPEN_MPI,
+    },
+    needs={"ompi_two_procs": Need(lambda ranks: ranks == 2, "is 2")},
 )
 
 
@@ -113,6 +154,6 @@ def barrier(r, n, k, algorithm):
         return ring_barrier(r, n, k)
     if algorithm == TREE:
         return tree_barrier(r, n, k)
-    if algorithm == PAIRWISE:
+    if algorithm == TWO:
         return swap(k, (r + 1) % 2, 0.0) if k < 3 else (NO_MORE, 0, 0.0)
     return linear_barrier(r, n, k)

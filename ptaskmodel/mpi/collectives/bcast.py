@@ -17,18 +17,7 @@ from ptaskmodel.mpi.collectives.rings import (
     doubling,
     ring_of_pieces,
 )
-from ptaskmodel.mpi.collectives.selection import (
-    BASIC,
-    BINARY,
-    FLAT_IN_SEGMENTS,
-    HALVES,
-    K_NOMIAL,
-    LINE,
-    PIECES_DOUBLING,
-    PIECES_RING,
-    PIPELINE,
-    picked,
-)
+from ptaskmodel.mpi.collectives.selection import Collective, picked
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
     AWAIT_RECEIVE,
@@ -45,9 +34,60 @@ from ptaskmodel.mpi.collectives.steps import (
     number_of,
     other,
 )
-from ptaskmodel.mpi.collectives.trees import binary_family, child, fan_out
+from ptaskmodel.mpi.collectives.trees import BINARY, binary_family, child, fan_out
 from ptaskmodel.workload.actions import (
     BCAST,
+)
+
+# Algorithms.
+(
+    BINOMIAL,
+    FLAT,
+    FLAT_IN_SEGMENTS,
+    PIECES_RING,
+    PIECES_DOUBLING,
+    RELAY_BINARY,
+    RELAY_LINE,
+    K_NOMIAL,
+    PIPELINE,
+    HALVES,
+) = numbers(10)
+
+# Choice of Open MPI by ranks and bytes (see `selection`).
+OPEN_MPI = """
+    4 0 ompi_pipeline 32 NTSB 256 ompi_pipeline 512 mvapich2_knomial_intra_node 1024 NTSL
+      32768 NTSB 131072 ompi_pipeline 262144 NTSL 524288 binomial_tree 1048576 NTSB;
+    8 0 NTSB 64 binomial_tree 128 NTSB 2048 binomial_tree 8192 NTSL 1048576 ompi_pipeline;
+    16 0 mvapich2_knomial_intra_node 8 NTSB 64 mvapich2_knomial_intra_node 4096 NTSB
+      16384 binomial_tree 32768 NTSL;
+    32 0 mvapich2_knomial_intra_node 4096 binomial_tree 1048576 scatter_rdb_allgather;
+    64 0 binomial_tree 2048 mvapich2_knomial_intra_node;
+    128 0 mvapich2_knomial_intra_node;
+    256 0 binomial_tree 2 NTSB 16384 NTSL 32768 NTSB 65536 mvapich2_knomial_intra_node;
+    1024 0 mvapich2_knomial_intra_node 16384 ompi_split_bintree 32768 mvapich2_knomial_intra_node;
+    2048 0 mvapich2_knomial_intra_node 524288 scatter_rdb_allgather;
+    4096 0 mvapich2_knomial_intra_node 262144 scatter_rdb_allgather;
+    - 0 mvapich2_knomial_intra_node 8192 NTSB 16384 mvapich2_knomial_intra_node
+      262144 scatter_rdb_allgather"""
+
+BROADCASTS = Collective(
+    "bcast",
+    "bcast",
+    {
+        "default": BINOMIAL,
+        "binomial_tree": BINOMIAL,
+        "flattree": FLAT,
+        "flattree_pipeline": FLAT_IN_SEGMENTS,
+        "scatter_LR_allgather": PIECES_RING,
+        "scatter_rdb_allgather": PIECES_DOUBLING,
+        "NTSB": RELAY_BINARY,
+        "NTSL": RELAY_LINE,
+        "NTSL_Isend": RELAY_LINE,
+        "mvapich2_knomial_intra_node": K_NOMIAL,
+        "ompi": OPEN_MPI,
+        "ompi_pipeline": PIPELINE,
+        "ompi_split_bintree": HALVES,
+    },
 )
 
 
@@ -323,13 +363,13 @@ def bcast(phase, r, n, root, size, unit, k, algorithm):
         return doubling(r, n, root, size, piece, k)
     if phase > 0:
         return NO_MORE, 0, 0.0
-    if algorithm in (LINE, BINARY):
-        return broadcast_by_relay(r, n, root, size, k, algorithm == BINARY)
+    if algorithm in (RELAY_LINE, RELAY_BINARY):
+        return broadcast_by_relay(r, n, root, size, k, algorithm == RELAY_BINARY)
     if algorithm == PIPELINE:
         return broadcast_in_line(r, n, root, size, k)
     if algorithm == K_NOMIAL:
         return broadcast_k_nomial(r, n, root, size, k)
-    if algorithm == BASIC:
+    if algorithm == FLAT:
         return fan_out(r, n, root, size, k)
     if algorithm == FLAT_IN_SEGMENTS:
         return broadcast_flat_in_segments(r, n, root, size, k)
@@ -345,7 +385,7 @@ def broadcast_whole(phase, r, n, root, size, unit, k, c):
     if phase < 2:
         return bcast(phase, r, n, root, size, unit, k, algorithm)
     rest = rest_of_relay(size)
-    if algorithm not in (LINE, BINARY) or rest == 0.0 or n == 1:
+    if algorithm not in (RELAY_LINE, RELAY_BINARY) or rest == 0.0 or n == 1:
         return NO_MORE, 0, 0.0
     algorithm = picked(c.choices, c.of_kind[BCAST], n, rest)
     return bcast(phase - 2, r, n, root, rest, unit, k, algorithm)

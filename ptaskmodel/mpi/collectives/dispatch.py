@@ -16,17 +16,17 @@ from ptaskmodel.mpi.collectives.allgather import (
     ALLGATHER_PHASES,
     allgather,
     allgatherv,
+    of_all_gather,
+    of_all_gather_of_each,
 )
 from ptaskmodel.mpi.collectives.allreduce import (
     ALLREDUCE_PHASES,
     allreduce,
 )
 from ptaskmodel.mpi.collectives.alltoall import (
-    all_to_all_each,
     alltoall,
-    each_by_rounds,
-    each_paced,
-    is_paced,
+    alltoallv,
+    of_all_to_all,
 )
 from ptaskmodel.mpi.collectives.barrier import barrier
 from ptaskmodel.mpi.collectives.bcast import (
@@ -34,39 +34,34 @@ from ptaskmodel.mpi.collectives.bcast import (
     broadcast_whole,
 )
 from ptaskmodel.mpi.collectives.gather_scatter import (
-    fan_out_by_turns,
     fan_out_each,
     gather,
-    scatter_tree,
+    scatter,
 )
+from ptaskmodel.mpi.collectives.names import CHOICES
 from ptaskmodel.mpi.collectives.nonblocking import non_blocking
 from ptaskmodel.mpi.collectives.reduce import (
     reduce,
 )
 from ptaskmodel.mpi.collectives.reduce_scatter import (
+    of_reduce_scatter,
     reduce_scatter,
 )
 from ptaskmodel.mpi.collectives.rings import (
     prefix,
 )
-from ptaskmodel.mpi.collectives.selection import (
-    BLOCKS,
-    BY_TURNS,
-    CHOICES,
-    RING,
-    TREE,
-    Chosen,
-    has_displacements_alone,
-    picked,
-    rooted,
-    sized,
-)
+from ptaskmodel.mpi.collectives.selection import TABLES, Chosen, picked
 from ptaskmodel.mpi.collectives.steps import (
     FINISHED,
     UNWANTED,
     computed,
+    counted,
+    has_displacements_alone,
+    rooted,
+    sized,
+    sized_each,
 )
-from ptaskmodel.mpi.collectives.trees import fan_in, fan_out
+from ptaskmodel.mpi.collectives.trees import fan_in
 from ptaskmodel.workload.actions import (
     ALLGATHER,
     ALLGATHERV,
@@ -84,6 +79,42 @@ from ptaskmodel.workload.actions import (
     SCAN,
     SCATTER,
 )
+
+
+@jit
+def chosen(values, at, last, n, kind, types, own, c):
+    """The algorithm of an action, where it depends on ranks and sizes."""
+    algorithm = c.of_kind[kind]
+    if 0 <= algorithm < TABLES:
+        return algorithm
+    size = deciding(values, at, last, n, kind, types, own)
+    if kind == ALLTOALL:
+        return of_all_to_all(c, n, size)
+    if kind == ALLGATHER:
+        return of_all_gather(c, n, size)
+    algorithm = picked(c.choices, algorithm, n, size)
+    if algorithm >= 0:
+        return algorithm
+    if kind == REDUCESCATTER:
+        return of_reduce_scatter(values, at, n, algorithm)
+    unit = sized_each(values, at, last, n, types, own)
+    return of_all_gather_of_each(algorithm, n, counted(values, at + 1, 0, n), unit)
+
+
+@jit
+def deciding(values, at, last, n, kind, types, own):
+    """The bytes by which an algorithm is chosen (see `selection`)."""
+    if kind in (BARRIER, ALLTOALLV):
+        return 0.0
+    if kind == REDUCESCATTER:
+        return counted(values, at, 0, n) * sized(values, at, n + 1, last, types, own)
+    if kind == ALLGATHERV:
+        unit = sized_each(values, at, last, n, types, own)
+        return np.floor(counted(values, at + 1, 0, n) * unit / n)
+    field = 2
+    if kind in (REDUCE, GATHER, SCATTER):
+        field = 3
+    return np.floor(values[at]) * sized(values, at, field, last, types, own)
 
 
 @jit
@@ -148,12 +179,7 @@ def of_one_phase(kind, k, r, n, values, at, last, types, own, algorithm, c):
         return alltoall(r, n, size * sized(values, at, 2, last, types, own), k, algorithm, c)
     if kind == ALLTOALLV:
         unit = sized(values, at, 2 * n + 2, last, types, own)
-        if algorithm in (RING, BLOCKS):
-            return each_by_rounds(values, at + 1, r, n, unit, k, algorithm == BLOCKS)
-        if is_paced(algorithm):
-            own_barrier = picked(c.choices, c.of_kind[BARRIER], n, 0.0)
-            return each_paced(values, at + 1, r, n, unit, k, algorithm, own_barrier)
-        return all_to_all_each(values, at + 1, r, n, unit, k)
+        return alltoallv(values, at + 1, r, n, unit, k, algorithm, c)
     if kind == GATHER:
         size *= sized(values, at, 3, last, types, own)
         return gather(r, n, rooted(values, at, 2, last), size, k, algorithm)
@@ -163,11 +189,7 @@ def of_one_phase(kind, k, r, n, values, at, last, types, own, algorithm, c):
     if kind == SCATTER:
         root = rooted(values, at, 2, last)
         size *= sized(values, at, 3, last, types, own)
-        if algorithm == BY_TURNS:
-            return fan_out_by_turns(r, n, root, size, k)
-        if algorithm == TREE:
-            return scatter_tree(r, n, root, size, k)
-        return fan_out(r, n, root, size, k)
+        return scatter(r, n, root, size, k, algorithm)
     unit = sized(values, at, n + 2, last, types, own)
     return fan_out_each(values, at, r, n, rooted(values, at, n + 1, last), unit, k)
 

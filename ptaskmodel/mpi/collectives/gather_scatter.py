@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.mpi.collectives.selection import (
-    BY_TURNS,
-    IN_TWO,
-    TREE,
-)
+from ptaskmodel.mpi.collectives.selection import Collective
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
     AWAIT_RECEIVE,
@@ -32,6 +29,60 @@ from ptaskmodel.mpi.collectives.trees import (
     fan_in,
     fan_in_by_turns,
     fan_out,
+)
+
+# Algorithms.
+(
+    AT_ONCE,
+    TREE,
+    BY_TURNS,
+    IN_TWO,
+) = numbers(4)
+
+# Choices of Open MPI by ranks and bytes (see `selection`).
+OPEN_MPI_GATHER = """
+    4 0 ompi_linear_sync 2 ompi_basic_linear 4 ompi_binomial 32768 ompi_basic_linear
+      65536 ompi_binomial 131072 ompi_linear_sync;
+    8 0 ompi_binomial 1024 ompi_basic_linear 8192 ompi_binomial 32768 ompi_basic_linear
+      262144 ompi_linear_sync;
+    256 0 ompi_binomial;
+    512 0 ompi_binomial 2048 ompi_basic_linear 8192 ompi_binomial;
+    - 0 ompi_binomial"""
+
+OPEN_MPI_SCATTER = """
+    4 0 ompi_linear_nb 2 ompi_basic_linear 131072 ompi_linear_nb 262144 ompi_basic_linear;
+    8 0 ompi_binomial 2048 ompi_basic_linear 4096 ompi_binomial 8192 ompi_basic_linear
+      32768 ompi_linear_nb 1048576 ompi_basic_linear;
+    16 0 ompi_binomial 16384 ompi_linear_nb 1048576 ompi_basic_linear;
+    32 0 ompi_binomial 16384 ompi_basic_linear 32768 ompi_linear_nb;
+    64 0 ompi_binomial 512 ompi_linear_nb 8192 ompi_binomial 16384 ompi_linear_nb;
+    - 0 ompi_binomial 512 ompi_linear_nb"""
+
+GATHERS = Collective(
+    "gather",
+    "gather",
+    {
+        "default": AT_ONCE,
+        "mvapich2": TREE,
+        "mpich": TREE,
+        "ompi_basic_linear": BY_TURNS,
+        "ompi_binomial": TREE,
+        "ompi": OPEN_MPI_GATHER,
+        "ompi_linear_sync": IN_TWO,
+    },
+)
+
+SCATTERS = Collective(
+    "scatter",
+    "scatter",
+    {
+        "default": AT_ONCE,
+        "mpich": TREE,
+        "ompi_basic_linear": BY_TURNS,
+        "ompi_binomial": TREE,
+        "ompi": OPEN_MPI_SCATTER,
+        "ompi_linear_nb": AT_ONCE,
+    },
 )
 
 
@@ -111,3 +162,12 @@ def gather(r, n, root, size, k, algorithm):
     if algorithm == IN_TWO:
         return gather_in_two(r, n, root, size, k)
     return fan_in(r, n, root, size, k)
+
+
+@jit
+def scatter(r, n, root, size, k, algorithm):
+    if algorithm == BY_TURNS:
+        return fan_out_by_turns(r, n, root, size, k)
+    if algorithm == TREE:
+        return scatter_tree(r, n, root, size, k)
+    return fan_out(r, n, root, size, k)

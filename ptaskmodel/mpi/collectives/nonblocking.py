@@ -14,7 +14,6 @@ from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.mpi.collectives.alltoall import all_to_all_at_once, all_to_all_each
 from ptaskmodel.mpi.collectives.gather_scatter import fan_out_each
 from ptaskmodel.mpi.collectives.rings import all_to_all_pairs
-from ptaskmodel.mpi.collectives.selection import rooted, sized, sized_each
 from ptaskmodel.mpi.collectives.steps import (
     CLOSE_REQUEST,
     DO_RECEIVE,
@@ -26,6 +25,9 @@ from ptaskmodel.mpi.collectives.steps import (
     POST_RECEIVE,
     POST_SEND,
     computed,
+    rooted,
+    sized,
+    sized_each,
 )
 from ptaskmodel.mpi.collectives.trees import fan_in, fan_out
 from ptaskmodel.workload.actions import (

@@ -8,21 +8,11 @@ Source: the algorithms of Open MPI, MPICH and StarMPI, as SMPI replays them; R. 
 
 from __future__ import annotations
 
+from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.mpi.collectives.gather_scatter import gather_tree
 from ptaskmodel.mpi.collectives.rings import halve, kept, log2, part, rank_of
-from ptaskmodel.mpi.collectives.selection import (
-    AUTOMATIC,
-    BINARY,
-    BINOMIAL,
-    BY_TURNS,
-    CHAIN,
-    HALVING,
-    IN_ORDER,
-    K_NOMIAL,
-    LINE,
-    PIPELINE,
-)
+from ptaskmodel.mpi.collectives.selection import Collective
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
     AWAIT_RECEIVE,
@@ -38,10 +28,61 @@ from ptaskmodel.mpi.collectives.steps import (
     power_below,
 )
 from ptaskmodel.mpi.collectives.trees import (
+    BINARY,
+    BINOMIAL,
+    CHAIN,
+    IN_ORDER,
+    PIPELINE,
     child,
     family,
     fan_in,
     fan_in_by_turns,
+)
+
+# Algorithms, besides the kinds of trees.
+(
+    AT_ONCE,
+    BY_TURNS,
+    TREE,
+    HALVING,
+    LINE,
+    K_NOMIAL,
+) = numbers(5, 11)
+
+# Choice of Open MPI by ranks and bytes (see `selection`).
+OPEN_MPI = """
+    4 0 ompi_basic_linear 8 ompi_binary 16 ompi_pipeline 32 ompi_basic_linear 262144 ompi_pipeline
+      524288 ompi_chain 1048576 ompi_pipeline;
+    8 0 ompi_binary 4096 ompi_chain 65536 ompi_binomial 262144 ompi_basic_linear
+      524288 ompi_binomial 1048576 ompi_basic_linear;
+    16 0 ompi_binary 8192 ompi_binomial;
+    32 0 ompi_binary 4096 ompi_binomial;
+    256 0 ompi_binomial;
+    512 0 ompi_binomial 8192 ompi_in_order_binary 16384 ompi_binomial;
+    2048 0 ompi_binomial;
+    4096 0 ompi_binomial 512 ompi_in_order_binary 1024 ompi_binomial 8192 ompi_in_order_binary
+      16384 ompi_binomial;
+    - 0 ompi_binomial 16 ompi_in_order_binary 32 ompi_binomial 1024 ompi_in_order_binary
+      2048 ompi_binomial 8192 ompi_in_order_binary 16384 ompi_binomial"""
+
+REDUCTIONS = Collective(
+    "reduce",
+    "reduce",
+    {
+        "default": AT_ONCE,
+        "binomial": TREE,
+        "flat_tree": BY_TURNS,
+        "ompi_basic_linear": BY_TURNS,
+        "scatter_gather": HALVING,
+        "NTSL": LINE,
+        "mvapich2_knomial": K_NOMIAL,
+        "ompi": OPEN_MPI,
+        "ompi_binary": BINARY,
+        "ompi_binomial": BINOMIAL,
+        "ompi_chain": CHAIN,
+        "ompi_in_order_binary": IN_ORDER,
+        "ompi_pipeline": PIPELINE,
+    },
 )
 
 
@@ -276,7 +317,7 @@ def reduce_k_nomial(r, n, root, size, k):
 def reduce(r, n, root, count, unit, k, algorithm):
     if algorithm == BY_TURNS:
         return fan_in_by_turns(r, n, root, count * unit, k, True)
-    if algorithm == AUTOMATIC:
+    if algorithm == AT_ONCE:
         return fan_in(r, n, root, count * unit, k)
     if algorithm == LINE:
         return reduce_in_line(r, n, root, count * unit, k)

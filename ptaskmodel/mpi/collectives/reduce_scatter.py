@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.mpi.collectives.gather_scatter import fan_out_each
 from ptaskmodel.mpi.collectives.rings import (
@@ -16,14 +17,7 @@ from ptaskmodel.mpi.collectives.rings import (
     log2,
     rank_of,
 )
-from ptaskmodel.mpi.collectives.selection import (
-    BASIC,
-    BUTTERFLY,
-    DOUBLING,
-    HALVING_EQUAL,
-    PAIRWISE,
-    SEGMENTS,
-)
+from ptaskmodel.mpi.collectives.selection import POWER_OF_TWO, Collective
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
     AWAIT_RECEIVE,
@@ -37,6 +31,59 @@ from ptaskmodel.mpi.collectives.steps import (
     swap,
 )
 from ptaskmodel.mpi.collectives.trees import fan_in
+
+# Choices by ranks and sizes, and algorithms.
+MPICH, AUTOMATIC = numbers(-2, 0)
+(
+    BASIC,
+    DOUBLING,
+    PAIRWISE,
+    HALVING,
+    HALVING_EQUAL,
+    BUTTERFLY,
+    SEGMENTS,
+) = numbers(7)
+
+# Choices of Open MPI and MVAPICH2 by ranks and bytes (see `selection`).
+OPEN_MPI = """
+    4 0 ompi_ring 65536 ompi_butterfly 131072 ompi_ring;
+    8 0 default 8 ompi_basic_recursivehalving 262144 ompi_ring;
+    32 0 ompi_basic_recursivehalving 262144 ompi_ring;
+    64 0 default 64 ompi_basic_recursivehalving 2048 ompi_butterfly 524288 ompi_ring;
+    128 0 default 256 ompi_basic_recursivehalving 512 ompi_butterfly
+      2048 ompi_basic_recursivehalving 4096 ompi_butterfly;
+    256 0 default 256 ompi_basic_recursivehalving 512 ompi_butterfly;
+    512 0 default 256 ompi_basic_recursivehalving 1024 ompi_butterfly;
+    1024 0 default 512 ompi_basic_recursivehalving 2048 ompi_butterfly
+      8192 ompi_basic_recursivehalving 16384 ompi_butterfly;
+    2048 0 default 512 ompi_basic_recursivehalving 4096 ompi_butterfly
+      16384 ompi_basic_recursivehalving 32768 ompi_butterfly;
+    4096 0 default 512 ompi_basic_recursivehalving 4096 ompi_butterfly;
+    - 0 default 1024 ompi_basic_recursivehalving 8192 ompi_butterfly"""
+
+MVAPICH = """
+    17 0 default 65 ompi_basic_recursivehalving 65537 mpich_pair;
+    33 0 default 65 ompi_basic_recursivehalving 131073 mpich_pair;
+    65 0 default 1025 ompi_basic_recursivehalving 262145 mpich_pair;
+    - 0 default 129 ompi_basic_recursivehalving"""
+
+REDUCE_SCATTERS = Collective(
+    "reduce_scatter",
+    "reducescatter",
+    {
+        "default": AUTOMATIC,
+        "mpich": MPICH,
+        "mpich_noncomm": HALVING_EQUAL,
+        "mpich_pair": PAIRWISE,
+        "mvapich2": MVAPICH,
+        "mpich_rdb": DOUBLING,
+        "ompi_basic_recursivehalving": HALVING,
+        "ompi": OPEN_MPI,
+        "ompi_butterfly": BUTTERFLY,
+        "ompi_ring": SEGMENTS,
+    },
+    needs={"mpich_noncomm": POWER_OF_TWO},
+)
 
 
 @jit
@@ -200,6 +247,17 @@ def halving_scatter(values, at, r, n, unit, k):
         if theirs > 0.0:
             return DO_SEND, r - 1, theirs * unit
     return NO_MORE, 0, 0.0
+
+
+@jit
+def of_reduce_scatter(values, at, n, algorithm):
+    """The algorithm that the rule ``algorithm`` chooses; parts: ``values[at : at + n]``."""
+    equal = algorithm == AUTOMATIC
+    for j in range(n):
+        equal = equal and values[at + j] == values[at]
+    if equal:
+        return BASIC
+    return PAIRWISE if counted(values, at, 0, n) > 524288 else DOUBLING
 
 
 @jit

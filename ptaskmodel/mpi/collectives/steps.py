@@ -98,3 +98,31 @@ def in_segments(size, segment):
 def number_of(size, segment):
     """How many segments there are."""
     return int(np.ceil(size / segment)) if segment > 0.0 else 0
+
+
+@jit
+def sized(values, first, at, last, types, own):
+    """The bytes of an element: by the datatype in field ``at``, if it is there."""
+    if first + at < last:
+        number = int(values[first + at])
+        return 0.0 if number < 0 else types[number]
+    return own
+
+
+@jit
+def rooted(values, first, at, last):
+    """The root in field ``at``; 0 if it is not there."""
+    return int(values[first + at]) if first + at < last else 0
+
+
+@jit
+def sized_each(values, at, last, n, types, own):
+    """The bytes of an element of an allgatherv."""
+    typed = not has_displacements_alone(n, last - at)
+    return sized(values, at, n + 1, last if typed else at, types, own)
+
+
+@jit
+def has_displacements_alone(n, fields):
+    """Whether an allgatherv names displacements but no datatypes: as many fields as ranks."""
+    return 2 < fields - 1 - n <= n

@@ -8,8 +8,8 @@ analysis of MPI collective operations", Cluster Computing 10(2), 2007.
 
 from __future__ import annotations
 
+from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.mpi.collectives.selection import BINARY, BINOMIAL, CHAIN
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
     DO_RECEIVE,
@@ -54,6 +54,8 @@ def fan_out(r, n, root, size, k):
     return (ALL, 0, 0.0) if k == n - 1 else (NO_MORE, 0, 0.0)
 
 
+# Kinds of trees. A pipeline is one chain; `reduce` has the tree that is in order.
+CHAIN, PIPELINE, BINARY, BINOMIAL, IN_ORDER = numbers(5)
 # A root of Open MPI has no more children, however many ranks there are.
 MAX_CHAINS = 32
 

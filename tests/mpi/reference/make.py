@@ -36,6 +36,7 @@ from replay_traces import (
 from smpi import ends_by_smpirun, write_case
 
 from ptaskmodel.mpi.collectives.names import ALGORITHMS, DEFAULT, fits
+from ptaskmodel.mpi.collectives.names import COLLECTIVES as BY_NAME
 from ptaskmodel.platform import load_platform
 
 OPTIONS = {
@@ -146,7 +147,8 @@ class Maker:
 
     def algorithms_cases(self) -> Iterator[Case]:
         seed = 0
-        for collective, (action, known) in ALGORITHMS.items():
+        for collective, known in ALGORITHMS.items():
+            action = BY_NAME[collective].action
             for algorithm in known:
                 fitting = [n for n in RANKS if fits(collective, algorithm, n)]
                 for ranks in sorted({fitting[(seed + k) % len(fitting)] for k in (0, 3)}):
@@ -173,7 +175,8 @@ class Maker:
         text = platform_text("switch")
         moved.write_text(text.replace('bw="125MBps"', f'bw="{125e6 * (1 + 1e-12)!r}Bps"'))
         number = 0
-        for collective, (action, known) in ALGORITHMS.items():
+        for collective, known in ALGORITHMS.items():
+            action = BY_NAME[collective].action
             for algorithm in known:
                 fitting = [n for n in MANY_RANKS if fits(collective, algorithm, n)]
                 if algorithm == DEFAULT or not fitting:
