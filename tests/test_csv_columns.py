@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.loop.schedule import Places
+from ptaskmodel.batch.loop.schedule import HostRuns
 from ptaskmodel.csv_columns import floats, lines, quoted, text, words, write_columns
 from ptaskmodel.results.tables.batch import host_texts
 
@@ -65,5 +65,5 @@ def test_texts_are_quoted_as_csv_quotes_them(texts):
 
 def test_texts_of_places():
     begins = np.array([0, 2, 2, 3, 3])
-    places = Places(begins, np.array([0, 5, 9], "i4"), np.array([3, 1, 2], "i4"))
+    places = HostRuns(begins, np.array([0, 5, 9], "i4"), np.array([3, 1, 2], "i4"))
     assert host_texts(places) == ["0-2 5", "", "9-10", ""]

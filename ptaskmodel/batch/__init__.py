@@ -1,7 +1,7 @@
-"""Batch scheduling: jobs that wait, and who decides which of them start when and where.
+"""Batch scheduling: jobs wait in a queue, and a policy decides when and where each starts.
 
-The public face: every name is loaded from its module on first use; `NAMES` is the one table of
-them (see `ptaskmodel.lazy`).
+Callers import every public name from here. Each is loaded from its module on first use; `NAMES`
+lists them (see `ptaskmodel.lazy`).
 """
 
 from ptaskmodel.lazy import face

@@ -1,4 +1,4 @@
-"""Names of what a batch can be told, for those who only need to know which there are."""
+"""Names of the values that batch options take, for callers that need nothing else of a batch."""
 
 from __future__ import annotations
 

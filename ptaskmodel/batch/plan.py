@@ -1,4 +1,4 @@
-"""The plan of a batch, made once: what runs, how long it is believed to, how it executes."""
+"""The plan of a batch, made once before the run: jobs, expected run times and their execution."""
 
 from __future__ import annotations
 

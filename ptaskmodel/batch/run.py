@@ -1,4 +1,7 @@
-"""One batch simulation from a platform, a workload and options: what the command line runs."""
+"""Run one batch from a platform, a workload and options, and return its result.
+
+The command line, campaigns and library users call it.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A kit that checks policies: a verifier at every date, and random workloads to try them on.
+"""Verifier of policies: checks of every decision, and random workloads for tests.
 
-Everything here is written from the definitions and shares nothing with the policies.
+Authors of policies use it. It implements the definitions and shares no code with the policies.
 """
 
 from __future__ import annotations

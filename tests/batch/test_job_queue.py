@@ -8,7 +8,6 @@ from math import inf
 import pytest
 
 from ptaskmodel.batch import BatchSimulation, Easy, Filler, Job, Requeue, check_policy, random_jobs
-from ptaskmodel.batch.jobs import queue as job_queue
 from ptaskmodel.batch.jobs.queue import JobQueue
 from ptaskmodel.batch.policies import easy
 from ptaskmodel.errors import SimulationError
@@ -34,8 +33,8 @@ def expected(queue, after, hosts, beyond, now, end_by, estimates):
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("short", [0, 4, 1000])
 def test_the_next_that_fits_is_found(monkeypatch, order, short):
-    monkeypatch.setattr(job_queue, "SHORT", short)
-    monkeypatch.setattr(job_queue, "STRETCH", 3)
+    monkeypatch.setattr("ptaskmodel.batch.jobs.queue.SHORT", short)
+    monkeypatch.setattr("ptaskmodel.batch.jobs.queue.STRETCH", 3)
     draw = random.Random(short)
     for _ in range(15):
         estimates: dict[Job, float] = {}
@@ -96,7 +95,7 @@ class PlainFiller:
 
 @pytest.mark.parametrize("short", [4, 1000])
 def test_easy_written_with_it_is_easy(monkeypatch, short):
-    monkeypatch.setattr(job_queue, "SHORT", short)
+    monkeypatch.setattr("ptaskmodel.batch.jobs.queue.SHORT", short)
     monkeypatch.setattr(easy, "SHORT", short)
     check_policy(PlainEasy, promise="head", workloads=10)
     for seed in range(10):

@@ -1,6 +1,6 @@
-"""Allocations choose the hosts of a job among the free ones; any goes with any policy.
+"""Allocation rules: they choose the hosts of a job among the free ones, under any policy.
 
-`ALLOCATIONS` is the one table of their names.
+`ALLOCATIONS` lists them by name.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 from ptaskmodel.errors import SimulationError
+
+# The partitions of a file: partitions:FILE.
+FILE_MARK = "partitions:"
 
 
 class Allocation(Protocol):
@@ -49,8 +52,6 @@ ALLOCATIONS = {
     "buddy": Entry("partitions", "buddy", "aligned blocks of a power of two hosts, held whole"),
     "intrepid": Entry("partitions", "intrepid", "partitions of Intrepid: 80 hosts, 5 rows of 16"),
 }
-# The partitions of a file: partitions:FILE.
-FILE_MARK = "partitions:"
 
 
 def allocation_by_name(

@@ -1,12 +1,8 @@
-"""First fit: the lowest free hosts.
+"""Allocation rules that choose among the free hosts, whatever the machine's partitions.
 
-Contiguous: consecutive hosts, or as few pieces as possible.
-
-By topology: hosts under as few leaf switches as possible.
-
-Random: free hosts drawn at random.
-
-Spread: free hosts as far apart as possible.
+First fit takes the lowest hosts, contiguous takes consecutive ones or as few pieces as possible,
+topology takes hosts below as few leaf switches as possible, random draws hosts, and spread takes
+hosts far from each other.
 """
 
 from __future__ import annotations

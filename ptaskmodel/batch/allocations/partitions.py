@@ -1,4 +1,4 @@
-"""Partitions: a job runs alone in one of a catalogue of sets of hosts, as on the Blue Gene.
+"""Allocation by partitions: each job runs alone in a host set of a catalogue, as on Blue Gene.
 
 Source of the choice: W. Tang, D. Ren, Z. Lan, N. Desai, "Toward balanced and sustainable job
 scheduling for production supercomputers", Parallel Computing 39(12), 2013, and the behaviour of the

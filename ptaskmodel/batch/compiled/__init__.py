@@ -1,1 +1,1 @@
-"""The batch loop of delays, compiled: states in arrays, one kernel (see `loop`)."""
+"""The compiled batch loop: state in arrays, kernels for policies, queue and ends (see `loop`)."""

@@ -1,15 +1,10 @@
-"""Batches that need no Python while they run go through the compiled loop (see `compiled`).
+"""Run batches of known run times in the compiled loop, and make their schedule.
 
-Jobs that last a known time on whole hosts, a policy that is built in, and an allocation that never
-makes a job wait: then dates do not depend on hosts, and ranks in the queue are known beforehand.
-The schedule equals that of the open loop (`simulator`) to the bit. First fit is part of the kernel;
-other allocations, and those of redirection, are asked afterwards (`compiled_hosts`).
-
-The hosts of the attempts of a compiled batch, asked of the allocation when all is over.
-
-Dates do not depend on hosts there, so that it can be asked start by start, as the open loop does.
-
-Redirection in the compiled loop: what the kernel is told, and the schedule that it leaves.
+`batch.run` calls it where nothing needs Python during the run: jobs last a known time on
+whole hosts, the policy is built in, and the allocation never delays a job. Then times do not depend
+on hosts, and ranks in the queue are known in advance. The schedule is bit-identical to that of the
+open loop. The kernel applies first fit itself. Other allocation rules, and those of redirection,
+choose the hosts afterwards, start by start, in the order of the open loop.
 """
 
 from __future__ import annotations
@@ -62,7 +57,7 @@ from ptaskmodel.batch.loop.schedule import (
     STILL_RUNS,
     SUCCEEDED,
     WAITS,
-    Places,
+    HostRuns,
     PlainAttempt,
     PlainSchedule,
     Schedule,
@@ -78,6 +73,31 @@ from ptaskmodel.batch.policies.redirection import Redirection
 from ptaskmodel.workload.jobs import Job, JobArrays, job_arrays
 
 Ints = NDArray[np.int64]
+# What each rule of conflict compares, and its sign.
+RULES = {
+    "counter": (BY_COUNTER, -1),
+    "longest": (BY_ESTIMATE, -1),
+    "shortest": (BY_ESTIMATE, 1),
+    "largest": (BY_HOSTS, -1),
+    "smallest": (BY_HOSTS, 1),
+    "oldest": (BY_START, 1),
+    "youngest": (BY_START, -1),
+}
+Progress = Callable[[float, int, int], None]
+POLICIES = {
+    Fcfs: FCFS,
+    Filler: FILLER,
+    Easy: EASY,
+    Conservative: CONSERVATIVE,
+    Redirection: REDIRECTION,
+}
+ALLOCATIONS = (FirstFit, Contiguous, Random, Spread, FewestSwitches)
+# Decisions between two calls of `progress`: at most so many, at first so many, and fewer where
+# they take longer than that, s.
+PAUSE = 20_000
+FIRST_PAUSE = 16
+LONG_S = 0.5
+MOST_HOSTS = 2**31
 
 
 def chosen_hosts(
@@ -88,7 +108,7 @@ def chosen_hosts(
     over: Ints,
     group: Ints | None = None,
     instead_of: Ints | None = None,
-) -> Places:
+) -> HostRuns:
     """The hosts that an allocation chooses for each attempt.
 
     groups: of hosts. By number of the attempt: how many hosts it needs, at which decision it began,
@@ -123,23 +143,11 @@ def chosen_hosts(
             first.append(begin)
             length.append(count)
         begins.append(len(first))
-    return Places(
+    return HostRuns(
         np.array(begins, dtype=np.int64),
         np.array(first, dtype=np.int32),
         np.array(length, dtype=np.int32),
     )
-
-
-# What each rule of conflict compares, and its sign.
-RULES = {
-    "counter": (BY_COUNTER, -1),
-    "longest": (BY_ESTIMATE, -1),
-    "shortest": (BY_ESTIMATE, 1),
-    "largest": (BY_HOSTS, -1),
-    "smallest": (BY_HOSTS, 1),
-    "oldest": (BY_START, 1),
-    "youngest": (BY_START, -1),
-}
 
 
 def redirecting(policy: Redirection, arrays: JobArrays, hosts: int) -> Redirecting | None:
@@ -206,7 +214,7 @@ def redirected_schedule(
     )
 
 
-def _places(state: State, groups: tuple[Mask, Mask], allocation: Allocation) -> Places:
+def _places(state: State, groups: tuple[Mask, Mask], allocation: Allocation) -> HostRuns:
     """The hosts of all attempts by number."""
     order = state.order[: int(state.clock[0]["started"])]
     lost = state.lost[: int(state.clock[0]["n_lost"])]
@@ -218,23 +226,6 @@ def _places(state: State, groups: tuple[Mask, Mask], allocation: Allocation) -> 
     over[lost["number"]], apart[lost["number"]] = -1, 0
     instead_of[state.jobs["number"][lost["job"]]] = lost["number"]
     return chosen_hosts(allocation, groups, records["hosts"], began, over, apart, instead_of)
-
-
-Progress = Callable[[float, int, int], None]
-POLICIES = {
-    Fcfs: FCFS,
-    Filler: FILLER,
-    Easy: EASY,
-    Conservative: CONSERVATIVE,
-    Redirection: REDIRECTION,
-}
-ALLOCATIONS = (FirstFit, Contiguous, Random, Spread, FewestSwitches)
-# Decisions between two calls of `progress`: at most so many, at first so many, and fewer where
-# they take longer than that, s.
-PAUSE = 20_000
-FIRST_PAUSE = 16
-LONG_S = 0.5
-MOST_HOSTS = 2**31
 
 
 @dataclass(slots=True, eq=False)
@@ -303,7 +294,7 @@ class CompiledBatch:
             return redirected_schedule(state, self.jobs, codes, self.groups, self.allocation, now_s)
         if clock["picks"]:
             pieces = state.pieces[: clock["n_pieces"]]
-            places = Places(
+            places = HostRuns(
                 state.first_piece[: started + 1], pieces["first"].copy(), pieces["length"].copy()
             )
         else:

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""When running jobs end: a heap of the true ends, and blocks of those that the estimates expect.
+"""When running jobs end, for the compiled loop: a heap of true ends, and blocks of expected ends.
 
-A block holds up to BLOCK_ENTRIES expected ends in order of date, and the sum of their hosts;
-``places`` lists the blocks in order, ``spare`` those not in use.
+A block holds up to BLOCK_ENTRIES expected ends in order of time, and the sum of their hosts.
+``places`` lists the blocks in order, ``spare`` the unused ones.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The compiled batch loop: jobs that last a known time, under a policy built in; from date to date.
+"""Kernels of the compiled batch loop: they advance a batch from event to event.
 
-At each date, ends come first, then submissions; then the policy decides once (as in `simulator`).
-Keys of the order of the queue depend on a job alone, so that ranks are known beforehand.
-
-The compiled batch loop for jobs whose ends a simulation tells: one date, and what starts there.
-
-Task k of the simulation is the k-th job that started. Between the two entries here, the works of
-those that start are laid on their hosts, as patterns 0, 1, ... of the core.
+At each time, ends come first, then submissions; then the policy decides once, as in the open loop.
+Sort keys of the queue depend on a job alone, so that ranks are known in advance. `delays` calls the
+loop for jobs of known run time. `parallel_tasks` calls it step by step for jobs whose ends the
+engine computes: task k of the engine is the k-th job that started. Between two calls, the profiles
+of started jobs become usage vectors 0, 1, ... of the engine.
 """
 
 from __future__ import annotations

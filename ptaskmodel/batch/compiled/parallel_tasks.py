@@ -1,12 +1,9 @@
-"""Batches of parallel tasks through the compiled loop: the simulation says when jobs end.
+"""Run batches of parallel tasks in the compiled loop; the engine computes when jobs end.
 
-Jobs of one stage on whole hosts of one cluster, a policy that is built in, first fit, nothing that
-changes by itself: then from date to date a few kernels do it all (see `compiled.simulated`). The
-schedule equals that of the open loop (`simulator`, `ptasks`) to the bit.
-
-Lays many works of one cluster from arrays that a compiled front end fills: nothing is looked up.
-
-What it lays are the patterns 0, 1, ... of a core of its own, from element 0 on, each time anew.
+It takes jobs of one stage on whole hosts of one cluster, a built-in policy, first fit, and a
+machine that does not change. Then a few kernels do all work between events (see `loop`). The
+schedule is bit-identical to that of the open loop. The profiles of started jobs are routed from
+arrays, without objects: they are usage vectors 0, 1, ... of an engine of the loop's own.
 """
 
 from __future__ import annotations
@@ -45,9 +42,13 @@ from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+Progress = Callable[[float, int, int], None]
+# More flows than these together are for the open loop, which has no arrays of its own for them.
+MOST_FLOWS = 1 << 24
 
 
-class Room(NamedTuple):
+class RoutingSizes(NamedTuple):
     """How much may have to be laid together: works, hosts and flows of all, hosts of one."""
 
     works: int
@@ -56,13 +57,13 @@ class Room(NamedTuple):
     ranks: int
 
 
-class StraightLaying:
+class SingleClusterRouter:
     """Lays what its ``placement`` and ``demands`` say, on hosts of a cluster zone.
 
     The works are on hosts of their own, whose ``Placement.nodes`` are in increasing order.
     """
 
-    def __init__(self, core: Core, zone: int, room: Room) -> None:
+    def __init__(self, core: Core, zone: int, room: RoutingSizes) -> None:
         self.core = core
         router = core.router
         cluster = router.clusters[zone]
@@ -114,12 +115,6 @@ class StraightLaying:
             core.state = room_for_elements(state, len(state.elements) + 1024)
 
 
-FloatArray = NDArray[np.float64]
-Progress = Callable[[float, int, int], None]
-# More flows than these together are for the open loop, which has no arrays of its own for them.
-MOST_FLOWS = 1 << 24
-
-
 class Works(NamedTuple):
     """What works ask, one after the other: flops of ranks (one for all, or each), and flows.
 
@@ -158,7 +153,7 @@ class CompiledPtasks:
     simulation: Simulation
     works: Works
     hosts: Hosts
-    laying: StraightLaying
+    laying: SingleClusterRouter
     alone_s: FloatArray
 
     def run(self, until_s: float = inf, progress: Progress | None = None) -> Schedule | None:
@@ -283,8 +278,8 @@ def compiled_ptasks(
     together = int(min(flows.sum(), np.ceil((flows / sizes).max(initial=0.0) * len(places))))
     if together > MOST_FLOWS:
         return None
-    room = Room(len(places), len(places), together, int(sizes.max(initial=1)))
-    laying = StraightLaying(core, int(zones[0]), room)
+    room = RoutingSizes(len(places), len(places), together, int(sizes.max(initial=1)))
+    laying = SingleClusterRouter(core, int(zones[0]), room)
     batch.state.clock["due"] = batch.arrays.submit_s[0] if len(batch.jobs) else inf
     alone_s = np.full(len(batch.jobs), np.nan)
     hosts = Hosts(places.astype(np.int64), nodes)

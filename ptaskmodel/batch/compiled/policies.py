@@ -1,9 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""What the built-in policies start now, equal to the bit to those of `policies`.
+"""Kernels of the built-in policies: they choose what starts now, bit-identical to `batch.policies`.
 
-Redirection: counters of the running jobs, and the group set apart; as in `policies.redirection`.
-
-The principal group is what the rest of the state is about; of the other, who runs there is enough.
+With redirection, each running job has a counter, and the last hosts form a second group. The state
+describes the principal group; of the redirection group only the running jobs are kept.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Who waits: a static tree over ranks. A node knows the fewest hosts and smallest estimate below.
+"""Kernels of the waiting queue, of free hosts over time, and of first fit.
 
-Node 1 is the root, the leaves of node i are those of 2 i and 2 i + 1, leaf k belongs to rank k.
-
-How many hosts are free from when on, as in `calendars.HostCounts`: slots in order of date.
-
-Instants are the dates of reservations of no length, in no order; each is the date of a slot too.
-
-First fit: which hosts are free, as runs of consecutive ones; the lowest run is the last.
+The queue is a static tree over ranks; each node holds the fewest hosts and the smallest estimate
+below it. Node 1 is the root, the leaves of node i are those of 2 i and 2 i + 1, leaf k is rank k.
+The calendar counts free hosts over time, as `calendars.HostCounts` does: slots in order of time.
+Instants are the times of reservations of no length, in any order; each starts a slot too. First fit
+keeps the free hosts as runs of consecutive ones; the lowest run is the last.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state of the compiled batch loop: record arrays, and one record of all that is a number."""
+"""State of the compiled batch loop: record arrays, and one record of all scalars."""
 
 from __future__ import annotations
 

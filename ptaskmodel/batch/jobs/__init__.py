@@ -1,1 +1,1 @@
-"""What becomes of jobs: their queue, their attempts, their execution."""
+"""Jobs of a batch: their queue, their attempts and their execution."""

@@ -1,4 +1,4 @@
-"""The lives of jobs: an attempt is one execution of a job on its placement."""
+"""Attempts: one execution of a job on its placement, with its times and its outcome."""
 
 from __future__ import annotations
 

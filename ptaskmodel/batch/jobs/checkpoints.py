@@ -1,13 +1,13 @@
-"""Checkpoints: what a job that is stopped has not lost, and what keeping it costs.
+"""Checkpoints of jobs: the work that an interrupted job keeps, and the cost of keeping it.
 
-A job runs for an interval, stops to write a checkpoint, runs on; none is written at its end. When
-it is stopped, it has lost what it did since the last checkpoint that was written whole, and begins
-again by reading it. Its walltime runs meanwhile, and is whole again for each attempt.
+A job runs for an interval, stops to write a checkpoint, and runs on; it writes none at its end. An
+interrupted job loses its work since the last complete checkpoint, and restarts by reading that. The
+walltime counts all of this time, and starts anew with each attempt.
 
 Sources of the best interval between checkpoints: Young, "A first order approximation to the optimum
 checkpoint interval", CACM 17(9), 1974; Daly, "A higher order estimate of the optimum checkpoint
-interval for restart dumps", FGCS 22(3), 2006. A job on n hosts that fail every M s each is stopped
-every M / n s.
+interval for restart dumps", FGCS 22(3), 2006. If each host fails every M s, a job on n hosts is
+interrupted every M / n s.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""How long jobs run: an execution starts attempts and says which of them ends next.
+"""How long jobs run: the protocol of executions, jobs of known run time, and the estimates.
 
-What the scheduler believes of the durations of jobs: of one, or of all in arrays.
+An execution starts attempts and returns which of them ends next. Estimates are the run times that
+the scheduler expects, of one job or of all in arrays.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ INTERRUPTED = "INTERRUPTED"
 LEFT = "LEFT"
 # (date, number of the attempt, order of planning, attempt, state) of an end to come.
 _End = tuple[float, int, int, Attempt, str]
+Estimate = Callable[[Job], float]
+FloatArray = NDArray[np.float64]
 
 
 class Progress(NamedTuple):
@@ -270,10 +273,6 @@ def actual_duration_s(job: Job) -> float:
 def walltime_or_inf(job: Job) -> float:
     """How long the user of a job said that it would last at most, s; inf if that is unknown."""
     return inf if job.walltime_s is None else job.walltime_s
-
-
-Estimate = Callable[[Job], float]
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

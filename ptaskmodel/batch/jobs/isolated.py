@@ -1,7 +1,4 @@
-"""How long jobs take with the platform to themselves.
-
-How long activities take with the platform to themselves, by the formula of one user.
-"""
+"""Isolated run times: how long jobs, and activities, take without contention."""
 
 from __future__ import annotations
 
@@ -25,6 +22,10 @@ from ptaskmodel.workload.works import Work
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+Key = tuple[Work, Placement, tuple[int, ...] | None, float | None]
+Placed = tuple[Job, Work, Placement, tuple[int, ...] | None]
+# So many works are routed together.
+TOGETHER = 256
 
 
 def times_alone(core: Core, patterns: IntArray) -> FloatArray:
@@ -58,12 +59,6 @@ def _repeating(row: IntArray, resource: IntArray) -> IntArray:
     order = np.lexsort((resource, row))
     row, resource = row[order], resource[order]
     return row[1:][(np.diff(row) == 0) & (np.diff(resource) == 0)]
-
-
-Key = tuple[Work, Placement, tuple[int, ...] | None, float | None]
-Placed = tuple[Job, Work, Placement, tuple[int, ...] | None]
-# So many works are routed together.
-TOGETHER = 256
 
 
 class AloneTimes:

@@ -1,8 +1,8 @@
-"""The energy of a batch: an execution that also tells a meter who runs where.
+"""Energy of a batch: an execution that also reports to a meter which job runs on which hosts.
 
 Jobs are charged as Batsim does: with the energy of their hosts from their start to their end, idle
-power included, each host counted whole. Besides, each has a share (see `TaskEnergy.tasks_J`): what
-hosts draw without load is shared by cores held.
+power included, each host counted whole. Each job also has a share (see `TaskEnergy.tasks_J`), in
+which the idle power of a host is divided by cores held.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checkpoints of jobs that are parallel tasks: what is done of each, and who writes when."""
+"""Checkpoints of jobs that are parallel tasks: their completed work, and when each writes one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Jobs as parallel tasks: how long they run depends on who runs beside them.
+"""Jobs as parallel tasks: an execution in which run times depend on the jobs that run meanwhile.
 
-Jobs that replay traces as parallel tasks: the bundle of each, on the hosts of its ranks.
+Jobs that replay traces become parallel tasks too: one bundle a job, on the hosts of its ranks.
 """
 
 from __future__ import annotations

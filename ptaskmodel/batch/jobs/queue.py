@@ -1,9 +1,8 @@
-"""The queue: who waits, in the order of the policy, and the next of them that fits.
+"""The waiting queue in the order of the policy, with a search for the next job that fits.
 
-Jobs that are submitted when another is over: the closed loop of users who wait for results.
-
-Source: Feitelson, "The Standard Workload Format", Parallel Workloads Archive: the think time
-passes between the end of the preceding job and the submission of this one.
+It also holds jobs back whose submission follows the end of another job: the closed loop of users
+who wait for results. Source: Feitelson, "The Standard Workload Format", Parallel Workloads Archive:
+the think time passes between the end of the preceding job and the submission of this one.
 """
 
 from __future__ import annotations

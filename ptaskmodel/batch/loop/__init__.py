@@ -1,1 +1,1 @@
-"""The open loop of a batch: its state, what policies see and decide, the schedule it leaves."""
+"""The open loop of a batch: its state, what policies see and decide, and the schedule."""

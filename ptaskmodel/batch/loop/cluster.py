@@ -1,4 +1,4 @@
-"""The hosts of a batch: which are up, on and free, and what their jobs leave of them."""
+"""Hosts of a batch during a run: which are up, on and free, and the capacity that jobs leave."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What a policy may answer: decisions about jobs, hosts, and when to be asked again.
+"""Decisions that a policy may return, events that happen to a batch, and errors of policies.
 
-What happens to a batch: events in order of date, priority, sequence number.
-
-Policies at fault: what they did, where and when, in one line.
+Decisions concern jobs, hosts, and when to call the policy again. Events are sorted by time,
+priority and sequence number. An error of a policy is one line: what it did, where and when.
 """
 
 from __future__ import annotations
@@ -24,6 +23,22 @@ from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import Work
 
 ON, OFF = "on", "off"
+ENDED = "ended"
+HOST_DOWN = "host down"
+HOST_UP = "host up"
+LINK_DOWN = "link down"
+LINK_UP = "link up"
+MAINTENANCE_BEGINS = "maintenance begins"
+MAINTENANCE_ENDS = "maintenance ends"
+SUBMITTED = "submitted"
+MESSAGE = "message"
+WAKE = "wake"
+SWITCHED = "switched"
+# What happens to the machine.
+MACHINE = (HOST_DOWN, HOST_UP, LINK_DOWN, LINK_UP, MAINTENANCE_BEGINS, MAINTENANCE_ENDS)
+# Of events of one date: jobs end first; hosts change by their traces, then by hand, then comes the
+# rest; the policy is asked when all is told.
+BY_HAND, LATER = 1, 2
 
 
 class Start(NamedTuple):
@@ -107,25 +122,6 @@ class Drain(NamedTuple):
 
 
 Decision = Job | Start | Reject | Kill | Requeue | Suspend | Resume | Wake | SetPower | Drain
-
-
-ENDED = "ended"
-HOST_DOWN = "host down"
-HOST_UP = "host up"
-LINK_DOWN = "link down"
-LINK_UP = "link up"
-MAINTENANCE_BEGINS = "maintenance begins"
-MAINTENANCE_ENDS = "maintenance ends"
-SUBMITTED = "submitted"
-MESSAGE = "message"
-WAKE = "wake"
-SWITCHED = "switched"
-# What happens to the machine.
-MACHINE = (HOST_DOWN, HOST_UP, LINK_DOWN, LINK_UP, MAINTENANCE_BEGINS, MAINTENANCE_ENDS)
-
-# Of events of one date: jobs end first; hosts change by their traces, then by hand, then comes the
-# rest; the policy is asked when all is told.
-BY_HAND, LATER = 1, 2
 
 
 class Event(NamedTuple):

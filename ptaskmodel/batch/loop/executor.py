@@ -1,4 +1,4 @@
-"""Carries out what a policy decides, and keeps the book of all attempts."""
+"""Apply the decisions of a policy, and record all attempts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts and links that go and come, maintenance, and what becomes of the jobs there."""
+"""Failures and maintenance during a run: hosts and links go down and up, and jobs are hit."""
 
 from __future__ import annotations
 

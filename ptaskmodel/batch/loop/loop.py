@@ -1,4 +1,4 @@
-"""The batch simulation: events in order of date, and at each date one decision of the policy."""
+"""The open batch loop: process events in order, and call the policy once at each time."""
 
 from __future__ import annotations
 

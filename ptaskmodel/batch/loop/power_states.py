@@ -1,8 +1,8 @@
-"""The pstates of hosts: which compute, which sleep, and the switches between them, which take time.
+"""Power states of hosts during a run: which compute, which sleep, and switches that take time.
 
-Batsim's rules: between pstates that compute a host changes at once, whatever runs there. To sleep
-and to come back it passes through a pstate of its own (see `platform.power.Sleep`), in which one
-flop on one core takes as long as the switch; meanwhile, and asleep, nothing runs there.
+Rules are Batsim's: between pstates that compute, a host changes at once, whatever runs there. To
+fall asleep and to wake up it passes through a pstate of its own (see `platform.power.Sleep`), in
+which one flop on one core takes as long as the switch. Nothing runs there meanwhile, nor asleep.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What came of a batch: its attempts, and what became of each job.
+"""The schedule, which is the result of a batch: its attempts and the outcome of each job.
 
-A schedule in arrays, for whoever measures it.
-
-A schedule of one attempt a job, on whole hosts, in arrays; objects are made when asked for.
+`Schedule` holds objects, its arrays serve the metrics. A schedule of one attempt a job on whole
+hosts is kept in arrays alone; its objects are made on demand.
 """
 
 from __future__ import annotations
@@ -28,6 +27,9 @@ if TYPE_CHECKING:
 
 
 FloatArray = NDArray[np.float64]
+Ints = NDArray[np.int64]
+# States of jobs, by the codes below.
+STATES = (SUCCESS, FAILED, WALLTIME, RUNNING, WAITING)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,14 +86,11 @@ def running_intervals(attempt: Attempt, now: float) -> Iterator[tuple[float, flo
     yield begin, now if attempt.end_s is None else attempt.end_s
 
 
-Ints = NDArray[np.int64]
-# States of jobs, by the codes below.
-STATES = (SUCCESS, FAILED, WALLTIME, RUNNING, WAITING)
 SUCCEEDED, FAILS, CUT, STILL_RUNS, WAITS = range(len(STATES))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Places:
+class HostRuns:
     """The hosts of attempts: those of attempt k are the runs ``begins[k]`` to ``begins[k + 1]``.
 
     first, length: of each run of consecutive hosts, lowest first within an attempt.
@@ -102,7 +101,7 @@ class Places:
     length: NDArray[np.int32]
 
     @classmethod
-    def of(cls, placements: Sequence[Placement]) -> Places:
+    def of(cls, placements: Sequence[Placement]) -> HostRuns:
         """Of these placements."""
         borders = [flat_runs(placement) for placement in placements]
         begins = np.zeros(len(borders) + 1, dtype=np.int64)
@@ -134,7 +133,7 @@ class PlainSchedule:
     number: Ints
     codes: NDArray[np.int8]
     done: FloatArray
-    places: Places
+    places: HostRuns
     num_hosts: int
     events: int
     now_s: float
@@ -338,7 +337,7 @@ def with_arrays(schedule: Schedule, jobs: Sequence[Job]) -> Schedule:
         number,
         np.array([code[attempt.state] for attempt in final], dtype=np.int8),
         np.array([attempt.part_done for attempt in final], dtype=np.float64),
-        Places.of([attempt.placement for attempt in attempts]),
+        HostRuns.of([attempt.placement for attempt in attempts]),
         schedule.num_hosts,
         schedule.events,
         schedule.now_s,

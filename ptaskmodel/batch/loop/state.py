@@ -1,4 +1,4 @@
-"""The state of a batch: the queue, the attempts under way, what happened at this date."""
+"""State of the open batch loop: the queue, the running attempts, and the events of this time."""
 
 from __future__ import annotations
 

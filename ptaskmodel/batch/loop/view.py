@@ -1,4 +1,4 @@
-"""What a policy sees: a read-only view of the machine, the queue and what just happened."""
+"""The view that a policy gets: read-only access to the machine, the queue and the latest events."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""How many hosts, or which, are free from when on: calendars that backfilling plans with.
+"""Calendars of free capacity over time: backfilling policies plan with them.
 
-A job of no length takes its hosts at one date: whoever begins before that date and ends after it
-leaves them free; whoever begins or ends at it is not in the way.
+`HostCounts` counts hosts; the others know which hosts, or what is left of each. A job of no length
+takes its hosts at one time: a job that begins before that time and ends after it leaves them free;
+a job that begins or ends at it does not conflict.
 """
 
 from __future__ import annotations

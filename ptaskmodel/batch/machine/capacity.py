@@ -1,7 +1,7 @@
-"""What is free on the hosts: whole hosts, or cores, memory, named resources and licences.
+"""Free capacity of the hosts: whole hosts, or cores, memory, named resources and licences.
 
-A space does sums with *free values*, which are never changed: what is free after a job has taken
-its placement, what is free at two dates alike, and which hosts could take a job.
+A space computes with immutable *free values*: what is free after a job has taken its placement,
+what is free at both of two times, and which hosts could take a job.
 """
 
 from __future__ import annotations

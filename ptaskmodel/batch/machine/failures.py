@@ -1,10 +1,9 @@
-"""When hosts and links fail and come back: from a file of events, or drawn from laws.
+"""Failures of hosts and links: read from a file of events, or drawn from distributions.
 
-Sources: Schroeder and Gibson, "A large-scale study of failures in high-performance computing
-systems", IEEE TDSC 7(4), 2010 (Weibull laws of shape 0.7 to 0.8 fit the times between failures of
-real machines).
-
-Small CSV files that say what happens to a machine: read line by line, with care.
+The readers of small CSV files of machine events (failures, maintenance) are here too.
+Source: Schroeder and Gibson, "A large-scale study of failures in high-performance computing
+systems", IEEE TDSC 7(4), 2010 (Weibull distributions of shape 0.7 to 0.8 fit the times between
+failures of real machines).
 """
 
 from __future__ import annotations
@@ -26,6 +25,11 @@ from ptaskmodel.platform.facts import LOOPBACK_NAME
 from ptaskmodel.units import UnitError, split_float
 
 MAX_LINES = 5_000_000
+Changes = Iterable[tuple[float, bool]]
+UP, DOWN = "up", "down"
+REPAIR_LAWS = ("exponential", "constant")
+# Longer than any run; beyond it dates lose the seconds.
+LONGEST_S = 1e12
 
 
 def read_table(path: str | Path, columns: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -71,13 +75,6 @@ def table_date(text: str, where: str, column: str) -> float:
     if rest or not 0 <= value < math.inf:
         raise SimulationError(f"{where}: {column} {shown(text)}: give a finite date in s, >= 0")
     return value
-
-
-Changes = Iterable[tuple[float, bool]]
-UP, DOWN = "up", "down"
-REPAIR_LAWS = ("exponential", "constant")
-# Longer than any run; beyond it dates lose the seconds.
-LONGEST_S = 1e12
 
 
 @dataclass(frozen=True, slots=True)

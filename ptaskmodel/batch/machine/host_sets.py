@@ -1,9 +1,8 @@
-"""Sets of hosts as whole numbers: bit k is host k. Counting and searching are a few operations.
+"""Sets of hosts as integers: bit k is host k, so that counting and searching are a few operations.
 
-A `Mask` is the bare number, for speed; a `HostSet` is the same number that also looks like a set.
-On large machines, sets that are made of few runs of consecutive hosts are kept as `Runs`.
-
-The free hosts of a machine: how many, as runs of consecutive hosts, as a mask if one asks.
+A `Mask` is the bare integer, for speed; a `HostSet` wraps it as a set. On large machines, sets of
+few runs of consecutive hosts are kept as `Runs`. `FreeHosts` are the free hosts of a machine: their
+number, their runs of consecutive hosts, and on demand their mask.
 """
 
 from __future__ import annotations
@@ -25,6 +24,8 @@ Placement = Mask | Runs
 MANY_HOSTS = 4096
 # The masks of the first 1, 2, 4, ... hosts.
 _HALVES = [(1 << (1 << k)) - 1 for k in range(24)]
+# So many changes are made up for in a mask; after more, it is made anew when somebody asks.
+KEPT_CHANGES = 8
 
 
 class HostSet(int):
@@ -223,10 +224,6 @@ def parse(notation: str) -> Mask:
             raise WorkloadError(f"'{notation}': {begin}-{end} runs backwards")
         mask |= first_hosts(end - begin + 1) << begin
     return mask
-
-
-# So many changes are made up for in a mask; after more, it is made anew when somebody asks.
-KEPT_CHANGES = 8
 
 
 class FreeHosts:

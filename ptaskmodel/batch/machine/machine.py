@@ -1,4 +1,4 @@
-"""Which hosts of a platform run jobs, which are storages, and which share a leaf switch."""
+"""The machine of a batch: which hosts of a platform compute, store, or share a leaf switch."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from ptaskmodel.platform.power import HostPower, Sleep, host_power, sleep_states
 from ptaskmodel.workload.host_facts import HostFacts
 
 NO_SLEEP: Mapping[int, Sleep] = {}
+MASTER_NAME = "master_host"
+POWER_PROPERTIES = ("wattage_per_state", "wattage_off", "sleep_pstates")
 
 
 class HostPstates(NamedTuple):
@@ -35,10 +37,6 @@ class HostPstates(NamedTuple):
         """The pstates that compute."""
         others = {*self.sleep, *(k for via in self.sleep.values() for k in via)}
         return [k for k in range(len(self.speeds_flops)) if k not in others]
-
-
-MASTER_NAME = "master_host"
-POWER_PROPERTIES = ("wattage_per_state", "wattage_off", "sleep_pstates")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,6 @@
-"""Maintenance: hosts that are set apart for a while that is known beforehand.
+"""Maintenance windows: hosts that are unavailable for a time that is known in advance.
 
-When hosts and links go down and come up, and maintenance begins and ends, date by date.
+It also merges failures, repairs and maintenance into one sequence of machine events.
 """
 
 from __future__ import annotations

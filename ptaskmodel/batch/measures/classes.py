@@ -1,7 +1,6 @@
-"""Jobs in classes: by size, by length and by user, how long each class waits and is slowed down.
+"""Waiting and slowdown by classes of jobs (size, length, user), and fairness.
 
-Fairness: when each job would have started if nobody had come after it.
-
+Fairness compares each start with the start that the job would have had without later submissions.
 Sources: G. Sabin, G. Kochhar, P. Sadayappan, "Job fairness in non-preemptive job scheduling", ICPP
 2004 (fair start times); W. Tang, D. Ren, Z. Lan, N. Desai, "Toward balanced and sustainable job
 scheduling for production supercomputers", Parallel Computing 39(12), 2013 (unfair jobs).
@@ -30,6 +29,9 @@ from ptaskmodel.workload.jobs import Job, users_of
 LENGTH_LIMITS_S = (60.0, 600.0, 3600.0, 6 * 3600.0, 24 * 3600.0)
 LENGTHS = ("up to 1 min", "1 to 10 min", "10 min to 1 h", "1 to 6 h", "6 to 24 h", "over 24 h")
 UNKNOWN = "unknown"
+BASES = ("runtimes", "estimates")
+# A job is unfair if it starts later than was fair by more than this, s.
+TOLERANCE_S = 1e-6
 
 
 class ClassRow(NamedTuple):
@@ -153,11 +155,6 @@ def _rows(
         )
         for k in np.flatnonzero(jobs).tolist()
     ]
-
-
-BASES = ("runtimes", "estimates")
-# A job is unfair if it starts later than was fair by more than this, s.
-TOLERANCE_S = 1e-6
 
 
 class FairStart(NamedTuple):

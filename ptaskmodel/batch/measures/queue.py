@@ -1,4 +1,4 @@
-"""What the queue costs: queue depth, capacity lost while jobs wait, and both over time.
+"""Metrics of the queue: queue depth, capacity lost while jobs wait, and both over time.
 
 Source: W. Tang, D. Ren, Z. Lan, N. Desai, "Toward balanced and sustainable job scheduling for
 production supercomputers", Parallel Computing 39(12), 2013.

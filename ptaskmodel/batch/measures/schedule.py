@@ -1,15 +1,14 @@
-"""Metrics of a schedule: who waited how long, how well the machine was used.
+"""Metrics of a schedule: waiting times, slowdowns, utilisation, and interference between jobs.
+
+Interference divides the seconds that a job lost among its neighbours. The loss is its execution
+time minus the isolated run time, on the same hosts, of the work that it did. The charges against
+neighbours (see `recording.neighbours`) are scaled so that their sum is this loss. No scaling is
+needed if the same resource limits the job alone too: its rate is then the part of the capacity that
+the others leave.
 
 Sources: Feitelson and Rudolph, "Metrics and benchmarking for parallel job scheduling", JSSPP 1998
 (bounded slowdown); Zotkin and Keleher, "Job-length estimation and performance in backfilling
 schedulers", HPDC 1999 (per-processor slowdown).
-
-Who slowed whom: the seconds that each job lost, divided among its neighbours.
-
-A job lost its execution time minus the time alone, on the same hosts, of the part that it did. The
-charges against its neighbours (see `recording.neighbours`) are scaled so that their sum is what it
-lost. (If the same resource limits the job alone too, no scaling is needed: its rate is the part of
-the capacity that the others leave.)
 """
 
 from __future__ import annotations

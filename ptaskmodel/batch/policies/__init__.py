@@ -1,4 +1,7 @@
-"""Policies decide which jobs start when. `POLICIES` is the one table of their names."""
+"""Scheduling policies: they decide which jobs start when.
+
+`POLICIES` lists them by name.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,14 @@ from ptaskmodel.errors import SimulationError
 if TYPE_CHECKING:
     from ptaskmodel.batch.loop.view import Policy
     from ptaskmodel.workload.jobs import Job
+
+# Types of arguments that --policy-option can give.
+_KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "float": ((int, float), "NUMBER"),
+    "int": ((int,), "NUMBER"),
+    "int | None": ((int,), "NUMBER"),
+    "str": ((str,), "NAME"),
+}
 
 
 class Entry(NamedTuple):
@@ -40,13 +51,6 @@ POLICIES = {
     "sleep-idle": Entry("power", "SleepIdle", "idle hosts sleep, and are woken for the queue"),
     "power-cap": Entry("power", "PowerCap", "jobs start while hosts stay below a power cap"),
     "redirection": Entry("redirection", "Redirection", "two groups of hosts, long jobs moved"),
-}
-# Types of arguments that --policy-option can give.
-_KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
-    "float": ((int, float), "NUMBER"),
-    "int": ((int,), "NUMBER"),
-    "int | None": ((int,), "NUMBER"),
-    "str": ((str,), "NAME"),
 }
 
 

@@ -1,4 +1,4 @@
-"""EASY backfilling.
+"""EASY backfilling: the first waiting job has a reservation, and no job may delay it.
 
 Source: Mu'alem and Feitelson, "Utilization, predictability, workloads, and user runtime estimates
 in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001.

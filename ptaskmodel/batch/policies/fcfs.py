@@ -1,8 +1,6 @@
-"""First come, first served.
+"""Policies without reservations: first come, first served, and a filler that starts what fits.
 
-A filler: whatever fits.
-
-The policies that others put theirs on.
+`policy_under` makes, by name, the policy that another policy builds on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Forecasts: what will be free if nothing more comes, for policies that plan anew at each date.
+"""Forecasts of free capacity without new submissions, for policies that replan at each time.
 
-A forecast is a calendar made of the running jobs and their expected ends, on which jobs are put one
-after the other. It is cheap to copy, so that several orders can be tried.
+A forecast is a calendar of the running jobs and their expected ends, on which a policy places jobs
+one after the other. A copy is cheap, so that a policy can try several orders.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gang scheduling: jobs take turns on the hosts, all hosts of a job at once.
 
-Source: Ousterhout, "Scheduling techniques for concurrent systems", ICDCS 1982: a matrix with a
-column for each host and a row for each turn; a job has cells of one row, and the rows run one after
+Source: Ousterhout, "Scheduling techniques for concurrent systems", ICDCS 1982: a matrix has a
+column for each host and a row for each turn. A job has cells of one row, and the rows run one after
 the other for a slice of time each.
 """
 

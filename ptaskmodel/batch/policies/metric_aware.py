@@ -1,13 +1,9 @@
 """Metric-aware scheduling: priorities that balance waiting and length, windows, adaptive tuning.
 
+In a window, the policy tries all orders of the first few jobs and takes the best.
 Source: W. Tang, D. Ren, Z. Lan, N. Desai, "Toward balanced and sustainable job scheduling for
-production supercomputers", Parallel Computing 39(12), 2013; what it leaves open is said in the
-guide on scheduling studies.
-
-Windows: in which order a few jobs are best placed, all orders tried.
-
-Source: W. Tang, D. Ren, Z. Lan, N. Desai, "Toward balanced and sustainable job scheduling for
-production supercomputers", Parallel Computing 39(12), 2013.
+production supercomputers", Parallel Computing 39(12), 2013. The guide on scheduling studies says
+how this module fills the gaps of the paper.
 """
 
 from __future__ import annotations
@@ -23,6 +19,12 @@ from ptaskmodel.batch.policies.orders import Order
 from ptaskmodel.batch.policies.tuning import Rule, Tuning, by_queue_depth, by_utilisation
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
+
+BACKFILLS = ("easy", "conservative")
+ADAPTIVE = ("none", "balance", "window", "both")
+WINDOWS = ("consecutive", "sliding")
+# 8! orders at each decision.
+LARGEST_WINDOW = 8
 
 
 class Placed(NamedTuple):
@@ -92,13 +94,6 @@ def best_order(
     chosen: list[tuple[int, float, int]] = []
     walk(plan, list(range(len(jobs))), alone, 0.0)
     return [Placed(jobs[k], date, durations_s[k], place) for k, date, place in best]
-
-
-BACKFILLS = ("easy", "conservative")
-ADAPTIVE = ("none", "balance", "window", "both")
-WINDOWS = ("consecutive", "sliding")
-# 8! orders at each decision.
-LARGEST_WINDOW = 8
 
 
 class MetricAware:

@@ -1,4 +1,4 @@
-"""Orders of the queue by name."""
+"""Orders of the queue, by name."""
 
 from __future__ import annotations
 

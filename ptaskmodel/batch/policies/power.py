@@ -1,12 +1,10 @@
-"""Jobs start only while the hosts together draw no more than a cap.
+"""Policies that limit power: a cap on the power of all hosts, and idle hosts that sleep.
 
-Source: a cap kept by what hosts draw at most in their pstates, as SLURM's power saving does it:
-Y. Georgiou, D. Glesser and D. Trystram, "Adaptive resource and job management for limited power
-consumption", IPDPSW 2015.
+Under a cap, jobs start only while the hosts together draw no more than it, each counted with the
+most that it draws in its pstate, as in SLURM's power saving. Source: Y. Georgiou, D. Glesser and
+D. Trystram, "Adaptive resource and job management for limited power consumption", IPDPSW 2015.
 
-Idle hosts sleep after a while and are woken for the queue.
-
-Source: the shutdown of idle resources after a timeout is that of A.-C. Orgerie, L. Lefevre and
+Idle hosts sleep after a timeout and wake up for the queue. Source: A.-C. Orgerie, L. Lefevre and
 J.-P. Gelas, "Save watts in your grid: green strategies for energy-aware framework in large scale
 distributed systems", ICPADS 2008, without its predictions.
 """

@@ -1,14 +1,15 @@
-"""Priority preemption: jobs of a higher priority push those of a lower one aside.
+"""Priority preemption: jobs of a higher priority interrupt those of a lower one.
 
-Each priority is scheduled as if nobody below it existed: EASY on the hosts that those of its own
-priority and above leave. Where such a job cannot start beside those below, some of these make way:
-they are suspended and go on when their hosts are free again, or are killed and begin anew, or write
-a checkpoint first, or are lost. A suspended job keeps its hosts from all but those above it.
+Each priority is scheduled as if lower ones did not exist: EASY, on the hosts that jobs of its own
+priority and above leave. If such a job cannot start beside those below, some of these make way.
+Victims are suspended and resume when their hosts are free again, or are killed and requeued, with
+or without a checkpoint, or are cancelled. A suspended job keeps its hosts from all jobs but those
+above it.
 
-Victims are chosen as Slurm's select/linear does (see "Slurm's preemption" in its documentation):
-those of the lowest priority first, of these the smallest, then the oldest, until there is room;
-then the last of them first and the others from the largest down, until there is room again; and of
-these only those in the way of the place that the allocation chooses.
+Victims are chosen as Slurm's select/linear does (see "Slurm's preemption" in its documentation).
+Candidates are taken by lowest priority, then smallest, then oldest, until there is room. Then the
+last of them is taken first and the others by decreasing size, until there is room again. Of these,
+only those on the hosts that the allocation rule chooses are preempted.
 """
 
 from __future__ import annotations

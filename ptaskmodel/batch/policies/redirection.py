@@ -1,15 +1,15 @@
-"""Redirection: short jobs that wait behind long ones have these moved to a group set apart.
+"""Redirection: running long jobs move to a group of reserved hosts when short jobs wait for them.
 
-The hosts are cut in two: the first form the principal group, the last (a share alpha of all,
-rounded, at least one) the redirection group. New jobs go to the principal group, under a policy of
-their own (EASY by default).
+The hosts form two groups. The first hosts are the principal group. The last ones (a share alpha of
+all, rounded, at least one) are the redirection group. New jobs go to the principal group, under a
+policy of their own (EASY by default).
 
-Each running job of the principal group has a counter. A job that is submitted while others run and
-does not start at once raises by one the counter of every running job whose walltime is at least its
-own. A running job whose counter exceeds the threshold theta, and which fits in the free hosts of
-the redirection group, is killed and started again there from the beginning. That happens to a job
-once at most; then all counters are set to zero. Whether a job qualifies is asked each time its
-counter is raised. When several jobs qualify at once, the rule of conflict chooses one.
+Each running job of the principal group has a counter. When a job is submitted while others run and
+does not start at once, the counter of every running job whose walltime is at least its own rises by
+one. A running job qualifies if its counter exceeds the threshold theta and it fits in the free
+hosts of the redirection group. It is then killed and restarted there from the beginning, at most
+once; all counters are reset. Each rise of a counter triggers this test. If several jobs qualify at
+once, the rule of conflict chooses one.
 """
 
 from __future__ import annotations

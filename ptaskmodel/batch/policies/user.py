@@ -1,4 +1,4 @@
-"""A user's own policy: a class in a file."""
+"""User-defined policies: load a class from a Python file."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Writes a schedule as Batsim does: jobs.csv, schedule.json, machine_states.csv; and the rest.
+"""Write the results of a batch: Batsim's jobs.csv, schedule.json, machine_states.csv, and more.
 
-Columns and meanings are those of Batsim's documentation (versions 3 to 5), so that tools made for
-it (evalys) read them. Without energy ``consumed_energy`` stays empty and schedule.json has no
+The others serve studies of schedulers: the queue over time, classes of jobs, adaptive tuning.
+Columns and meanings are those of Batsim's documentation (versions 3 to 5), so that its tools
+(evalys) read them. Without energy ``consumed_energy`` is empty and schedule.json has no
 ``consumed_joules``.
-
-Writes what studies of schedulers look at: the queue over time, classes of jobs, the tuning.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ptaskmodel.batch.loop.power_states import Pstates
 from ptaskmodel.batch.loop.schedule import (
     STATES,
     SUCCEEDED,
-    Places,
+    HostRuns,
     PlainSchedule,
     Schedule,
     figures_of,
@@ -102,6 +101,38 @@ LOAD_COLUMNS = (
     "used_hosts",
     "utilisation",
 )
+OVER_TIME, CLASSES, TUNING = "over_time.csv", "classes.csv", "tuning.csv"
+FAIR_STARTS = "fair_starts.csv"
+OVER_TIME_COLUMNS = (
+    "time",
+    "queue_depth",
+    "waiting_jobs",
+    "used_hosts",
+    "utilisation_1h",
+    "utilisation_10h",
+    "utilisation_24h",
+    "lost_capacity",
+)
+CLASS_COLUMNS = (
+    "kind",
+    "class",
+    "jobs",
+    "killed",
+    "host_seconds",
+    "mean_waiting",
+    "max_waiting",
+    "mean_execution",
+    "mean_bounded_slowdown",
+    "unfair_jobs",
+)
+FAIR_COLUMNS = (
+    "job_id",
+    "submission_time",
+    "starting_time",
+    *(f"fair_start_by_{basis}" for basis in BASES),
+    *(f"unfair_by_{basis}" for basis in BASES),
+)
+CHECK_COLUMNS = ("time", "queue_depth", *Measures._fields[2:])
 
 
 def write_schedule(
@@ -233,7 +264,7 @@ def _of_all(plain: PlainSchedule, of_ended: Sequence[float] | NDArray[np.float64
     return csv_columns.lines(csv_columns.floats(values)).decode().split("\n")[:-1]
 
 
-def host_texts(places: Places) -> list[str]:
+def host_texts(places: HostRuns) -> list[str]:
     """The hosts of each attempt in Batsim's notation, such as "0-2 5"; places: where they ran."""
     first, length = places.first.astype(np.int64), places.length
     counts = np.diff(places.begins)
@@ -408,40 +439,6 @@ def batsim_summary(
         found[f"mean_{name}"] = float(defined.mean()) if len(defined) else None
         found[f"max_{name}"] = float(defined.max()) if len(defined) else None
     return found
-
-
-OVER_TIME, CLASSES, TUNING = "over_time.csv", "classes.csv", "tuning.csv"
-FAIR_STARTS = "fair_starts.csv"
-OVER_TIME_COLUMNS = (
-    "time",
-    "queue_depth",
-    "waiting_jobs",
-    "used_hosts",
-    "utilisation_1h",
-    "utilisation_10h",
-    "utilisation_24h",
-    "lost_capacity",
-)
-CLASS_COLUMNS = (
-    "kind",
-    "class",
-    "jobs",
-    "killed",
-    "host_seconds",
-    "mean_waiting",
-    "max_waiting",
-    "mean_execution",
-    "mean_bounded_slowdown",
-    "unfair_jobs",
-)
-FAIR_COLUMNS = (
-    "job_id",
-    "submission_time",
-    "starting_time",
-    *(f"fair_start_by_{basis}" for basis in BASES),
-    *(f"unfair_by_{basis}" for basis in BASES),
-)
-CHECK_COLUMNS = ("time", "queue_depth", *Measures._fields[2:])
 
 
 def write_over_time(directory: Path, found: OverTime) -> str:
