@@ -34,7 +34,7 @@ from ptaskmodel.results.tables.tasks import provenance
 from ptaskmodel.runs.slurm import SlurmOptions, times_alone
 from ptaskmodel.slurm.accounts.facts import Accounts
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.slurm.conf.phases import BACKFILL, VIRTUAL
+from ptaskmodel.slurm.conf.phases import BACKFILL_CYCLE, VIRTUAL
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.event_log import hostlist
 from ptaskmodel.slurm.jobs.record import JobRecord
@@ -373,7 +373,7 @@ def _cycles(run: LiveRun) -> Iterator[tuple[Event, int, int, int]]:
     """(begin, queue, tested, started) of each backfill cycle."""
     begun, started = None, 0
     for event in run.events:
-        if event.who != BACKFILL:
+        if event.who != BACKFILL_CYCLE:
             continue
         tested = _TESTED.match(event.what)
         if event.what == "begin":
@@ -398,7 +398,7 @@ def _schedulers(run: LiveRun) -> dict[str, Any]:
         "main": {"passes": passes},
         "backfill": {
             "cycles": len(cycles),
-            "started": sum(job.by == BACKFILL for job in run.jobs),
+            "started": sum(job.by == BACKFILL_CYCLE for job in run.jobs),
             "mean_tested": sum(tested) / len(tested) if tested else None,
             "most_tested": max(tested, default=0),
             "longest_cycle_s": 0.0,

@@ -1,1 +1,1 @@
-"""Slurm, simulated: what a slurm.conf does to a workload. Reference version: Slurm 22.05."""
+"""A simulator of Slurm: how a slurm.conf schedules a workload. Reference version: Slurm 22.05."""

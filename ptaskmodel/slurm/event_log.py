@@ -1,4 +1,4 @@
-"""What is written down while Slurm is simulated: events, reasons to wait, and one job's story."""
+"""The event log of a Slurm simulation: events, reasons to wait, and the history of one job."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 from typing import NamedTuple
 
-from ptaskmodel.slurm.conf.phases import BACKFILL, FULL, Turn
+from ptaskmodel.slurm.conf.phases import BACKFILL_CYCLE, FULL, Turn
 from ptaskmodel.slurm.controller.controller import Controller
 from ptaskmodel.slurm.jobs.record import DEADLINE, PENDING, JobRecord, is_account_limit
 from ptaskmodel.slurm.queue.multifactor import FACTORS
@@ -92,7 +92,7 @@ class Watch:
             self.events.append(Event(date, "gang", what, job.id))
         else:
             self.events.append(Event(date, what, "start", job.id))
-            self._started += what == BACKFILL
+            self._started += what == BACKFILL_CYCLE
         if job.id in self.stories:
             self._tell(date, _said(what, job), job)
             self._count(date, what, job)
@@ -104,7 +104,7 @@ class Watch:
     def turned(self, controller: Controller, turn: Turn) -> None:
         """A pass or cycle has been made."""
         date, what, queue = turn.date_s, turn.what, controller.queue
-        if what == BACKFILL:
+        if what == BACKFILL_CYCLE:
             self.events.append(Event(date, what, f"tested {turn.tested}"))
             found = len(queue), turn.tested, self._started, turn.lasted_s, turn.end
             self.cycles.append(CycleLine(date, *found))
@@ -152,7 +152,7 @@ class Watch:
         self._last[job.id] = state
         if fewer:
             self._fewest[job.id] = ahead or 0
-        name = "backfill" if what == BACKFILL else f"main pass ({PASSES[what]})"
+        name = "backfill" if what == BACKFILL_CYCLE else f"main pass ({PASSES[what]})"
         if ahead is None:
             self._tell(date, f"{name}: not looked at: {job.reason}", job)
             return

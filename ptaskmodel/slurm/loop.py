@@ -1,4 +1,4 @@
-"""Loop of a Slurm simulation: events and the threads of the controller, in order of date."""
+"""Event loop of a Slurm simulation: events and the controller's threads, in order of time."""
 
 from __future__ import annotations
 

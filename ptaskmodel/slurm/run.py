@@ -1,8 +1,7 @@
-"""One simulation of Slurm: a configuration, jobs, phases; and what became of the jobs.
+"""Run one simulation of Slurm: from a configuration, jobs and phases to what became of the jobs.
 
-The nodes of a configuration as hosts of a platform, which jobs share.
-
-Says before a run that more work comes than the nodes can do meanwhile.
+It maps the nodes of the configuration to hosts of a platform that jobs share. Before a run it warns
+if more work arrives than the nodes can do.
 """
 
 from __future__ import annotations
@@ -35,6 +34,9 @@ if TYPE_CHECKING:
     from ptaskmodel.batch.jobs.attempt import Attempt
     from ptaskmodel.batch.machine.machine import Machine
     from ptaskmodel.platform.platform import Platform
+
+# With fewer jobs a burst of submissions would look like a load.
+FEW_JOBS = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,10 +214,6 @@ def alone_s(execution: PtaskExecution, attempts: Sequence[Attempt]) -> list[floa
     alone = AloneTimes(execution.machine, lambda: Simulation(platform))
     alone.note_parts_done(attempts, execution)
     return alone.of_attempts(attempts)
-
-
-# With fewer jobs a burst of submissions would look like a load.
-FEW_JOBS = 1000
 
 
 def offered_load(conf: Conf, jobs: Sequence[JobRequest]) -> float:

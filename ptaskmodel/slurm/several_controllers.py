@@ -1,9 +1,8 @@
 """Several independent controllers: each has some of the nodes and partitions, and its own jobs.
 
-As in a published comparison (Simakov et al. 2018) nothing is exchanged: no job crosses, and each
-controller has its own queue, limits and usage.
-
-Several controllers whose jobs share one platform: their loops in step, on one execution.
+As in a published comparison (Simakov et al. 2018) they exchange nothing: no job crosses, and each
+controller has its own queue, limits and usage. If their jobs share one platform, their loops run in
+step on one execution.
 """
 
 from __future__ import annotations
@@ -20,6 +19,9 @@ from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.slurm.conf.facts import Conf, NodeLine, Nodes, Partition, Switch, nodes_of
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.loop import Loop, Progress
+
+# Events between two calls that say how far it is.
+PROGRESS_EVERY = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +184,6 @@ def _drawn(
         k = chosen[job.array_id]
         sent[k].append(_on(confs[k], job))
     return sent
-
-
-# Events between two calls that say how far it is.
-PROGRESS_EVERY = 256
 
 
 def run_together(

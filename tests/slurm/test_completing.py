@@ -3,7 +3,7 @@
 from slurm.small_clusters import FOUR, LINEAR, conf_of, job, nodes_of, run, starts
 
 from ptaskmodel.slurm.conf.phases import (
-    BACKFILL,
+    BACKFILL_CYCLE,
     DEFAULT_DEPTH,
     FULL,
     Phases,
@@ -59,6 +59,6 @@ def test_only_partitions_of_completing_jobs_wait_with_reduce_completing_frag(tmp
 
 
 def test_a_recorded_run_without_the_pass_that_an_end_asks_for_had_nodes_that_took_long():
-    cycles = ((0.0, FULL), (31.0, DEFAULT_DEPTH), (40.0, BACKFILL), (60.0, FULL))
+    cycles = ((0.0, FULL), (31.0, DEFAULT_DEPTH), (40.0, BACKFILL_CYCLE), (60.0, FULL))
     ends = {"soon": 30.2, "late": 33.0, "last": 61.0}
     assert late_cleaning(Recorded(cycles, {}, ends), 3) == {"late": 60.0}

@@ -1,6 +1,6 @@
-"""The summary of a Slurm run: distributions of times, who started jobs, what sdiag would say.
+"""The summary of a Slurm run: distributions of times, which scheduler started jobs, sdiag's counts.
 
-The settings of a slurm.conf as a summary keeps them, so that two runs can be told apart.
+It also keeps the settings of the slurm.conf, so that two runs can be told apart.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ptaskmodel.slurm.accounts.facts import Accounts
 from ptaskmodel.slurm.accounts.limits import not_simulated
 from ptaskmodel.slurm.accounts.members import INVALID_ACCOUNT
 from ptaskmodel.slurm.conf.facts import Conf, NodeLine, Partition
-from ptaskmodel.slurm.conf.phases import BACKFILL
+from ptaskmodel.slurm.conf.phases import BACKFILL_CYCLE
 from ptaskmodel.slurm.event_log import PASSES, hostlist
 from ptaskmodel.slurm.jobs.dependencies import parsed
 from ptaskmodel.slurm.jobs.record import REFUSED
@@ -29,6 +29,17 @@ from ptaskmodel.slurm.jobs.record import REFUSED
 TAU_S = 60.0
 # As many notes of one kind are shown.
 SHOWN = 3
+# Where a setting comes from, or what is told elsewhere.
+SHOWN_KEYS = 4
+# Keys that change what Slurm does with jobs. Of those that are not simulated each is told.
+HEEDED = frozenset(
+    {
+        *("DEFCPUPERGPU", "DEFMEMPERGPU", "EXCLUSIVEUSER", "GRACETIME", "JOBSUBMITPLUGINS"),
+        *("PREEMPTEXEMPTTIME", "PRIORITYSITEFACTORPLUGIN", "PRIORITYSITEFACTORPARAMETERS"),
+        *("RESUMETIMEOUT", "SUSPENDTIME"),
+    }
+)
+UNTOLD = frozenset({"notes", "origin", "others", "where", "switches", "nodes", "partitions"})
 
 
 def summary_of(found: Sequence[Simulated], alone_s: Alone) -> dict[str, Any]:
@@ -161,7 +172,7 @@ def _backfill(found: Sequence[Simulated]) -> dict[str, Any]:
     """What sdiag says of backfill, over all controllers."""
     of_each = [each.run.loop.statistics for each in found]
     cycles = sum(one.cycles for one in of_each)
-    started = sum(job.by == BACKFILL for each in found for job in each.run.jobs)
+    started = sum(job.by == BACKFILL_CYCLE for each in found for job in each.run.jobs)
 
     def mean(total: float) -> float | None:
         return total / cycles if cycles else None
@@ -177,19 +188,6 @@ def _backfill(found: Sequence[Simulated]) -> dict[str, Any]:
         "cycles_at_limit": sum(one.at_limit for one in of_each),
         "ended_by": Counter(line.end for each in found for line in each.watch.cycles),
     }
-
-
-# Where a setting comes from, or what is told elsewhere.
-SHOWN_KEYS = 4
-# Keys that change what Slurm does with jobs. Of those that are not simulated each is told.
-HEEDED = frozenset(
-    {
-        *("DEFCPUPERGPU", "DEFMEMPERGPU", "EXCLUSIVEUSER", "GRACETIME", "JOBSUBMITPLUGINS"),
-        *("PREEMPTEXEMPTTIME", "PRIORITYSITEFACTORPLUGIN", "PRIORITYSITEFACTORPARAMETERS"),
-        *("RESUMETIMEOUT", "SUSPENDTIME"),
-    }
-)
-UNTOLD = frozenset({"notes", "origin", "others", "where", "switches", "nodes", "partitions"})
 
 
 def settings_of(conf: Conf) -> dict[str, str]:

@@ -1,1 +1,1 @@
-"""Who may use how much, and who has: associations, QOSs, limits, fair shares."""
+"""Accounting of Slurm: associations, QOSs, limits, usage and fair share."""

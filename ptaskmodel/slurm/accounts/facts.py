@@ -1,6 +1,6 @@
-"""Who may use how much: QOSs and the tree of associations, as facts.
+"""QOSs, the tree of associations, and their limits, as plain records.
 
-Trackable resources (TRES) by name: cpu, mem (MiB), node, billing, gres/gpu, license/x.
+Trackable resources (TRES) have Slurm's names: cpu, mem (MiB), node, billing, gres/gpu, license/x.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ ROOT = "root"
 NORMAL = "normal"
 # Fairshare=parent: the users share what their account has, as if they were one.
 PARENT = None
+Tres = Mapping[str, int]  # amounts by name: cpu, mem (MiB), node, billing, gres/gpu, license/x
+Amounts = Mapping[str, float]
+OF_NODES = ("cpu", "mem", "node")
 
 
 def _none() -> Mapping[str, int]:
     return MappingProxyType({})
-
-
-Tres = Mapping[str, int]  # amounts by name: cpu, mem (MiB), node, billing, gres/gpu, license/x
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +115,6 @@ def plain_accounts() -> Accounts:
         Association(ROOT, user=ROOT, default=True),
     )
     return Accounts(MappingProxyType({NORMAL: Qos(NORMAL)}), root)
-
-
-Amounts = Mapping[str, float]
-OF_NODES = ("cpu", "mem", "node")
 
 
 def requested(request: JobRequest, partition: Partition, conf: Conf) -> dict[str, int]:

@@ -1,7 +1,7 @@
-"""Who has used how much of their share: usage that decays, Fair Tree and the classic algorithm.
+"""Fair share: decayed usage, and the factors of Fair Tree and of the classic algorithm.
 
-Usage is kept in extended precision, as Slurm does, since equal levels decide ranks. Source: Slurm
-22.05's documentation (Fair Tree; Multifactor Priority) and behaviour.
+Usage is kept in extended precision, as in Slurm, because ties between levels decide ranks. Source:
+Slurm 22.05's documentation (Fair Tree; Multifactor Priority) and behaviour.
 """
 
 from __future__ import annotations

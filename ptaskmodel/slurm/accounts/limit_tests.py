@@ -1,8 +1,8 @@
-"""The limits that hold for a job of an association and QOS, in the order in which Slurm looks.
+"""The limits that apply to a job of an association and a QOS, in the order of Slurm's tests.
 
-A limit of the partition's QOS hides the same one of the job's QOS (the other way round if that has
-the flag OverPartQOS), and both hide that of the association, each TRES for itself. Limits to
-single jobs come down from accounts to those below that have none.
+A limit of the partition's QOS hides the same one of the job's QOS; the flag OverPartQOS reverses
+this. Both hide that of the association, separately for each TRES. Limits to single jobs are
+inherited from accounts by those below that have none.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Limits of associations and QOSs, counted as jobs come, start and end.
+"""Limits of associations and QOSs, and counts of the jobs that they limit.
 
-They hold with AccountingStorageEnforce=limits; with safe, nobody starts whose limit of time would
-exceed what is left of GrpTRESMins and GrpWall, else who exceeds them is killed. Not simulated:
-limits of jobs that gain age, MinPrioThreshold (see `not_simulated`).
+The controller reports each submission, start and end. Limits apply with
+AccountingStorageEnforce=limits. With safe, no job starts if its time limit would exceed what is
+left of GrpTRESMins and GrpWall; without, jobs that exceed them are killed. Not simulated: limits of
+jobs that gain age, MinPrioThreshold (see `not_simulated`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whose a job is: its association and QOS, and whether it may be submitted at all."""
+"""The association and the QOS of a job, and whether Slurm accepts its submission."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Accounts, users and QOSs from what sacctmgr reads and prints.
+"""Read accounts, users and QOSs from commands and output of sacctmgr.
 
-Known are its commands (``add user ...``, ``modify qos ...``), ``sacctmgr dump``, and the tables of
-``sacctmgr show assoc -P``, ``sacctmgr show qos -P`` and ``sshare -a -P``, one after another.
-
-The options of accounts, users and QOSs as sacctmgr writes them, and the field of each.
+Accepted are commands (``add user ...``, ``modify qos ...``), ``sacctmgr dump``, and the tables of
+``sacctmgr show assoc -P``, ``sacctmgr show qos -P`` and ``sshare -a -P``, one after another. A
+table maps each option of sacctmgr to its field.
 """
 
 from __future__ import annotations
@@ -32,6 +31,39 @@ from ptaskmodel.slurm.conf import values
 Reader = Callable[[str], Any]
 # The fields that are lists of names, to which names may be added.
 LISTS = ("qos", "preempt")
+# Old names of limits to one TRES: the field, the TRES.
+_OF_ONE = {
+    "grpcpus": ("grp_tres", "cpu"),
+    "grpnodes": ("grp_tres", "node"),
+    "grpmem": ("grp_tres", "mem"),
+    "grpcpumins": ("grp_tres_mins", "cpu"),
+    "grpcpurunmins": ("grp_tres_run_mins", "cpu"),
+    "maxcpus": ("max_tres_per_job", "cpu"),
+    "maxcpusperjob": ("max_tres_per_job", "cpu"),
+    "maxnodes": ("max_tres_per_job", "node"),
+    "maxnodesperjob": ("max_tres_per_job", "node"),
+    "maxcpumins": ("max_tres_mins_per_job", "cpu"),
+    "maxcpusperuser": ("max_tres_per_user", "cpu"),
+    "maxnodesperuser": ("max_tres_per_user", "node"),
+}
+MAX_BYTES = 2**28
+_DUMP = re.compile(r"(Cluster|Parent|Account|User)\s+-\s+'?([^':]*)'?(?::(.*))?")
+_DUMPED = re.compile(r"([A-Za-z]+)=(?:'([^']*)'|([^:]*))(?::|$)")
+_IDLE = {"cluster", "organization", "description", "org", "desc", "adminlevel", "id", "names"}
+Options = list[tuple[str, str]]
+_KINDS = "qos, account and user"
+_NOT_OF_ROOT = ("parent", "parentname", "parname", "share", "rawshares", "fairshare", "rawusage")
+_TRES_LIMITS = {"grptres", "grptresmins", "grptresrunmins", "grpjobs", "grpsubmit", "grpwall"}
+_OF_ASSOCIATION = _TRES_LIMITS | {
+    "share", "rawshares", "fairshare", "priority", "maxjobs", "maxtres", "maxtrespernode",
+    "maxsubmit", "maxwall", "maxtresmins", "qos", "defqos", "defaultqos", "rawusage", "partition",
+    "parentname", "parname", "grpjobsaccrue", "maxjobsaccrue",
+}  # fmt: skip
+_OF_QOS = _TRES_LIMITS | {
+    "priority", "gracetime", "preempt", "preemptmode", "flags", "usagefactor", "maxtres",
+    "maxtrespernode", "maxtresmins", "maxwall", "maxtrespu", "maxjobspu", "maxsubmitpu",
+    "maxtrespa", "maxjobspa", "maxsubmitpa", "mintres", "maxjobsaccruepu", "grpjobsaccrue",
+}  # fmt: skip
 
 
 def _count(text: str) -> int | None:
@@ -97,21 +129,6 @@ _LIMITS: dict[str, tuple[str, Reader]] = {
     "mintresperjob": ("min_tres_per_job", values.tres),
     "minpriothreshold": ("min_prio_threshold", _count),
     "minpriothresh": ("min_prio_threshold", _count),
-}
-# Old names of limits to one TRES: the field, the TRES.
-_OF_ONE = {
-    "grpcpus": ("grp_tres", "cpu"),
-    "grpnodes": ("grp_tres", "node"),
-    "grpmem": ("grp_tres", "mem"),
-    "grpcpumins": ("grp_tres_mins", "cpu"),
-    "grpcpurunmins": ("grp_tres_run_mins", "cpu"),
-    "maxcpus": ("max_tres_per_job", "cpu"),
-    "maxcpusperjob": ("max_tres_per_job", "cpu"),
-    "maxnodes": ("max_tres_per_job", "node"),
-    "maxnodesperjob": ("max_tres_per_job", "node"),
-    "maxcpumins": ("max_tres_mins_per_job", "cpu"),
-    "maxcpusperuser": ("max_tres_per_user", "cpu"),
-    "maxnodesperuser": ("max_tres_per_user", "node"),
 }
 _QOS: dict[str, tuple[str, Reader]] = {
     "priority": ("priority", lambda text: values.whole(text) if text else 0),
@@ -201,15 +218,6 @@ def limits_given(limits: Limits) -> list[str]:
         for field in fields(limits)
         if getattr(limits, field.name) != getattr(nothing, field.name)
     ]
-
-
-MAX_BYTES = 2**28
-
-_DUMP = re.compile(r"(Cluster|Parent|Account|User)\s+-\s+'?([^':]*)'?(?::(.*))?")
-_DUMPED = re.compile(r"([A-Za-z]+)=(?:'([^']*)'|([^:]*))(?::|$)")
-_IDLE = {"cluster", "organization", "description", "org", "desc", "adminlevel", "id", "names"}
-
-Options = list[tuple[str, str]]
 
 
 def read_accounts(path: AnyPath) -> Accounts:
@@ -442,16 +450,3 @@ _MAKERS: dict[str, Callable[[_Reading, str, dict, Options, str], None]] = {
     "account": _Reading._add_account,
     "user": _Reading._add_user,
 }
-_KINDS = "qos, account and user"
-_NOT_OF_ROOT = ("parent", "parentname", "parname", "share", "rawshares", "fairshare", "rawusage")
-_TRES_LIMITS = {"grptres", "grptresmins", "grptresrunmins", "grpjobs", "grpsubmit", "grpwall"}
-_OF_ASSOCIATION = _TRES_LIMITS | {
-    "share", "rawshares", "fairshare", "priority", "maxjobs", "maxtres", "maxtrespernode",
-    "maxsubmit", "maxwall", "maxtresmins", "qos", "defqos", "defaultqos", "rawusage", "partition",
-    "parentname", "parname", "grpjobsaccrue", "maxjobsaccrue",
-}  # fmt: skip
-_OF_QOS = _TRES_LIMITS | {
-    "priority", "gracetime", "preempt", "preemptmode", "flags", "usagefactor", "maxtres",
-    "maxtrespernode", "maxtresmins", "maxwall", "maxtrespu", "maxjobspu", "maxsubmitpu",
-    "maxtrespa", "maxjobspa", "maxsubmitpa", "mintres", "maxjobsaccruepu", "grpjobsaccrue",
-}  # fmt: skip

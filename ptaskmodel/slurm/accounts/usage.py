@@ -1,11 +1,10 @@
-"""What running jobs use, added to shares as time passes, and forgotten again.
+"""Usage of running jobs: it is added to shares and to limits in minutes as time passes, and decays.
 
-Rows of numbers that come and go: kept in blocks that never move, so that views of them last.
+GrpTRESMins and GrpWall limit the minutes that jobs of QOSs and associations have used. As for fair
+share, this usage is updated at each refresh of priorities and when a job ends. It decays, except
+that of a QOS with the flag NoDecay. Without priority/multifactor no usage is kept.
 
-What the jobs of QOSs and associations have used: the minutes that GrpTRESMins and GrpWall limit.
-
-As for fair share, usage is brought up to date at each refresh of priorities and when a job ends,
-and decays; that of a QOS with the flag NoDecay does not. Without priority/multifactor none is kept.
+Columns of running jobs are kept in blocks that never move, so that views of them stay valid.
 """
 
 from __future__ import annotations
@@ -27,6 +26,9 @@ from ptaskmodel.slurm.conf.facts import DAY_S, MULTIFACTOR, Conf, PriorityParame
 
 BLOCK = 4096
 Block = NDArray
+FAR_s = 2**60
+_QUARTERS = (4, 7, 10)
+NO_DECAY = "NODECAY"
 
 
 class Rows:
@@ -95,10 +97,6 @@ class Rows:
         """A column of all taken rows."""
         found = [block[name][places] for block, places in self.taken()]
         return np.concatenate(found) if found else np.empty(0, self.columns[name])
-
-
-FAR_s = 2**60
-_QUARTERS = (4, 7, 10)
 
 
 class Fading:
@@ -260,9 +258,6 @@ def next_reset(period: str, last_s: int) -> int:
     return int(
         last.replace(year=last.year + (month > 12), month=(month - 1) % 12 + 1, day=1).timestamp()
     )
-
-
-NO_DECAY = "NODECAY"
 
 
 def _zeros() -> defaultdict[str, float]:

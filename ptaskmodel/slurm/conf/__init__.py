@@ -1,1 +1,1 @@
-"""slurm.conf, topology.conf and advance reservations, read into facts."""
+"""slurm.conf, topology.conf and advance reservations, read into plain records."""

@@ -1,9 +1,8 @@
-"""What a slurm.conf says, as facts: nodes, partitions, switches, the keys that decide schedules.
+"""What a slurm.conf says, as plain records: nodes, partitions, switches, and scheduling keys.
 
-Defaults are those of Slurm 22.05. Names are Slurm's own, in lower case, with units. None stands for
-"unlimited" in limits, for "not given" elsewhere.
-
-The nodes of a configuration in Slurm's order: an index each, shapes, and sets as masks.
+Defaults are those of Slurm 22.05. Names are Slurm's own, in lower case, with units. None means
+"unlimited" for limits, and "not given" otherwise. `Nodes` has the nodes of a configuration in
+Slurm's order: an index each, their shapes, and sets of them as masks.
 """
 
 from __future__ import annotations
@@ -36,6 +35,10 @@ FLAT, TREE = "topology/none", "topology/tree"
 DAY_S = 86_400
 
 Weights = Mapping[str, float]
+# Units of which a partition may have its own, and all there are.
+PARTITION_UNITS = ("CR_CORE", "CR_CORE_MEMORY", "CR_SOCKET", "CR_SOCKET_MEMORY")
+_ALL_UNITS = frozenset((*PARTITION_UNITS, "CR_CPU", "CR_CPU_MEMORY", "CR_MEMORY"))
+_DIGITS = re.compile(r"(\d+)")
 
 
 def _none() -> Mapping[str, float]:
@@ -239,11 +242,6 @@ class PriorityParameters:
     site_parameters: str | None = None
 
 
-# Units of which a partition may have its own, and all there are.
-PARTITION_UNITS = ("CR_CORE", "CR_CORE_MEMORY", "CR_SOCKET", "CR_SOCKET_MEMORY")
-_ALL_UNITS = frozenset((*PARTITION_UNITS, "CR_CPU", "CR_CPU_MEMORY", "CR_MEMORY"))
-
-
 @dataclass(frozen=True, slots=True)
 class Conf:
     """A slurm.conf. select_parameters, preempt_mode, enforce: sets of words in upper case.
@@ -345,9 +343,6 @@ class Conf:
         """Most slots of backfill's map."""
         given = self.scheduler.bf_node_space_size
         return self.scheduler.bf_max_job_test if given is None else given
-
-
-_DIGITS = re.compile(r"(\d+)")
 
 
 def natural(name: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The keys of slurm.conf that decide schedules: for each, the fact that it gives and its reader."""
+"""The keys of slurm.conf that affect schedules: the field of each and its reader."""
 
 from __future__ import annotations
 
@@ -11,6 +11,65 @@ from ptaskmodel.slurm.conf.facts import CANCEL, GANG, OFF, REQUEUE, SUSPEND, WIT
 
 Reader = Callable[[str], Any]
 Table = dict[str, tuple[str, Reader]]
+_ENFORCED = ("ASSOCIATIONS", "LIMITS", "NOJOBS", "NOSTEPS", "QOS", "SAFE", "WCKEYS")
+_PLUGIN = {
+    "schedulertype": (facts.BACKFILL, facts.BUILTIN),
+    "selecttype": (facts.LINEAR, facts.CONS_TRES, facts.CONS_RES),
+    "prioritytype": (facts.BASIC, facts.MULTIFACTOR),
+    "preempttype": ("preempt/none", "preempt/partition_prio", "preempt/qos"),
+}
+# The words that mean something here, of keys that are lists of words.
+WORDS = {
+    "selecttypeparameters": {
+        *("CR_CPU", "CR_CORE", "CR_SOCKET", "CR_MEMORY", "CR_CPU_MEMORY", "CR_CORE_MEMORY"),
+        *("CR_SOCKET_MEMORY", "CR_ONE_TASK_PER_CORE", "CR_CORE_DEFAULT_DIST_BLOCK"),
+        *("CR_PACK_NODES", "CR_LLN", "NONE"),
+    },
+    "priorityflags": {
+        *("ACCRUE_ALWAYS", "CALCULATE_RUNNING", "DEPTH_OBLIVIOUS", "NO_FAIR_TREE", "FAIR_TREE"),
+        *("INCR_ONLY", "MAX_TRES", "NO_NORMAL_ALL", "NO_NORMAL_ASSOC", "NO_NORMAL_PART"),
+        *("NO_NORMAL_QOS", "NO_NORMAL_TRES", "SMALL_RELATIVE_TO_TIME", "NONE"),
+    },
+}
+SWITCHES = (
+    "defer",
+    "assoc_limit_stop",
+    "reduce_completing_frag",
+    "preempt_youngest_first",
+    "preempt_strict_order",
+    "bf_one_resv_per_job",
+    "bf_continue",
+    "bf_busy_nodes",
+    "bf_running_job_reserve",
+    "bf_licenses",
+    "pack_serial_at_end",
+    "kill_invalid_depend",
+)
+# Keys of Slurm's that decide nothing here and look like others that do.
+LOOKALIKES = {
+    *("accountingstoragehost", "accountingstorageloc", "accountingstoragepass"),
+    *("accountingstorageport", "accountingstoragetres", "accountingstorageuser"),
+    *("slurmctldtimeout", "max_rpc_count"),
+}
+ALIKE = 0.85
+# Keys as Slurm's manual spells them; options are written in lower case there too.
+_KEYS = """
+AccountingStorageEnforce AccountingStorageType ClusterName CompleteWait DefMemPerCPU
+DefMemPerNode EnforcePartLimits Epilog EpilogMsgTime FirstJobId InactiveLimit JobRequeue
+KillOnBadExit KillWait Licenses MaxArraySize MaxJobCount MaxMemPerCPU MaxMemPerNode
+MessageTimeout MinJobAge OverTimeLimit PreemptExemptTime PreemptMode PreemptType PriorityType
+ResvOverRun ReturnToService SchedulerTimeSlice SchedulerType SelectType SelectTypeParameters
+SlurmdTimeout TaskPlugin TopologyParam TopologyPlugin FairShareDampeningFactor
+PriorityCalcPeriod PriorityDecayHalfLife PriorityFavorSmall PriorityFlags PriorityMaxAge
+PrioritySiteFactorParameters PriorityUsageResetPeriod PriorityWeightAge PriorityWeightAssoc
+PriorityWeightFairshare PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS
+PriorityWeightTRES SchedulerParameters NodeName PartitionName NodeSet DownNodes Boards
+CoreSpecCount CoresPerSocket CPUs Feature Features Gres MemSpecLimit Procs RealMemory Sockets
+SocketsPerBoard State ThreadsPerCore Weight AllowAccounts AllowGroups AllowQos Default
+DefaultTime DenyAccounts DenyQos ExclusiveUser GraceTime LLN MaxCPUsPerNode MaxNodes MaxTime
+MinNodes Nodes OverSubscribe Priority PriorityJobFactor PriorityTier QOS Shared
+TRESBillingWeights
+"""
 
 
 def _at_least(least: int, most: int = values.MOST) -> Reader:
@@ -65,15 +124,6 @@ def _enforce(text: str) -> frozenset[str]:
     if found & {"LIMITS", "QOS", "WCKEYS"}:
         found.add("ASSOCIATIONS")
     return frozenset(found & set(_ENFORCED))
-
-
-_ENFORCED = ("ASSOCIATIONS", "LIMITS", "NOJOBS", "NOSTEPS", "QOS", "SAFE", "WCKEYS")
-_PLUGIN = {
-    "schedulertype": (facts.BACKFILL, facts.BUILTIN),
-    "selecttype": (facts.LINEAR, facts.CONS_TRES, facts.CONS_RES),
-    "prioritytype": (facts.BASIC, facts.MULTIFACTOR),
-    "preempttype": ("preempt/none", "preempt/partition_prio", "preempt/qos"),
-}
 
 
 def _flags(text: str) -> frozenset[str]:
@@ -165,21 +215,6 @@ PRIORITY: Table = {
 }
 
 
-# The words that mean something here, of keys that are lists of words.
-WORDS = {
-    "selecttypeparameters": {
-        *("CR_CPU", "CR_CORE", "CR_SOCKET", "CR_MEMORY", "CR_CPU_MEMORY", "CR_CORE_MEMORY"),
-        *("CR_SOCKET_MEMORY", "CR_ONE_TASK_PER_CORE", "CR_CORE_DEFAULT_DIST_BLOCK"),
-        *("CR_PACK_NODES", "CR_LLN", "NONE"),
-    },
-    "priorityflags": {
-        *("ACCRUE_ALWAYS", "CALCULATE_RUNNING", "DEPTH_OBLIVIOUS", "NO_FAIR_TREE", "FAIR_TREE"),
-        *("INCR_ONLY", "MAX_TRES", "NO_NORMAL_ALL", "NO_NORMAL_ASSOC", "NO_NORMAL_PART"),
-        *("NO_NORMAL_QOS", "NO_NORMAL_TRES", "SMALL_RELATIVE_TO_TIME", "NONE"),
-    },
-}
-
-
 class Option(NamedTuple):
     """A number in SchedulerParameters. off: whether -1 switches it off."""
 
@@ -224,47 +259,8 @@ OPTIONS: dict[str, Option] = {
     "max_switch_wait": Option("max_switch_wait_s", 0),
     "max_array_tasks": Option("max_array_tasks", 0),
 }
-SWITCHES = (
-    "defer",
-    "assoc_limit_stop",
-    "reduce_completing_frag",
-    "preempt_youngest_first",
-    "preempt_strict_order",
-    "bf_one_resv_per_job",
-    "bf_continue",
-    "bf_busy_nodes",
-    "bf_running_job_reserve",
-    "bf_licenses",
-    "pack_serial_at_end",
-    "kill_invalid_depend",
-)
 
-# Keys of Slurm's that decide nothing here and look like others that do.
-LOOKALIKES = {
-    *("accountingstoragehost", "accountingstorageloc", "accountingstoragepass"),
-    *("accountingstorageport", "accountingstoragetres", "accountingstorageuser"),
-    *("slurmctldtimeout", "max_rpc_count"),
-}
-ALIKE = 0.85
 
-# Keys as Slurm's manual spells them; options are written in lower case there too.
-_KEYS = """
-AccountingStorageEnforce AccountingStorageType ClusterName CompleteWait DefMemPerCPU
-DefMemPerNode EnforcePartLimits Epilog EpilogMsgTime FirstJobId InactiveLimit JobRequeue
-KillOnBadExit KillWait Licenses MaxArraySize MaxJobCount MaxMemPerCPU MaxMemPerNode
-MessageTimeout MinJobAge OverTimeLimit PreemptExemptTime PreemptMode PreemptType PriorityType
-ResvOverRun ReturnToService SchedulerTimeSlice SchedulerType SelectType SelectTypeParameters
-SlurmdTimeout TaskPlugin TopologyParam TopologyPlugin FairShareDampeningFactor
-PriorityCalcPeriod PriorityDecayHalfLife PriorityFavorSmall PriorityFlags PriorityMaxAge
-PrioritySiteFactorParameters PriorityUsageResetPeriod PriorityWeightAge PriorityWeightAssoc
-PriorityWeightFairshare PriorityWeightJobSize PriorityWeightPartition PriorityWeightQOS
-PriorityWeightTRES SchedulerParameters NodeName PartitionName NodeSet DownNodes Boards
-CoreSpecCount CoresPerSocket CPUs Feature Features Gres MemSpecLimit Procs RealMemory Sockets
-SocketsPerBoard State ThreadsPerCore Weight AllowAccounts AllowGroups AllowQos Default
-DefaultTime DenyAccounts DenyQos ExclusiveUser GraceTime LLN MaxCPUsPerNode MaxNodes MaxTime
-MinNodes Nodes OverSubscribe Priority PriorityJobFactor PriorityTier QOS Shared
-TRESBillingWeights
-"""
 _SPELLED = {word.lower(): word for word in _KEYS.split()}
 
 

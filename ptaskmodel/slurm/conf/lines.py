@@ -1,8 +1,7 @@
-"""The lines of Slurm's configuration files: comments, continuations, includes, Key=Value pairs.
+"""Parse the lines of Slurm's configuration files: comments, continuations, includes, Key=Value.
 
-NodeName, PartitionName and SwitchName lines as facts.
-
-topology.conf: the switches over the nodes, a tree.
+It also reads NodeName, PartitionName and SwitchName lines, the last ones from topology.conf, into
+the records of `conf.facts`.
 """
 
 from __future__ import annotations
@@ -34,6 +33,11 @@ MAX_LINES = 1_000_000
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*", re.DOTALL)
 _INCLUDE = re.compile(r"include\s+(.*)", re.IGNORECASE)
 _PAIR = re.compile(r"""\s*([A-Za-z0-9_.]+)\s*([-+*/]?)=\s*(?:"([^"]*)"|([^\s"]\S*))(?=\s|$)""")
+DEFAULT_SHARE = 4
+TIER_MOST = 65533
+STATES = ("UNKNOWN", "DOWN", "DRAIN", "FAIL", "FAILING", "FUTURE", "CLOUD", "IDLE", "UP")
+Given = Mapping[str, Any]  # values by the names of fields, those of DEFAULT lines included
+TOPOLOGY = "topology.conf"
 
 
 class Pair(NamedTuple):
@@ -133,13 +137,6 @@ def _pairs(line: str, where: str) -> list[Pair]:
         pairs.append(Pair(found[1], value, where))
         place = found.end()
     return pairs
-
-
-DEFAULT_SHARE = 4
-TIER_MOST = 65533
-STATES = ("UNKNOWN", "DOWN", "DRAIN", "FAIL", "FAILING", "FUTURE", "CLOUD", "IDLE", "UP")
-
-Given = Mapping[str, Any]  # values by the names of fields, those of DEFAULT lines included
 
 
 def _tier(text: str) -> int:
@@ -279,9 +276,6 @@ def switch(name: str, given: Mapping[str, str], where: str) -> Switch:
     nodes = values.hosts(given["nodes"]) if "nodes" in given else ()
     below = values.hosts(given["switches"]) if "switches" in given else ()
     return Switch(name, nodes, below, where)
-
-
-TOPOLOGY = "topology.conf"
 
 
 def read_topology(path: AnyPath, nodes: Mapping[str, None]) -> tuple[Switch, ...]:

@@ -1,13 +1,12 @@
-"""When the controller's threads wake: phases as parameters, drawn by a seed, or as recorded.
+"""Phases and costs of the controller's threads, and the order of events at one time.
 
-What scheduling costs: how long backfill's tests take, off by default.
+Phases say when threads wake. They are parameters, drawn from a seed, or as recorded.
 
-Without costs a cycle happens at one date. With them each test takes a while: the cycle holds the
-controller for bf_yield_interval, lets it go for bf_yield_sleep, and is over at bf_max_time. Source
-of the model: Slurm 22.05's documentation of these options. Cycles of a published simulation of
-Stampede 2 (Simakov et al. 2018) lasted 0.5 to 0.75 s a test.
-
-What happens in the loop of a Slurm simulation, by what comes first at one date.
+Costs are off by default. Without them, a cycle happens at one time. With them, each test of the
+backfill scheduler takes time: the cycle holds the controller for bf_yield_interval, releases it for
+bf_yield_sleep, and stops at bf_max_time. Source of the model: Slurm 22.05's documentation of these
+options. Cycles of a published simulation of Stampede 2 (Simakov et al. 2018) lasted 0.5 to 0.75 s a
+test.
 """
 
 from __future__ import annotations
@@ -30,14 +29,64 @@ from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import LINEAR, Conf
 from ptaskmodel.workload.formats.json import read_json
 
-FULL, DEFAULT_DEPTH, BACKFILL = "full", "default", "backfill"
+FULL, DEFAULT_DEPTH, BACKFILL_CYCLE = "full", "default", "backfill"
+VIRTUAL, BEHIND_S = "virtual", 1e-4
+# By how little a date may be before a second and yet be in it.
+PHASE_S = 0.5
+AT_ONCE_S = 1e-9
+# What a controller loses, as recorded under a scaled clock of some speed. It loses more with many
+# jobs (BUSY) than with few. With each message, s of the clock by the square of the speed:
+FEW_JOBS, MANY_JOBS = 10, 40
+LOST_S, LOST_BUSY_S = 0.0003, 0.0002
+# With a turn of the main loop, the second part by the speed; and when its first turn is:
+TURN_S, SCALED_TURN_S = 1.001, 1.0041
+LOOP_S, LOOP_BUSY_S = 0.000475, 0.000145
+TURN_PHASE_S, TURN_PHASE_BUSY_S = 0.14, 0.31
+DATABASE_S = 0.245
+# With backfill's sleep; s of real time to make a cycle, to test a job in it, of whole or of shared
+# nodes, and to give nodes back:
+BACKFILL_S = 0.004
+CYCLE_S, TEST_S, SHARED_TEST_S = 0.0001, 0.00005, 0.00018
+CLEAN_S = 0.004
+# Between two events that a recorded run has at one date.
+APART_S = 1e-6
+# Turns of a loop that is late.
+PATIENCE_S = 2.5
+_COLUMNS = ["time", "who", "what", "id"]
+_PASSES = {"full queue": FULL, "default depth": DEFAULT_DEPTH}
+# Why a cycle was over: all were looked at, or a limit, or something changed in a pause.
+QUEUE, DEPTH, TIME, CHANGED, STARTS, ROOM = "queue", "depth", "time", "changed", "starts", "room"
+LIMITS_S = 30
+(
+    CLEAN,
+    SUBMIT,
+    COMMAND,
+    NODES,
+    TURN,
+    REFRESH,
+    SLICE,
+    CYCLE,
+    END,
+    CHECK,
+    PASSED_FULL,
+    PASSED,
+    CYCLED,
+    RELEASED,
+) = range(14)
+_SCRIPTED = {
+    FULL: PASSED_FULL,
+    DEFAULT_DEPTH: PASSED,
+    BACKFILL_CYCLE: CYCLED,
+}
+# Something that is not an end of a job by itself: its date (s), one of the above, and of whom.
+Event = tuple[float, int, int]
 
 
 class Turn(NamedTuple):
     """A pass or a cycle that has been made, for whoever looks.
 
-    what: FULL, DEFAULT_DEPTH or BACKFILL; of a cycle: how many jobs it tested, how long it took
-    (0 without costs), and why it was over.
+    what: FULL, DEFAULT_DEPTH or BACKFILL_CYCLE; of a cycle: how many jobs it tested, how long it
+    took (0 without costs), and why it was over.
     """
 
     date_s: float
@@ -139,26 +188,6 @@ def of_virtual_clock(t0: int, boot_s: float, late_s: float = 0.0) -> Phases:
     return Phases(t0, boot_s, submit_s=late_s, end_s=BEHIND_S, backfill_first=True)
 
 
-VIRTUAL, BEHIND_S = "virtual", 1e-4
-# By how little a date may be before a second and yet be in it.
-PHASE_S = 0.5
-AT_ONCE_S = 1e-9
-# What a controller loses, as recorded under a scaled clock of some speed. It loses more with many
-# jobs (BUSY) than with few. With each message, s of the clock by the square of the speed:
-FEW_JOBS, MANY_JOBS = 10, 40
-LOST_S, LOST_BUSY_S = 0.0003, 0.0002
-# With a turn of the main loop, the second part by the speed; and when its first turn is:
-TURN_S, SCALED_TURN_S = 1.001, 1.0041
-LOOP_S, LOOP_BUSY_S = 0.000475, 0.000145
-TURN_PHASE_S, TURN_PHASE_BUSY_S = 0.14, 0.31
-DATABASE_S = 0.245
-# With backfill's sleep; s of real time to make a cycle, to test a job in it, of whole or of shared
-# nodes, and to give nodes back:
-BACKFILL_S = 0.004
-CYCLE_S, TEST_S, SHARED_TEST_S = 0.0001, 0.00005, 0.00018
-CLEAN_S = 0.004
-
-
 class Recorded(NamedTuple):
     """Dates of a recorded run: passes and cycles (date, kind), submissions and ends by job.
 
@@ -191,7 +220,7 @@ def read_cycles(path: AnyPath) -> Recorded:
         if who == "main" and what in _PASSES:
             cycles.append((date, _PASSES[what]))
         elif who == "backfill" and what == "begin":
-            cycles.append((date, BACKFILL))
+            cycles.append((date, BACKFILL_CYCLE))
         elif who == "job" and what == "submit":
             submitted[job] = date
         elif who == "job" and what == "end":
@@ -235,7 +264,7 @@ def late_cleaning(recorded: Recorded, delay_s: float) -> dict[str, float]:
     That asks for a pass, ``delay_s`` after the last one at most and some turns of the loop; where
     the recorded run has none, the nodes were completing, as far as is known until the next pass.
     """
-    passes = [date for date, what in recorded.cycles if what != BACKFILL]
+    passes = [date for date, what in recorded.cycles if what != BACKFILL_CYCLE]
     found = {}
     for job, end in recorded.ended.items():
         k = bisect_right(passes, end)
@@ -245,21 +274,9 @@ def late_cleaning(recorded: Recorded, delay_s: float) -> dict[str, float]:
     return found
 
 
-# Between two events that a recorded run has at one date.
-APART_S = 1e-6
-# Turns of a loop that is late.
-PATIENCE_S = 2.5
-_COLUMNS = ["time", "who", "what", "id"]
-_PASSES = {"full queue": FULL, "default depth": DEFAULT_DEPTH}
-
-
 def second_of(phases: Phases, date: float) -> int:
     """The controller's clock at a date: whole seconds of Unix time."""
     return phases.t0 + floor(date + AT_ONCE_S)
-
-
-# Why a cycle was over: all were looked at, or a limit, or something changed in a pause.
-QUEUE, DEPTH, TIME, CHANGED, STARTS, ROOM = "queue", "depth", "time", "changed", "starts", "room"
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,34 +291,6 @@ class Costs:
 
 
 FREE = Costs()
-
-
-LIMITS_S = 30
-(
-    CLEAN,
-    SUBMIT,
-    COMMAND,
-    NODES,
-    TURN,
-    REFRESH,
-    SLICE,
-    CYCLE,
-    END,
-    CHECK,
-    PASSED_FULL,
-    PASSED,
-    CYCLED,
-    RELEASED,
-) = range(14)
-_SCRIPTED = {
-    FULL: PASSED_FULL,
-    DEFAULT_DEPTH: PASSED,
-    BACKFILL: CYCLED,
-}
-
-
-# Something that is not an end of a job by itself: its date (s), one of the above, and of whom.
-Event = tuple[float, int, int]
 
 
 def script_of(recorded: Recorded, places: Mapping[str, int]) -> list[Event]:

@@ -1,6 +1,6 @@
-"""slurm.conf read into facts (see `facts.Conf`); what is not known is kept and listed.
+"""Read slurm.conf into `conf.facts.Conf`; unknown keys are kept and listed.
 
-A slurm.conf with other values: of its keys, and of single options of SchedulerParameters.
+It also replaces values in a configuration: of keys, and of single options of SchedulerParameters.
 """
 
 from __future__ import annotations
@@ -53,6 +53,10 @@ from ptaskmodel.slurm.conf.lines import (
 SCHEDULER = "SchedulerParameters"
 Value = bool | int | float | str
 Changes = Mapping[str, Value]
+DEFAULT = "DEFAULT"
+# Keys that begin lines of their own.
+LINES = ("nodename", "partitionname", "nodeset", "downnodes")
+ALL = "ALL"
 
 
 def check_names(names: Iterable[str]) -> None:
@@ -114,12 +118,6 @@ def _written(value: Value) -> str:
     if isinstance(value, bool):
         return "YES" if value else "NO"
     return str(value)
-
-
-DEFAULT = "DEFAULT"
-# Keys that begin lines of their own.
-LINES = ("nodename", "partitionname", "nodeset", "downnodes")
-ALL = "ALL"
 
 
 def read_conf(path: AnyPath, changes: Changes = MappingProxyType({})) -> Conf:

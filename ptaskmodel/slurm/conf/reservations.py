@@ -1,6 +1,6 @@
-"""Advance reservations: nodes set apart for some, or for maintenance, over some time.
+"""Advance reservations: nodes that are reserved for some users, or for maintenance, for a time.
 
-Advance reservations as scontrol is told: lines of ``create reservation Key=Value ...``.
+They are read from lines ``create reservation Key=Value ...``, as scontrol takes them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,12 @@ LOOK_S = 5
 MOVES = 10
 # A second after all others.
 NEVER_S = 1 << 62
+NAMES = ("reservation", "reservationname")
+KNOWN = {*NAMES, "starttime", "endtime", "duration", "nodes", "users", "accounts", "flags"}
+# Running jobs are never touched, and nodes are as they were named, whatever is said of that.
+KNOWN_FLAGS = frozenset(("MAINT", "IGNORE_JOBS", "SPEC_NODES", "OVERLAP"))
+UNITS_S = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+FOR_EVER_S = 365 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +194,6 @@ class Reserved:
 def _look(second: int, boot: int) -> int:
     """The first look at or after a second."""
     return boot + ceil((second - boot) / LOOK_S) * LOOK_S
-
-
-NAMES = ("reservation", "reservationname")
-KNOWN = {*NAMES, "starttime", "endtime", "duration", "nodes", "users", "accounts", "flags"}
-# Running jobs are never touched, and nodes are as they were named, whatever is said of that.
-KNOWN_FLAGS = frozenset(("MAINT", "IGNORE_JOBS", "SPEC_NODES", "OVERLAP"))
-UNITS_S = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
-FOR_EVER_S = 365 * 86_400
 
 
 def read_reservations(path: AnyPath, conf: Conf, t0: int) -> Reserved:

@@ -1,4 +1,4 @@
-"""Values as Slurm writes them: dates, times, amounts of memory, lists of hosts, flags.
+"""Read values as Slurm writes them: dates, durations, amounts of memory, lists of hosts, flags.
 
 Every reader raises ValueError with the remedy, an infinitive such as "give a number".
 """
@@ -48,6 +48,8 @@ _UNITS = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 10
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{0,15})?|\.[0-9]{1,15}")
 _COUNTED = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+# As many hosts does Slurm take in a range.
+MAX_RANGE = 65_536
 
 
 def whole(text: str, least: int = 0, most: int = MOST) -> int:
@@ -177,10 +179,6 @@ def split_outside(text: str, mark: str = ",") -> list[str]:
             parts.append(text[begin:place])
             begin = place + 1
     return [*parts, text[begin:]]
-
-
-# As many hosts does Slurm take in a range.
-MAX_RANGE = 65_536
 
 
 def hosts(text: str) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""What a job of Slurm is, asks for and waits for."""
+"""Jobs of Slurm: their requests, records, needs and dependencies."""

@@ -1,9 +1,8 @@
-"""Jobs that wait for other jobs: after, afterany, afterok, afternotok, aftercorr, singleton.
+"""Dependencies of jobs: after, afterany, afterok, afternotok, aftercorr, singleton.
 
-A job that is not known (any more) is waited for no longer. What was once fulfilled or failed stays
-so. Source: Slurm's manual of sbatch's --dependency, and its behaviour for arrays.
-
-What is known of the arrays of a workload before their first task comes.
+Dependencies on unknown or purged jobs are dropped. A dependency that was once fulfilled or failed
+stays so. The arrays of a workload are known before their first task is submitted. Source: Slurm's
+manual of sbatch's --dependency, and its behaviour for arrays.
 """
 
 from __future__ import annotations

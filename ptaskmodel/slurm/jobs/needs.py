@@ -1,10 +1,8 @@
-"""What a job needs of nodes in one partition, all defaults and caps applied.
+"""What a job needs of the nodes of one partition, with all defaults and limits applied.
 
-MaxMemPerCPU and MaxMemPerNode: CPUs that come with memory, and jobs that wait for ever.
-
-As Slurm 22.05 does it at submission. A partition's limit replaces the cluster's; of the two, the
-one per CPU comes first. Where CPUs and memory of nodes count, they are those of the partition's
-first node.
+MaxMemPerCPU and MaxMemPerNode apply at submission, as in Slurm 22.05: a job may get more CPUs with
+its memory, or wait for ever. A partition's limit replaces the cluster's; of the two, the one per
+CPU comes first. Where CPUs and memory of nodes count, they are those of the partition's first node.
 """
 
 from __future__ import annotations
@@ -34,6 +32,9 @@ PER_NODE, PER_CPU, ALL = "node", "cpu", "all"
 # on the same cores.
 EXCLUSIVELY, BESIDE_OTHERS, OVER_OTHERS = "exclusively", "beside others", "over others"
 YEAR_S = 365 * 86_400
+_UNITS = frozenset(
+    f"CR_{unit}{memory}" for unit in ("CPU", "CORE", "SOCKET") for memory in ("", "_MEMORY")
+) | {"CR_MEMORY"}
 
 
 class Wanted(NamedTuple):
@@ -214,11 +215,6 @@ def counts_memory(conf: Conf, partition: Partition) -> bool:
     if conf.select_type != LINEAR and not words & _UNITS:
         return True  # CR_Core_Memory is the default
     return any(word.endswith("MEMORY") for word in words)
-
-
-_UNITS = frozenset(
-    f"CR_{unit}{memory}" for unit in ("CPU", "CORE", "SOCKET") for memory in ("", "_MEMORY")
-) | {"CR_MEMORY"}
 
 
 def _memory(request: JobRequest, partition: Partition, conf: Conf) -> tuple[str, int] | None:

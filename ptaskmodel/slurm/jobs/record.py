@@ -22,6 +22,28 @@ COMPLETED, FAILED, TIMEOUT, CANCELLED = "COMPLETED", "FAILED", "TIMEOUT", "CANCE
 PREEMPTED, NODE_FAIL, DEADLINE, REFUSED = "PREEMPTED", "NODE_FAIL", "DEADLINE", "REFUSED"
 LIVE = frozenset({RUNNING, SUSPENDED, COMPLETING})
 OPEN = LIVE | {PENDING}
+ACCOUNT_LIMITS = ("QOS", "Assoc")
+GROUP, GROUP_MINUTES = "Grp{}", "Grp{}Minutes"
+GROUP_RUN_MINUTES = "Grp{}RunMinutes"
+PER_JOB, MINUTES_PER_JOB = "Max{}PerJob", "Max{}MinutesPerJob"
+PER_NODE, PER_USER, PER_ACCOUNT = "Max{}PerNode", "Max{}PerUser", "Max{}PerAccount"
+LEAST = "Min{}"
+_LABELS = {"cpu": "Cpu", "node": "Node", "billing": "Billing", "energy": "Energy"}
+_KINDS = {"gres": "GRES", "license": "License", "bb": "BB"}
+# The oldest reasons, by (kind, resource), have names of their own.
+_OLD = {
+    (GROUP, "cpu"): "GrpCpuLimit",
+    (GROUP_MINUTES, "cpu"): "GrpCPUMinutesLimit",
+    (GROUP_RUN_MINUTES, "cpu"): "GrpCPURunMinutesLimit",
+    (GROUP, "mem"): "GrpMemLimit",
+    (GROUP, "node"): "GrpNodeLimit",
+    (PER_JOB, "cpu"): "MaxCpuPerJobLimit",
+    (MINUTES_PER_JOB, "cpu"): "MaxCpuMinutesPerJobLimit",
+    (PER_JOB, "node"): "MaxNodePerJobLimit",
+    (PER_USER, "cpu"): "MaxCpuPerUserLimit",
+    (PER_USER, "node"): "MaxNodePerUserLimit",
+    (LEAST, "cpu"): "MinCpuNotSatisfied",
+}
 
 
 class Allocation(NamedTuple):
@@ -314,32 +336,6 @@ def outstaying(
         and job.state == RUNNING
         and job not in known
     ]
-
-
-ACCOUNT_LIMITS = ("QOS", "Assoc")
-
-GROUP, GROUP_MINUTES = "Grp{}", "Grp{}Minutes"
-GROUP_RUN_MINUTES = "Grp{}RunMinutes"
-PER_JOB, MINUTES_PER_JOB = "Max{}PerJob", "Max{}MinutesPerJob"
-PER_NODE, PER_USER, PER_ACCOUNT = "Max{}PerNode", "Max{}PerUser", "Max{}PerAccount"
-LEAST = "Min{}"
-
-_LABELS = {"cpu": "Cpu", "node": "Node", "billing": "Billing", "energy": "Energy"}
-_KINDS = {"gres": "GRES", "license": "License", "bb": "BB"}
-# The oldest reasons, by (kind, resource), have names of their own.
-_OLD = {
-    (GROUP, "cpu"): "GrpCpuLimit",
-    (GROUP_MINUTES, "cpu"): "GrpCPUMinutesLimit",
-    (GROUP_RUN_MINUTES, "cpu"): "GrpCPURunMinutesLimit",
-    (GROUP, "mem"): "GrpMemLimit",
-    (GROUP, "node"): "GrpNodeLimit",
-    (PER_JOB, "cpu"): "MaxCpuPerJobLimit",
-    (MINUTES_PER_JOB, "cpu"): "MaxCpuMinutesPerJobLimit",
-    (PER_JOB, "node"): "MaxNodePerJobLimit",
-    (PER_USER, "cpu"): "MaxCpuPerUserLimit",
-    (PER_USER, "node"): "MaxNodePerUserLimit",
-    (LEAST, "cpu"): "MinCpuNotSatisfied",
-}
 
 
 def of_resource(whose: str, kind: str, resource: str) -> str:

@@ -1,4 +1,4 @@
-"""A job as it was submitted to Slurm, with what it really does: one record a job or array task."""
+"""The request of a job: its submission and what it really does, one record a job or array task."""
 
 from __future__ import annotations
 

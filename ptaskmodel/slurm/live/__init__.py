@@ -1,1 +1,1 @@
-"""A real, unmodified Slurm that decides over a simulated machine, under a clock that jumps."""
+"""A real, unmodified Slurm schedules a simulated machine, under a virtual clock."""

@@ -1,6 +1,6 @@
-"""slurmdbd and its database, for accounts, fair share and QOSs.
+"""Start slurmdbd and its database, for accounts, fair share and QOSs.
 
-Users of a workload, made known to Slurm where the machine does not know them.
+Users of a workload that the machine does not know are made known to Slurm's processes.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ TABLES = ("mysql_system_tables", "mysql_performance_tables", "mysql_system_table
 SECONDS = 120
 # How long slurmdbd may take to be there, s of its own clock.
 PATIENCE_S = 300.0
+# Numbers that machines give to nobody, and that a container has.
+FIRST, LAST = 61_184, 65_519
 
 
 def start_accounting(cluster: Cluster, accounts: AnyPath | None) -> None:
@@ -132,10 +134,6 @@ def _write_conf(cluster: Cluster) -> None:
     place = cluster.path("slurmdbd.conf")
     place.touch(mode=0o600)
     place.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
-
-
-# Numbers that machines give to nobody, and that a container has.
-FIRST, LAST = 61_184, 65_519
 
 
 def users_of(requests: Sequence[JobRequest], accounts: AnyPath | None) -> list[str]:

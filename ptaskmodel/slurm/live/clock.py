@@ -1,4 +1,4 @@
-"""The virtual clock: a page that all processes of a run share, and the driver that moves it."""
+"""The virtual clock: a memory page that all processes of a run share, and its driver."""
 
 from __future__ import annotations
 
@@ -30,7 +30,14 @@ class Clock:
     """
 
     def __init__(
-        self, driver: Path, warden: int, first: int, watched: int, *, slack_us: float, express: bool
+        self,
+        driver: Path,
+        supervisor: int,
+        first: int,
+        watched: int,
+        *,
+        slack_us: float,
+        express: bool,
     ) -> None:
         self._library = library = ctypes.CDLL(str(driver))
         # The driver keeps four files of each task open.
@@ -45,7 +52,7 @@ class Clock:
                 self._page,
                 ctypes.c_int64(first),
                 ctypes.c_int64(round(slack_us * 1000)),
-                warden,
+                supervisor,
                 watched,
                 max(soft, wanted) // 2,
                 int(express),

@@ -1,6 +1,6 @@
-"""Slurm's daemons on the loopback, under the virtual clock, in a directory of their own.
+"""Slurm's daemons on the loopback interface, under the virtual clock, in a directory of their own.
 
-Failures that are injected: daemons that die, and come back.
+It also injects failures: daemons die and come back.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from typing import NamedTuple
 from ptaskmodel.errors import SlurmError, cut, shown
 from ptaskmodel.files import AnyPath, read_text, shown_path
 from ptaskmodel.slurm.conf.facts import Conf, Nodes, nodes_of
-from ptaskmodel.slurm.live import clock as clocks
-from ptaskmodel.slurm.live.clock import Clock, ns_of
+from ptaskmodel.slurm.live.clock import HAPPENED, NOBODY, NS, REACHED, Clock, ns_of
 from ptaskmodel.slurm.live.job_processes import Sleepers
 from ptaskmodel.slurm.live.processes import Ended, Processes, how
 from ptaskmodel.slurm.live.programs import Built, Installed, LiveFault
@@ -46,6 +45,9 @@ DATABASE_S = 600
 READY_S = 2
 # By this in its environment a daemon is known, and what it started.
 MARK = "PTASKMODEL_DAEMON"
+DIES, STARTS, RESTARTS = "dies", "starts", "restarts"
+COLUMNS = ("time", "daemon", "what")
+LARGEST = 1e12
 
 
 class Answer(NamedTuple):
@@ -101,10 +103,10 @@ class Cluster:
         self.clock: Clock | None = None
         try:
             lead_s = settle_s + (DATABASE_S if conf.database else LEAD_S)
-            first = round((t0 - lead_s) * clocks.NS)
+            first = round((t0 - lead_s) * NS)
             self.clock = Clock(
                 parts.driver,
-                self.processes.warden,
+                self.processes.supervisor,
                 first,
                 self._epoll.fileno(),
                 slack_us=slack_us,
@@ -169,10 +171,10 @@ class Cluster:
     def now(self) -> float:
         """The date, s from date 0."""
         assert self.clock is not None
-        return (self.clock.now - self.t0 * clocks.NS) / clocks.NS
+        return (self.clock.now - self.t0 * NS) / NS
 
     def _date(self, seconds: float) -> int:
-        return self.t0 * clocks.NS + ns_of(seconds)
+        return self.t0 * NS + ns_of(seconds)
 
     def settle(self) -> None:
         """Let all come to rest; no time passes."""
@@ -192,13 +194,13 @@ class Cluster:
         what = self.clock.run(date)
         for ended in self.processes.ended():
             self._note(ended)
-        if what == clocks.HAPPENED:
+        if what == HAPPENED:
             self._happened()
             if self._watched is not None:
                 self.clock.seen(self._watched[1].stat().st_size)
-        elif what == clocks.NOBODY:
+        elif what == NOBODY:
             raise LiveFault("no process of Slurm waits for anything any more")
-        return what == clocks.REACHED
+        return what == REACHED
 
     def _note(self, ended: Ended) -> None:
         if ended.pid not in self._clients and self._killed != ended.name:
@@ -328,11 +330,6 @@ def _is_free(address: str, port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-DIES, STARTS, RESTARTS = "dies", "starts", "restarts"
-COLUMNS = ("time", "daemon", "what")
-LARGEST = 1e12
 
 
 class Failure(NamedTuple):

@@ -1,7 +1,4 @@
-"""Jobs as sbatch is told of them.
-
-The jobs that Slurm has started, each a process that sleeps until it is told to end.
-"""
+"""Submit jobs with sbatch, and control their processes, which sleep until they are ended."""
 
 from __future__ import annotations
 
@@ -14,6 +11,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
+
+LONGEST = 1 << 16
 
 
 def batches_of(requests: Sequence[JobRequest]) -> Iterator[list[JobRequest]]:
@@ -116,9 +115,6 @@ def _dependency(text: str | None, number_of: Mapping[str, int]) -> str:
         elif kind == "singleton":
             kept.append(kind)
     return ",".join(kept)
-
-
-LONGEST = 1 << 16
 
 
 class Hello(NamedTuple):

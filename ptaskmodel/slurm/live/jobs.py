@@ -1,6 +1,6 @@
-"""What is known of the jobs: as submitted, as Slurm started them, as the simulation runs them.
+"""Jobs of a live run: as submitted, as Slurm started them, and as the simulation executes them.
 
-Which cores Slurm gives a job, from what it tells of each choice with DebugFlags=CPU_Bind.
+The cores of a job are read from slurmctld's log, which reports them with DebugFlags=CPU_Bind.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _LINE = re.compile(
     r"|\s+Socket\[(?P<socket>\d+)\] Core\[(?P<core>\d+)\] is allocated"
     r")"
 )
+ENDED, LOG = "ended.txt", "slurmctld.log"
 
 
 @dataclass(slots=True)
@@ -89,9 +90,6 @@ class Placements:
             cores.append(sum(1 << socket * per_socket + core for socket, core in taken))
         memory = tuple(choice.memory_MiB) if any(choice.memory_MiB) else ()
         return Allocation(mask, len(names), tuple(cores), tuple(choice.cpus), memory)
-
-
-ENDED, LOG = "ended.txt", "slurmctld.log"
 
 
 class Book:

@@ -1,4 +1,4 @@
-"""The processes of a run, by way of their warden."""
+"""Start, watch and end the processes of a run, through the supervisor."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.slurm.live.programs import LiveFault
 
-WARDEN = Path(__file__).resolve().parent / "supervisor.py"
+SUPERVISOR = Path(__file__).resolve().parent / "supervisor.py"
 MOST = 1 << 18
-# What Slurm has started itself, for a job, and has left to the warden.
+# What Slurm has started itself, for a job, and has left to the supervisor.
 STEP = "a job's slurmstepd"
 ANSWER_S = 120.0
 END_S = 120.0
@@ -43,9 +43,9 @@ class Processes:
         self._names: dict[int, str] = {}
         self._ended: list[Ended] = []
         with theirs:
-            self._warden = subprocess.Popen(
+            self._supervisor = subprocess.Popen(
                 [
-                    *(sys.executable, "-I", "-S", str(WARDEN)),
+                    *(sys.executable, "-I", "-S", str(SUPERVISOR)),
                     *(str(directory), str(theirs.fileno()), farewell),
                 ],
                 stdin=subprocess.DEVNULL,
@@ -55,9 +55,9 @@ class Processes:
             )
 
     @property
-    def warden(self) -> int:
+    def supervisor(self) -> int:
         """The pid of the process above all."""
-        return self._warden.pid
+        return self._supervisor.pid
 
     def fileno(self) -> int:
         """Can be read when a process has ended."""
@@ -91,15 +91,15 @@ class Processes:
         return found
 
     def end(self) -> None:
-        """End all, and the warden."""
+        """End all, and the supervisor."""
         with contextlib.suppress(OSError):
             self._line.send(json.dumps({"end": True}).encode())
         self._line.close()
         try:
-            self._warden.wait(END_S)
+            self._supervisor.wait(END_S)
         except subprocess.TimeoutExpired:
-            self._warden.kill()
-            self._warden.wait()
+            self._supervisor.kill()
+            self._supervisor.wait()
 
     def _note(self, heard: Mapping[str, Any]) -> None:
         pid = heard["ended"]
@@ -121,8 +121,8 @@ class Processes:
         return json.loads(packet)
 
     def _gone(self) -> LiveFault:
-        status = self._warden.poll()
-        return LiveFault(f"the warden of Slurm's processes {how(status)}")
+        status = self._supervisor.poll()
+        return LiveFault(f"the supervisor of Slurm's processes {how(status)}")
 
 
 def how(status: int | None) -> str:

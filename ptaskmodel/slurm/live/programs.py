@@ -1,8 +1,6 @@
-"""The programs of Slurm on this machine, and whether they will do.
+"""Find Slurm's programs on this machine, check them, and build the C helpers of a live run.
 
-What stops a run of a real Slurm.
-
-What is written in C, built on the spot with the machine's compiler, once for each source.
+A helper is compiled once for each version of its source.
 """
 
 from __future__ import annotations
@@ -22,18 +20,23 @@ from typing import NamedTuple
 from ptaskmodel.caching import REMEDY, cache_directory
 from ptaskmodel.errors import SimulationError
 
+# The library that gives Slurm its clock was made for what these versions call.
+VERSIONS = ("22.05",)
+PACKAGES = "slurmctld slurmd slurm-client"
+DATABASE_PACKAGES = "slurmdbd slurm-wlm-mysql-plugin mariadb-server-core"
+SQL = Path("/usr/share/mysql")
+VERSION_TIMEOUT_S = 20
+SHARED = ("-fPIC", "-shared", "-pthread")
+# What is built: from which source, with which options.
+PARTS = {"clock.so": ("clock.c", SHARED), "driver.so": ("driver.c", SHARED), "job": ("job.c", ())}
+BUILD_TIMEOUT_S = 120
+
 
 class LiveFault(SimulationError):
     """Slurm cannot run here, does not start, or ended before its time."""
 
 
-# The library that gives Slurm its clock was made for what these versions call.
-VERSIONS = ("22.05",)
-PACKAGES = "slurmctld slurmd slurm-client"
-DATABASE_PACKAGES = "slurmdbd slurm-wlm-mysql-plugin mariadb-server-core"
 PLACES = os.pathsep.join(("/usr/sbin", "/usr/local/sbin", "/sbin", "/usr/bin", "/usr/local/bin"))
-SQL = Path("/usr/share/mysql")
-VERSION_TIMEOUT_S = 20
 
 
 class Installed(NamedTuple):
@@ -106,10 +109,6 @@ def _version(slurmctld: str) -> str:
 
 
 SOURCES = Path(__file__).resolve().parent / "native"
-SHARED = ("-fPIC", "-shared", "-pthread")
-# What is built: from which source, with which options.
-PARTS = {"clock.so": ("clock.c", SHARED), "driver.so": ("driver.c", SHARED), "job": ("job.c", ())}
-BUILD_TIMEOUT_S = 120
 
 
 class Built(NamedTuple):

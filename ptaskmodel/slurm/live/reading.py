@@ -1,4 +1,4 @@
-"""What Slurm leaves while it runs: slurmctld's log, and a line for each job that is over."""
+"""Read what Slurm writes during a run: slurmctld's log, and a line for each job that has ended."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import NamedTuple
 START, SUSPEND, RESUME, REQUEUE = "start", "suspend", "resume", "requeue"
 SUBMIT = "submit"
 LOADED = "loaded"
+_LINE = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})\] (?:debug:\s+)?(.*)")
+_JOB = r"JobId=(?P<array>\d+)(?:_(?P<index>\d+)\((?P<number>\d+)\))?"
 
 
 class Over(NamedTuple):
@@ -93,8 +95,6 @@ def _second(text: str) -> int | None:
         return None
 
 
-_LINE = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})\] (?:debug:\s+)?(.*)")
-_JOB = r"JobId=(?P<array>\d+)(?:_(?P<index>\d+)\((?P<number>\d+)\))?"
 # What a line says, who does it and what; what is None: as the line has it.
 _PATTERNS: tuple[tuple[re.Pattern[str], str, str | None], ...] = tuple(
     (re.compile(pattern.replace("JOB", _JOB)), who, what)

@@ -1,4 +1,4 @@
-"""A workload decided by a real Slurm: from a slurm.conf and jobs to what became of them."""
+"""Run a workload under a real Slurm: from a slurm.conf and jobs to what became of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slurm.conf of a run: the user's, with processes and places of ours."""
+"""The slurm.conf of a live run: the user's, with the processes and directories of the run."""
 
 from __future__ import annotations
 

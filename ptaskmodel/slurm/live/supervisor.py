@@ -1,15 +1,17 @@
-"""The process above all processes of a run: it starts them, tells how they end, and ends them all.
+"""The supervisor: the parent of all processes of a live run; it starts, reports and ends them.
 
-It runs as a program of its own, with the standard library alone, and is told what to do over a
-socket, a JSON object a packet. When that is closed, however that came, it kills all that is left,
-removes the directory of the run, and is gone. What Slurm detaches becomes its child too.
+It runs as a program of its own, with the standard library alone. It takes commands from a socket, a
+JSON object a packet. When the socket closes, for whatever reason, it kills all remaining processes,
+removes the directory of the run, and exits. Processes that Slurm detaches become its children too.
 
-    python warden.py DIRECTORY SOCKET [TEXT]
+    python supervisor.py DIRECTORY SOCKET [TEXT]
 
-TEXT is what it says on stderr if it was not told to end. It hears {"start": [words], "env": {},
-"output": file} and answers {"pid": n} or {"fault": text}; it hears {"kill": text}, of all whose
-environment has that text, with what is below them, and {"end": true}. It says {"ended": pid,
-"status": n}, as subprocess has it, of what it started, and of a step of a job that others kill.
+It writes TEXT to stderr if it ends without a command to end.
+
+Commands: {"start": [words], "env": {}, "output": file}, answered by {"pid": n} or {"fault": text};
+{"kill": text} kills all processes whose environment has that text, and their descendants;
+{"end": true}. It sends {"ended": pid, "status": n}, with the status as in subprocess, for each
+process that it started, and for a step of a job that another process kills.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ STEP = b"slurmstepd"
 PATIENCE_S = 60.0
 
 
-class Warden:
+class Supervisor:
     """Its processes, by pid."""
 
     def __init__(self, directory: str, line: socket.socket) -> None:
@@ -75,7 +77,7 @@ class Warden:
             with open(said["output"], "ab") as output:
                 process = subprocess.Popen(
                     said["start"],
-                    env=said["env"] | {"PTASKMODEL_WARDEN": str(os.getpid())},
+                    env=said["env"] | {"PTASKMODEL_SUPERVISOR": str(os.getpid())},
                     cwd=self.directory,
                     stdin=subprocess.DEVNULL,
                     stdout=output,
@@ -177,12 +179,12 @@ def main(directory: str, descriptor: str, farewell: str = "") -> None:
     os.set_blocking(waking, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(waking)
-    warden = Warden(directory, socket.socket(fileno=int(descriptor)))
+    supervisor = Supervisor(directory, socket.socket(fileno=int(descriptor)))
     try:
-        warden.run(woken)
+        supervisor.run(woken)
     finally:
-        warden.end()
-        if not warden.told_to_end and farewell:
+        supervisor.end()
+        if not supervisor.told_to_end and farewell:
             print(farewell, file=sys.stderr)
 
 

@@ -1,1 +1,1 @@
-"""The queue of Slurm: priorities, preemption, gangs."""
+"""The queue of Slurm: priorities, preemption and gang scheduling."""

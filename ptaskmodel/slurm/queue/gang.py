@@ -1,4 +1,4 @@
-"""The gang scheduler: which of the jobs that share nodes or cores run, and which are stopped."""
+"""The gang scheduler: it decides which jobs on shared nodes or cores run and which wait."""
 
 from __future__ import annotations
 

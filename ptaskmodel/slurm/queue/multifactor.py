@@ -1,9 +1,7 @@
-"""priority/multifactor: the terms of all waiting jobs, as rows of numbers.
+"""priority/multifactor: the terms of all waiting jobs in arrays, and the choice of priority plugin.
 
 Source: Slurm 22.05's documentation of the plugin, and its behaviour: sums in double precision, in
-its order of terms, cut to whole numbers.
-
-The priorities that a configuration asks for.
+its order of terms, truncated to integers.
 """
 
 from __future__ import annotations

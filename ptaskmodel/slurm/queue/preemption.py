@@ -1,10 +1,9 @@
-"""Who may preempt whom, and which victims make room for a job.
+"""Preemption: which jobs may preempt which, and which victims make room for a job.
 
-The order of a queue some of whose jobs may preempt others.
-
-Slurm compares two waiting jobs by whether one may preempt the other before it looks at anything
-else. That need not be an order: where A preempts C, but B stands between them by priority, who is
-first depends on how they are sorted. glibc's qsort merges halves, and so does `Precedence`.
+It also sorts a queue in which some jobs may preempt others. When Slurm compares two waiting jobs,
+it first tests whether one may preempt the other. That need not be an order: if A preempts C, but B
+stands between them by priority, the result depends on the sorting algorithm. `Precedence` merges
+halves, as glibc's qsort does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What orders waiting jobs, and the plain order: priority/basic."""
+"""Priorities of waiting jobs: what each priority plugin provides, and priority/basic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jobs that wait, in the order in which both schedulers look at them."""
+"""The queue of waiting jobs, in the order in which both schedulers test them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ BAD_CONSTRAINTS, RESERVATION_DELETED = "BadConstraints", "ReservationDeleted"
 FOR_EVER = frozenset((NEVER_SATISFIED, BAD_CONSTRAINTS, RESERVATION_DELETED))
 # Reasons that are told to nobody.
 PLAIN = frozenset(("None", "Priority", "Resources"))
+# What stands where in a key. RESERVED: False for jobs of reservations, which come first.
+RESERVED, PRIORITY = 0, 2
 
 
 class Entry(NamedTuple):
@@ -313,10 +315,6 @@ def _is_found_now(job: JobRecord) -> bool:
     if job.reason in _WAITED:
         return True
     return job.request.array is not None and job.reason != BEGIN
-
-
-# What stands where in a key. RESERVED: False for jobs of reservations, which come first.
-RESERVED, PRIORITY = 0, 2
 
 
 def _keys(job: JobRecord) -> list[tuple[Any, ...]]:

@@ -1,1 +1,1 @@
-"""What is submitted to Slurm, from whatever file it comes."""
+"""Readers of workloads for Slurm: each makes requests of jobs from a file."""

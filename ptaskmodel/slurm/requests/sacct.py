@@ -1,4 +1,4 @@
-"""Slurm's own accounting as a workload: what ``sacct -P`` printed."""
+"""Read a workload from Slurm's accounting: the output of ``sacct -P``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of sbatch, as a job's request has them."""
+"""Read options of sbatch into the request of a job."""
 
 from __future__ import annotations
 
@@ -14,6 +14,34 @@ _Reader = Callable[[str], Fields]
 
 # The largest index that Slurm's MaxArraySize can allow.
 MOST_INDEX = 4_000_000
+_LONG = {
+    "-A": "--account",
+    "-C": "--constraint",
+    "-c": "--cpus-per-task",
+    "-d": "--dependency",
+    "-H": "--hold",
+    "-J": "--job-name",
+    "-L": "--licenses",
+    "-m": "--distribution",
+    "-N": "--nodes",
+    "-n": "--ntasks",
+    "-p": "--partition",
+    "-q": "--qos",
+    "-s": "--oversubscribe",
+    "-t": "--time",
+    "-w": "--nodelist",
+    "-x": "--exclude",
+    "-a": "--array",
+}
+_FLAGS: dict[str, Fields] = {
+    "--contiguous": {"contiguous": True},
+    "--spread-job": {"spread": True},
+    "--hold": {"hold": True},
+    "--oversubscribe": {"oversubscribe": True, "exclusive": None},
+    "--requeue": {"requeue": True},
+    "--no-requeue": {"requeue": False},
+}
+_OPTIONAL = {"--exclusive"}
 
 
 def options(text: str) -> Fields:
@@ -129,34 +157,6 @@ def _whole(least: int) -> Callable[[str], int]:
     return lambda text: values.whole(text, least)
 
 
-_LONG = {
-    "-A": "--account",
-    "-C": "--constraint",
-    "-c": "--cpus-per-task",
-    "-d": "--dependency",
-    "-H": "--hold",
-    "-J": "--job-name",
-    "-L": "--licenses",
-    "-m": "--distribution",
-    "-N": "--nodes",
-    "-n": "--ntasks",
-    "-p": "--partition",
-    "-q": "--qos",
-    "-s": "--oversubscribe",
-    "-t": "--time",
-    "-w": "--nodelist",
-    "-x": "--exclude",
-    "-a": "--array",
-}
-_FLAGS: dict[str, Fields] = {
-    "--contiguous": {"contiguous": True},
-    "--spread-job": {"spread": True},
-    "--hold": {"hold": True},
-    "--oversubscribe": {"oversubscribe": True, "exclusive": None},
-    "--requeue": {"requeue": True},
-    "--no-requeue": {"requeue": False},
-}
-_OPTIONAL = {"--exclusive"}
 _VALUED: dict[str, _Reader] = {
     "--account": _one("account", str),
     "--array": array,

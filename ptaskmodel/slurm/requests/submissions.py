@@ -1,10 +1,7 @@
-"""The one door for what runs on a simulated Slurm, whatever the format of the file.
+"""Read the jobs of a simulated Slurm from any file: SWF, Batsim's JSON, models, sacct, jobs.csv.
 
-Any workload as requests to Slurm: logs in SWF, Batsim's JSON, models.
-
-Jobs of which only the run time is known as parallel tasks or traces, for a platform to slow.
-
-``jobs.csv`` of a recorded run: what was submitted to a real Slurm, and how long it ran.
+Jobs of which only the run time is known can become parallel tasks or traces, so that the platform
+slows them. ``jobs.csv`` of a recorded run has the submissions to a real Slurm, and the run times.
 """
 
 from __future__ import annotations
@@ -36,6 +33,24 @@ from ptaskmodel.workload.works import DelayWork, Work
 NODES, CPUS = "nodes", "cpus"
 MIB = 2.0**20
 ONE_MINUTE_s = 60
+AS_GIVEN, PTASK, SMPI = "as-given", "ptask", "smpi"
+KINDS = (AS_GIVEN, PTASK, SMPI)
+MOST_JOBS = 1_000_000
+NEEDED = ("id", "submit", "limit", "run")
+Row = Mapping[str, str]
+START = 4096
+# Columns that only tables of jobs have.
+_TELLING = {
+    "jobid",
+    "submit",
+    "limit",
+    "run",
+    "timelimit",
+    "elapsed",
+    "partition",
+    "user",
+    "account",
+}
 
 
 def submissions_of(
@@ -90,10 +105,6 @@ def _request(job: Job, counts: str, partitions: Collection[str]) -> JobRequest:
     )
 
 
-AS_GIVEN, PTASK, SMPI = "as-given", "ptask", "smpi"
-KINDS = (AS_GIVEN, PTASK, SMPI)
-
-
 def with_profiles(
     submissions: Submissions,
     kind: str,
@@ -145,12 +156,6 @@ def _jobs_of(requests: Iterable[JobRequest]) -> Iterable[Job]:
         yield Job(each.id, each.submit_s, ranks, each.id, each.work)
 
 
-MOST_JOBS = 1_000_000
-NEEDED = ("id", "submit", "limit", "run")
-
-Row = Mapping[str, str]
-
-
 def looks_like(start: bytes) -> bool:
     """Whether a file that begins so may be one."""
     names = start.split(b"\n")[0].decode("utf-8-sig", "replace").rstrip("\r").split(",")
@@ -182,7 +187,7 @@ def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
             fields = {name: (value or "").strip() for name, value in row.items()}
             if (before := seen.setdefault(fields["id"], place)) is not place:
                 raise SlurmError(f"{place}: job {shown(fields['id'])} is there twice ({before})")
-            found += _jobs_of_row(fields, place, phase_s)
+            found += _requests_of_row(fields, place, phase_s)
             if len(found) > MOST_JOBS:
                 raise SlurmError(f"{place}: there are more than {MOST_JOBS:,} jobs; give fewer")
     except csv.Error as fault:
@@ -190,7 +195,7 @@ def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
     return Submissions(tuple(sorted(found, key=lambda job: job.submit_s)))
 
 
-def _jobs_of_row(row: Row, where: str, phase_s: float) -> Iterator[JobRequest]:
+def _requests_of_row(row: Row, where: str, phase_s: float) -> Iterator[JobRequest]:
     """The job of a row, or the tasks of its array."""
     if not row["id"] or not row["id"].isprintable():
         raise SlurmError(f"{where}: id is {shown(row['id'])}: give the job a name")
@@ -245,21 +250,6 @@ _COLUMNS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "depend": ("dependency", str),
     "begin": ("begin_s", _seconds),
     "deadline": ("deadline_s", _seconds),
-}
-
-
-START = 4096
-# Columns that only tables of jobs have.
-_TELLING = {
-    "jobid",
-    "submit",
-    "limit",
-    "run",
-    "timelimit",
-    "elapsed",
-    "partition",
-    "user",
-    "account",
 }
 
 

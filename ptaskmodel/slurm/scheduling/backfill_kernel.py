@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""A backfill cycle of jobs that take whole, equal nodes: the same as `backfill.Cycle`, on words.
+"""Kernel of a backfill cycle in which jobs take whole, equal nodes; results equal `backfill.Cycle`.
 
-Sets of nodes are rows of 64-bit words. The kernel tests entries in order and comes back where a job
-can start now; the caller starts it, brings what is idle and who runs up to date, and calls again.
+Sets of nodes are rows of 64-bit words. The kernel tests queue entries in order and returns where a
+job can start now. The caller starts it, updates idle nodes and running jobs, and calls again.
 """
 
 from __future__ import annotations

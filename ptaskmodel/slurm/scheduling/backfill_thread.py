@@ -119,4 +119,4 @@ class BackfillThread:
         self._cycle_end = controller.events.second(over)
         self._look = over + controller.conf.scheduler.bf_interval_s + self._phases.backfill_s
         self.statistics.add(tested, len(controller.queue), lasted_s, end)
-        self._tell(Turn(date, phases_of.BACKFILL, tested, lasted_s, end))
+        self._tell(Turn(date, phases_of.BACKFILL_CYCLE, tested, lasted_s, end))

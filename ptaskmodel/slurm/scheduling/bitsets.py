@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Sets of nodes as 64-bit words: the tightest runs of some, and how many are in a word."""
+"""Sets of nodes as 64-bit words: their sizes, and the tightest runs of consecutive nodes."""
 
 from __future__ import annotations
 

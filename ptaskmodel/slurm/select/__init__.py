@@ -1,1 +1,1 @@
-"""Which nodes and cores a job gets: the select plugins and the tree of switches."""
+"""Selection of nodes and cores: the select plugins and the tree of switches."""

@@ -1,6 +1,6 @@
-"""Which nodes of those that will do: runs of consecutive nodes, the tightest that suffices first.
+"""Choose among available nodes: runs of consecutive nodes, the tightest sufficient run first.
 
-After `_eval_nodes` of select/linear and select/cons_tres in Slurm 22.05 (see the guide).
+Source: `_eval_nodes` of select/linear and select/cons_tres in Slurm 22.05 (see the guide).
 """
 
 from __future__ import annotations

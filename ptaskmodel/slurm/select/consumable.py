@@ -1,17 +1,19 @@
-"""select/cons_tres and cons_res: cores, sockets or CPUs, memory and GRES of shared nodes."""
+"""select/cons_tres and cons_res: cores, sockets or CPUs, memory and GRES of shared nodes.
+
+`plugin` calls it to take and give back resources, to place a job now, and to predict when it fits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from math import inf
 
-from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members, of_hosts
-from ptaskmodel.slurm.conf.facts import BY_TIER, FORCE, OFF, YES, Conf, Nodes, Partition
-from ptaskmodel.slurm.jobs.needs import BESIDE_OTHERS, EXCLUSIVELY, OVER_OTHERS, Need
+from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members
+from ptaskmodel.slurm.conf.facts import BY_TIER, Conf, Nodes
+from ptaskmodel.slurm.jobs.needs import OVER_OTHERS, Need
 from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
 from ptaskmodel.slurm.select import cores
 from ptaskmodel.slurm.select.cores import (
-    Rows,
     Used,
     free_cpus,
     held_cpus,
@@ -19,6 +21,7 @@ from ptaskmodel.slurm.select.cores import (
     nodes_in,
 )
 from ptaskmodel.slurm.select.fitting import Style, dealt, fit, memory_of, takes_any
+from ptaskmodel.slurm.select.occupancy import Occupancy
 from ptaskmodel.slurm.select.offers import (
     GPU,
     LIGHTEST,
@@ -29,15 +32,17 @@ from ptaskmodel.slurm.select.offers import (
     cpus_offered,
     free_sockets,
     gpus_left,
-    has_memory,
     mask_of,
-    memory_on_each,
     piece_of,
 )
 from ptaskmodel.slurm.select.switches import Tree
 
 # Whether an allocation is refused although it fits, as one over too many switches.
 Refuses = Callable[[Mask], bool]
+# So many answers of free nodes are kept at most.
+MOST_KEPT = 50_000
+# As many jobs are removed at once in a prediction, and one more.
+MOST_REMOVED = 200
 
 
 class Consumable:
@@ -60,18 +65,8 @@ class Consumable:
         self._busy_first = conf.scheduler.bf_busy_nodes
         self._gang = conf.gang
         self._by_tier = conf.preempt_type == BY_TIER
-        self._cluster_off = OFF in conf.preempt_mode
         self._full = tuple(first_hosts(count) for count in nodes.cores)
-        shares = {
-            p.name: p.max_share if p.over_subscribe in (YES, FORCE) else 1 for p in conf.partitions
-        }
-        self.rows = {p.name: Rows(len(nodes), shares[p.name]) for p in conf.partitions}
-        self._partitions = sorted(conf.partitions, key=lambda p: -p.tier)
-        self.memory = [0] * len(nodes)
-        self.gres: list[dict[tuple[str, str | None], int]] = [{} for _ in range(len(nodes))]
-        self.jobs: dict[JobRecord, None] = {}
-        self._present = [0] * len(nodes)
-        self._taken: Mask = 0
+        self._taken = Occupancy(conf, nodes)
         # Whether jobs for which only CPUs count fit on some nodes that are free.
         self._if_free: dict[tuple[Hashable, Mask], bool] = {}
         # Of each node, which it is like: those offer the same where the same is used.
@@ -81,11 +76,8 @@ class Consumable:
         # What such a node offers a kind of job without GRES: by what is used, what the partition
         # uses of it, and its free memory if that counts.
         self._rooms: dict[tuple[Hashable, int, Mask, Mask | None, int], Room | None] = {}
-        # Of each node the cores that any job uses; and none.
-        self._in_use = [0] * len(nodes)
+        # No core of any node in use.
         self._nothing = [0] * len(nodes)
-        # How many jobs of each node share with nobody beyond its cores.
-        self._unshared = [0] * len(nodes)
         # How many GPUs the last job that asked for some found on each node, if that is followed:
         # of nodes of one weight those with more count as lighter.
         self.favours: bytearray | None = None
@@ -94,14 +86,7 @@ class Consumable:
         """One on which jobs can be removed for a trial."""
         other = object.__new__(Consumable)
         other.__dict__.update(self.__dict__)
-        other.rows = {name: rows.copy() for name, rows in self.rows.items()}
-        other.memory = self.memory[:]
-        if any(self.gres):
-            other.gres = [each.copy() for each in self.gres]
-        other.jobs = self.jobs.copy()
-        other._present = self._present[:]
-        other._in_use = self._in_use[:]
-        other._unshared = self._unshared[:]
+        other._taken = self._taken.copy()
         return other
 
     def follow_favours(self, favours: bytearray | None) -> None:
@@ -118,17 +103,11 @@ class Consumable:
 
     def add(self, job: JobRecord) -> None:
         """A job takes its allocation."""
-        self._count(job, 1)
-        self.jobs[job] = None
-        self.rows[job.partition.name].add(job)
-        self._note_use(job)
+        self._taken.add(job)
 
     def remove(self, job: JobRecord, running: bool = True) -> None:
         """A job gives its allocation back."""
-        del self.jobs[job]
-        self.rows[job.partition.name].remove(job)
-        self._note_use(job)
-        self._count(job, -1)
+        self._taken.remove(job)
 
     def pause(self, job: JobRecord) -> None:
         """A job that is suspended keeps what it has."""
@@ -137,44 +116,12 @@ class Consumable:
 
     def lift(self, job: JobRecord) -> None:
         """On a trial: a job is suspended for another, which takes its cores, not its memory."""
-        self.rows[job.partition.name].remove(job)
-        self._note_use(job)
-
-    def _note_use(self, job: JobRecord) -> None:
-        """What is used of a job's nodes has changed."""
-        assert job.allocation is not None
-        rows = [*self._used_by(self._partitions)]
-        for node in nodes_in(job.allocation.nodes):
-            used = 0
-            for row in rows:
-                used |= row[node]
-            self._in_use[node] = used
-
-    def _count(self, job: JobRecord, sign: int) -> None:
-        allocation = job.allocation
-        assert allocation is not None
-        held = nodes_in(allocation.nodes)
-        sharing = job.needs[job.partitions.index(job.partition)].sharing
-        for node in held:
-            self._present[node] += sign
-            if self._present[node] == (sign > 0):  # the first comes, or the last leaves
-                self._taken ^= 1 << node
-            self._unshared[node] += sign * (sharing != OVER_OTHERS)
-            for one in job.request.gres:
-                key = one.name, one.type
-                self.gres[node][key] = self.gres[node].get(key, 0) + sign * one.count
-        for node, amount in zip(held, allocation.memory_MiB, strict=False):
-            self.memory[node] += sign * amount
+        self._taken.lift(job)
 
     @property
     def idle(self) -> Mask:
         """The nodes without any job."""
-        return self.nodes.up & ~self._taken
-
-    @property
-    def today(self) -> Used:
-        """How many jobs each node has."""
-        return tuple(self._present)
+        return self.nodes.up & ~self._taken.nodes
 
     # --- where a job could run --------------------------------------------------------------
 
@@ -191,11 +138,10 @@ class Consumable:
         busy: how many jobs each node has today, where this is a prediction and such nodes come
         first. refuses: nodes that fit, but are not to be taken.
         """
-        among, mask = self._letting_in(need, need.nodes & within)
+        among, mask = self._taken.letting_in(need, need.nodes & within)
         if len(among) < need.least or need.required & ~mask:
             return None
-        own = self.rows[need.partition.name]
-        mine = joined([row.used for row in own.rows], among)
+        mine = self._taken.of_partition(need.partition, among)
 
         def rooms(used: Used, own_used: Used | None) -> Sequence[Room] | None:
             found = self._chosen(need, among, used, own_used, busy)
@@ -220,18 +166,18 @@ class Consumable:
 
         if self.favours is not None and asks_gpus(need):
             if need.whole:
-                among = [node for node in among if not self._present[node]]
+                among = [node for node in among if not self._taken.present[node]]
             if rooms(self._nothing, None) is None:
                 return None
         if not self._gang and need.sharing != OVER_OTHERS:
-            used = self._in_use
+            used = self._taken.in_use
             found = rooms(used, mine)
             if found is None or not fits_if_free():
                 return None
             return self._allocation(need, found, used, mine)
         if not fits_if_free():
             return None
-        alone = attempt(self._in_use)
+        alone = attempt(self._taken.in_use)
         if alone is not None:
             return alone
         return self._shared(need, among, attempt, lambda used: rooms(used, mine) is not None)
@@ -257,7 +203,7 @@ class Consumable:
             return None
         if not found.memory_MiB:
             return found
-        spare = (self.nodes.memory_MiB[k] - self.memory[k] for k in members(found.nodes))
+        spare = (self._taken.spare_MiB(k) for k in members(found.nodes))
         lacks = any(more > left for more, left in zip(found.memory_MiB, spare, strict=True))
         return None if lacks else found
 
@@ -284,23 +230,23 @@ class Consumable:
     ) -> Allocation | None:
         """Where a job can run on cores that others hold: of lower tiers, or row by row."""
         own = need.partition
-        above = [p for p in self._partitions if p.tier > own.tier or self._never_preempted(p)]
-        base = joined([*self._used_by(above if self._by_tier else [])] or [self._nothing], among)
+        taken = self._taken
+        base = taken.not_preempted(own, among) if self._by_tier else joined([self._nothing], among)
         if not fits(base):
             return None
-        equal = [p for p in self._partitions if p.tier == own.tier]
-        taken = joined([base, *self._used_by(equal)], among)
-        found = attempt(taken)
+        equal = [p for p in taken.partitions if p.tier == own.tier]
+        used = joined([base, *taken.used_by(equal)], among)
+        found = attempt(used)
         if found is not None:
-            for partition in self._partitions:
+            for partition in taken.partitions:
                 if partition.tier < own.tier:
-                    fewer = joined([taken, *self._used_by([partition])], among)
+                    fewer = joined([used, *taken.used_by([partition])], among)
                     better = attempt(fewer)
                     if better is None:
                         break
-                    found, taken = better, fewer
+                    found, used = better, fewer
             return found
-        mine = self.rows[own.name]
+        mine = taken.rows[own.name]
         if mine.may_share:
             mine.sort()
         for row in mine.rows:
@@ -308,46 +254,6 @@ class Consumable:
             if found is not None:
                 return found
         return attempt(base) if mine.free_row else None
-
-    def _never_preempted(self, partition: Partition) -> bool:
-        """Whether jobs of a partition keep their cores to themselves."""
-        mode = partition.preempt_mode
-        return OFF in mode if mode is not None else self._cluster_off
-
-    def _used_by(self, partitions: Iterable[Partition]) -> Iterator[Used]:
-        for partition in partitions:
-            for row in self.rows[partition.name].rows:
-                yield row.used
-
-    def _letting_in(self, need: Need, nodes: Mask) -> tuple[Sequence[int], Mask]:
-        """Those of some nodes that have the memory, and whose jobs and this one go together."""
-        others = [
-            rows
-            for name, rows in self.rows.items()
-            if rows.may_share and name != need.partition.name
-        ]
-        if need.memory is None and not others and need.sharing not in (EXCLUSIVELY, OVER_OTHERS):
-            return nodes_in(nodes), nodes
-        if need.memory is not None and not others and need.sharing == BESIDE_OTHERS:
-            least_MiB = memory_on_each(need)
-            if least_MiB is not None:
-                found = [k for k in nodes_in(nodes) if self._spare_MiB(k) >= least_MiB]
-                return found, of_hosts(found)
-        found = [node for node in nodes_in(nodes) if self._lets_in(need, node, others)]
-        return found, of_hosts(found)
-
-    def _lets_in(self, need: Need, node: int, others: Sequence[Rows]) -> bool:
-        """Whether one does; others: rows of partitions whose jobs share their cores."""
-        real = self.nodes.memory_MiB[node]
-        if not has_memory(need, real - self.memory[node], real):
-            return False
-        if not self._present[node]:
-            return True
-        if need.sharing == EXCLUSIVELY:
-            return False
-        if need.sharing == OVER_OTHERS:
-            return not self._unshared[node]
-        return not any(row.used[node] for rows in others for row in rows.rows)
 
     def _chosen(
         self,
@@ -372,13 +278,13 @@ class Consumable:
         alike = not need.gres and not self._heavier
         if len(known) > MOST_KEPT:
             known.clear()
-        touched = 0 if mine is None else self.rows[need.partition.name].touched
+        touched = 0 if mine is None else self._taken.rows[need.partition.name].touched
         for node in among:
             own = mine[node] if mine is not None and touched >> node & 1 else None
             if not alike:
                 room = self._room(need, node, used[node], own)
             else:
-                spare_MiB = 0 if need.memory is None else self._spare_MiB(node)
+                spare_MiB = 0 if need.memory is None else self._taken.spare_MiB(node)
                 key = need.kind, self._like[node], used[node], own, spare_MiB
                 if key not in known:
                     known[key] = self._room(need, node, used[node], own)
@@ -408,10 +314,10 @@ class Consumable:
             return None
         by_sockets = need.partition.name in self._by_sockets
         sockets = free_sockets(line, free, own, by_sockets)
-        spare_MiB = self._spare_MiB(node)
+        spare_MiB = self._taken.spare_MiB(node)
         unit = None if self._of_cpus else piece_of(need, line, by_sockets)
         cpus = cpus_offered(need, line, sockets, own, unit, spare_MiB)
-        gpus = gpus_left(need, line, self.gres[node]) if cpus else None
+        gpus = gpus_left(need, line, self._taken.gres[node]) if cpus else None
         if gpus is None:
             return None
         own_tasks = need.gres and not need.whole
@@ -427,9 +333,6 @@ class Consumable:
             resources=cpus,
         )
 
-    def _spare_MiB(self, node: int) -> int:
-        return self.nodes.memory_MiB[node] - self.memory[node]
-
     # --- which cores ------------------------------------------------------------------------
 
     def _allocation(
@@ -438,7 +341,7 @@ class Consumable:
         threads = [self.nodes.lines[room.node].threads for room in chosen]
         offered = [room.cpus for room in chosen]
         counts = offered if need.whole else dealt(need, offered, threads)
-        touched = 0 if mine is None else self.rows[need.partition.name].touched
+        touched = 0 if mine is None else self._taken.rows[need.partition.name].touched
         by_sockets = need.partition.name in self._by_sockets
         held, cpus, memory = [], [], []
         for room, count in zip(chosen, counts, strict=True):
@@ -483,14 +386,14 @@ class Consumable:
         grow by grows_s or else double.
         """
         trial = self.copy()
-        busy = self.today if self._busy_first else None
+        busy = self._taken.today if self._busy_first else None
         among = within & need.nodes
         position, window = 0, 30
         # An upper bound; whoever may do with cores of others has none.
         lines, bounded = self.nodes.lines, not self._gang and need.sharing != OVER_OTHERS
         most = inf
         if bounded:
-            most = free_cpus(lines, self._full, self._in_use, nodes_in(among))
+            most = free_cpus(lines, self._full, self._taken.in_use, nodes_in(among))
         horizon: float | None = None
         while position < len(ends):
             last: float | None = None
@@ -525,9 +428,3 @@ class Consumable:
             if found is not None:
                 return last, found
         return None
-
-
-# So many answers of free nodes are kept at most.
-MOST_KEPT = 50_000
-# As many jobs are removed at once in a prediction, and one more.
-MOST_REMOVED = 200

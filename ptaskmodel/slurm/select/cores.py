@@ -1,6 +1,6 @@
-"""Which cores of a node: cyclic over its sockets, or block after block; sets of cores as masks.
+"""Choose the cores of a node: cyclic over its sockets, or block after block; core sets are masks.
 
-Which cores of each node are used: the jobs of a partition in rows that do not overlap.
+Cores in use are kept by partition, as rows of jobs that do not overlap.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from math import ceil
 from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, lowest, members
 from ptaskmodel.slurm.conf.facts import NodeLine
 from ptaskmodel.slurm.jobs.record import Allocation, JobRecord
+
+# Used cores of each node, as masks.
+Used = Sequence[int]
 
 
 def of_sockets(line: NodeLine, free: Mask) -> list[Mask]:
@@ -93,10 +96,6 @@ def _tightest(frees: list[int], need: int) -> int:
         range(len(frees)),
         key=lambda k: (frees[k] < need, frees[k] if frees[k] >= need else -frees[k]),
     )
-
-
-# Used cores of each node, as masks.
-Used = Sequence[int]
 
 
 @lru_cache(maxsize=20_000)

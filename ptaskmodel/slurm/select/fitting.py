@@ -1,9 +1,8 @@
-"""Which nodes a job that shares nodes gets: the rules of select/cons_tres in Slurm 22.05.
+"""Choose the nodes of a job that shares nodes, and distribute its CPUs and memory over them.
 
-After `choose_nodes` and the variants of `_eval_nodes`. All work on `Room`s, whose CPUs shrink to
-what the job still needs, and stay so when another attempt follows.
-
-How the CPUs and the memory of a job are dealt among its nodes.
+Source: `choose_nodes` and the variants of `_eval_nodes` of select/cons_tres in Slurm 22.05. All
+work on `Room`s, the available nodes. Their CPUs shrink to what the job still needs, and stay so in
+the next attempt.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""select/linear: whole nodes, from runs of consecutive ones; counts of jobs on nodes."""
+"""select/linear: whole nodes, from runs of consecutive ones, with counts of jobs on nodes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What each node offers a job that shares it: cores, CPUs, memory, GRES, and caps of partitions.
+"""What each available node offers a job that shares it: cores, CPUs, memory and GRES.
 
-After `_allocate_sc` and `can_job_run_on_node` of Slurm 22.05.
+Limits of partitions apply. Source: `_allocate_sc` and `can_job_run_on_node` of Slurm 22.05.
 """
 
 from __future__ import annotations

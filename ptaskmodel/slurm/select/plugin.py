@@ -1,6 +1,6 @@
-"""The select plugin of a configuration: one face for whole nodes and for shared ones.
+"""The select plugin of a configuration: one interface for whole nodes and for shared ones.
 
-What the select plugin says of jobs, kept until jobs take or give back nodes.
+Its answers are cached until a job takes or gives back nodes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,11 @@ from ptaskmodel.slurm.select.consumable import Consumable, Refuses
 from ptaskmodel.slurm.select.linear import Linear
 from ptaskmodel.slurm.select.offers import asks_gpus
 from ptaskmodel.slurm.select.switches import Dragonfly, Tree
+
+# So many answers are kept at most.
+MOST = 20_000
+# Jobs of a kind (see `Need`), on some nodes, weighed by the GPUs noted of each.
+Question = tuple[Hashable, Mask, bytes | None]
 
 
 class Select(Protocol):
@@ -126,11 +131,7 @@ def date_of(end: float, select: Select, conf: Conf, partition: Partition, now: i
     return max(now + 1, end + late_s)
 
 
-# So many answers are kept at most.
-MOST = 20_000
 Answer = TypeVar("Answer")
-# Jobs of a kind (see `Need`), on some nodes, weighed by the GPUs noted of each.
-Question = tuple[Hashable, Mask, bytes | None]
 
 
 class Answers:

@@ -1,6 +1,6 @@
-"""topology/tree: nodes close to each other, leaf switch by leaf switch.
+"""topology/tree: choose nodes that are close to each other, leaf switch by leaf switch.
 
-TopologyParam=Dragonfly: jobs that do not fit below one leaf switch are spread over all.
+With TopologyParam=Dragonfly, jobs that do not fit below one leaf switch are spread over all.
 """
 
 from __future__ import annotations

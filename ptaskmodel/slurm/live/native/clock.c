@@ -36,7 +36,7 @@
 static struct page *page;
 static pthread_key_t when_gone;
 static __thread struct slot *mine;
-static int warden, leashed;
+static int supervisor, leashed;
 
 /* ---- threads and their slots ---- */
 
@@ -49,13 +49,13 @@ static void give_back(void *given) {
   atomic_store(&s->state, FREE);
 }
 
-/* A daemon ends with the warden ($PTASKMODEL_WARDEN) whatever happens.  One that is forked twice is its
+/* A daemon ends with the supervisor ($PTASKMODEL_SUPERVISOR) whatever happens.  One that is forked twice is its
  * child only after a moment, so this is tried again until it is. */
 static void leash(void) {
-  if (leashed || !warden || getppid() != warden) return;
+  if (leashed || !supervisor || getppid() != supervisor) return;
   leashed = 1;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != warden) _exit(1);
+  if (getppid() != supervisor) _exit(1);
 }
 
 static struct slot *me(void) {
@@ -92,8 +92,8 @@ static void handle(int signal) { (void)signal; }
 static void forked(void);
 
 __attribute__((constructor)) static void begin(void) {
-  const char *path = getenv("PTASKMODEL_CLOCK"), *above = getenv("PTASKMODEL_WARDEN");
-  warden = above ? atoi(above) : 0;
+  const char *path = getenv("PTASKMODEL_CLOCK"), *above = getenv("PTASKMODEL_SUPERVISOR");
+  supervisor = above ? atoi(above) : 0;
   leash();
   int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
   if (fd < 0) return;
@@ -101,7 +101,7 @@ __attribute__((constructor)) static void begin(void) {
   close(fd);
   if (p == MAP_FAILED) return;
   if (getenv("PTASKMODEL_ALONE")) { /* a client, whose environment becomes that of a job */
-    const char *ours[] = {"LD_PRELOAD", "PTASKMODEL_CLOCK", "PTASKMODEL_ADDRESS", "PTASKMODEL_WARDEN", "PTASKMODEL_ALONE"};
+    const char *ours[] = {"LD_PRELOAD", "PTASKMODEL_CLOCK", "PTASKMODEL_ADDRESS", "PTASKMODEL_SUPERVISOR", "PTASKMODEL_ALONE"};
     for (int k = 0; k < 5; k++) unsetenv(ours[k]);
   }
   pthread_key_create(&when_gone, give_back);

@@ -1,7 +1,7 @@
 /* The driver's side of the virtual clock: whether all is quiet, and who wakes next.
  *
- * Quiet: two walks over all tasks of the warden and of all processes below it.  A task is asleep in
- * both and has not been put on a processor in between (schedstat's third number), and no process or
+ * Quiet: two walks over all tasks of the supervisor and of all processes below it.  A task is asleep
+ * in both and has not been put on a processor in between (schedstat's third number), and no process or
  * task has come or gone: so nothing ran between the walks, and nothing will before the clock moves,
  * for what the kernel delivers between processes of one machine it delivers within the sender's call.
  * In the first walk the number is read before the state, in the second after it: what is woken
@@ -46,7 +46,7 @@ struct files {
 
 struct driver {
   struct page *page;
-  int warden, watched, grows, quiet, express, busy, waker;
+  int supervisor, watched, grows, quiet, express, busy, waker;
   int most_pids, most_open, open; /* files of tasks, kept open */
   int64_t seen; /* size of the file that grows */
   uint64_t messages;
@@ -64,7 +64,7 @@ static int64_t real_ns(void) {
   return t.tv_sec * NS + t.tv_nsec;
 }
 
-void *driver_open(int fd, int64_t first, int64_t slack, int warden, int watched, int most_open, int express) {
+void *driver_open(int fd, int64_t first, int64_t slack, int supervisor, int watched, int most_open, int express) {
   struct driver *d = calloc(1, sizeof *d);
   long most = 32768;
   FILE *f = fopen("/proc/sys/kernel/pid_max", "r");
@@ -84,7 +84,7 @@ void *driver_open(int fd, int64_t first, int64_t slack, int warden, int watched,
   d->page->first = d->page->now = first;
   d->page->slack = slack;
   for (int k = 0; k < SLOTS; k++) d->page->wakes[k] = NEVER;
-  d->warden = warden;
+  d->supervisor = supervisor;
   d->watched = watched;
   d->express = express;
   d->grows = -1;
@@ -246,13 +246,13 @@ static int all_quiet(struct driver *d) {
   struct process *p = d->processes;
   d->walks++;
   d->num_processes = d->num_tasks = 0;
-  add(d, d->warden);
+  add(d, d->supervisor);
   if (!first_look(d, p, 1)) return 0;
-  int below = d->num_processes; /* the warden's own children are behind it */
+  int below = d->num_processes; /* the supervisor's own children are behind it */
   for (int k = 1; k < d->num_processes; k++)
     if (!first_look(d, p + k, 1)) return 0;
   int all = d->num_processes;
-  add_children(d, d->warden, d->warden); /* those forked twice have come to the warden */
+  add_children(d, d->supervisor, d->supervisor); /* those forked twice have come to the supervisor */
   if (d->num_processes - all != below - 1) return 0;
   for (int k = 1; k < below; k++)
     if (p[k].pid != p[all + k - 1].pid) return 0;

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from ptaskmodel.slurm.live.processes import WARDEN
+from ptaskmodel.slurm.live.processes import SUPERVISOR
 
 MOST = 1 << 18
 FAREWELL = "ptaskmodel: killed"
@@ -20,7 +20,7 @@ LONG_S = 120
 
 
 def begun(place: Path) -> tuple[socket.socket, subprocess.Popen]:
-    """A warden, and the line to it."""
+    """A supervisor, and the line to it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.settimeout(LONG_S)
     directory = place / "run"
@@ -29,16 +29,16 @@ def begun(place: Path) -> tuple[socket.socket, subprocess.Popen]:
         sys.executable,
         "-I",
         "-S",
-        str(WARDEN),
+        str(SUPERVISOR),
         str(directory),
         str(theirs.fileno()),
         FAREWELL,
     ]
-    warden = subprocess.Popen(
+    supervisor = subprocess.Popen(
         words, pass_fds=[theirs.fileno()], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     theirs.close()
-    return ours, warden
+    return ours, supervisor
 
 
 def start(line: socket.socket, place: Path, *words: str, **environment: str) -> None:
@@ -52,13 +52,13 @@ def heard(line: socket.socket) -> dict:
 
 
 def test_a_front_end_that_goes_with_words_unread_is_told_of_in_one_line(tmp_path):
-    line, warden = begun(tmp_path)
-    with warden:
+    line, supervisor = begun(tmp_path)
+    with supervisor:
         start(line, tmp_path, "/bin/true")
         assert "pid" in heard(line)
         assert b"ended" in line.recv(MOST, socket.MSG_PEEK)
         line.close()
-        _, text = warden.communicate(timeout=LONG_S)
+        _, text = supervisor.communicate(timeout=LONG_S)
     assert text == f"{FAREWELL}\n"
     assert not (tmp_path / "run").exists()
 
@@ -69,8 +69,8 @@ def test_steps_that_others_kill_are_told_of_and_those_killed_on_purpose_are_not(
     detached = (
         f"{step} 1000 & echo $! > {tmp_path}/$NAME.new; mv {tmp_path}/$NAME.new {tmp_path}/$NAME"
     )
-    line, warden = begun(tmp_path)
-    with warden:
+    line, supervisor = begun(tmp_path)
+    with supervisor:
         for name in ("first", "second"):
             start(line, tmp_path, "/bin/sh", "-c", f"{detached}; exit 0", NAME=name, MARK=name)
             assert "pid" in heard(line)
@@ -83,6 +83,6 @@ def test_steps_that_others_kill_are_told_of_and_those_killed_on_purpose_are_not(
         os.kill(second, signal.SIGKILL)
         assert heard(line) == {"ended": second, "status": -signal.SIGKILL}
         line.send(json.dumps({"end": True}).encode())
-        _, text = warden.communicate(timeout=LONG_S)
+        _, text = supervisor.communicate(timeout=LONG_S)
     line.close()
     assert text == ""

@@ -1,0 +1,162 @@
+"""What jobs take of shared nodes, and which nodes let another job in: over-subscription.
+
+`Consumable` keeps one. Cores are kept by partition, as rows of jobs that do not overlap; memory,
+GRES and numbers of jobs by node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
+from ptaskmodel.slurm.conf.facts import FORCE, OFF, YES, Conf, Nodes, Partition
+from ptaskmodel.slurm.jobs.needs import BESIDE_OTHERS, EXCLUSIVELY, OVER_OTHERS, Need
+from ptaskmodel.slurm.jobs.record import JobRecord
+from ptaskmodel.slurm.select.cores import Rows, Used, joined, nodes_in
+from ptaskmodel.slurm.select.offers import has_memory, memory_on_each
+
+
+class Occupancy:
+    """Resources in use on each of the nodes of a configuration, `conf`.
+
+    rows: cores by partition. partitions: by decreasing tier. gres: units in use, by name and type.
+    present: number of jobs. nodes: those with a job. in_use: cores that any job uses. unshared:
+    number of jobs that share nothing beyond the cores of the node.
+    """
+
+    def __init__(self, conf: Conf, nodes: Nodes) -> None:
+        count = len(nodes)
+        shares = {
+            p.name: p.max_share if p.over_subscribe in (YES, FORCE) else 1 for p in conf.partitions
+        }
+        self.rows = {p.name: Rows(count, shares[p.name]) for p in conf.partitions}
+        self.partitions = sorted(conf.partitions, key=lambda p: -p.tier)
+        self._all = nodes
+        self._cluster_off = OFF in conf.preempt_mode
+        self._memory_MiB = [0] * count
+        self.gres: list[dict[tuple[str, str | None], int]] = [{} for _ in range(count)]
+        self.present = [0] * count
+        self.nodes: Mask = 0
+        self.in_use = [0] * count
+        self._unshared = [0] * count
+
+    def copy(self) -> Occupancy:
+        """A copy from which jobs can be removed for a trial."""
+        other = object.__new__(Occupancy)
+        other.__dict__.update(self.__dict__)
+        other.rows = {name: rows.copy() for name, rows in self.rows.items()}
+        other._memory_MiB = self._memory_MiB[:]
+        if any(self.gres):
+            other.gres = [each.copy() for each in self.gres]
+        other.present = self.present[:]
+        other.in_use = self.in_use[:]
+        other._unshared = self._unshared[:]
+        return other
+
+    def add(self, job: JobRecord) -> None:
+        """A job takes its allocation."""
+        self._count(job, 1)
+        self.rows[job.partition.name].add(job)
+        self._update_use(job)
+
+    def remove(self, job: JobRecord) -> None:
+        """A job gives its allocation back."""
+        self.rows[job.partition.name].remove(job)
+        self._update_use(job)
+        self._count(job, -1)
+
+    def lift(self, job: JobRecord) -> None:
+        """A job gives back its cores, not its memory."""
+        self.rows[job.partition.name].remove(job)
+        self._update_use(job)
+
+    def _update_use(self, job: JobRecord) -> None:
+        """Recompute the cores in use on a job's nodes."""
+        assert job.allocation is not None
+        rows = [*self.used_by(self.partitions)]
+        for node in nodes_in(job.allocation.nodes):
+            used = 0
+            for row in rows:
+                used |= row[node]
+            self.in_use[node] = used
+
+    def _count(self, job: JobRecord, sign: int) -> None:
+        allocation = job.allocation
+        assert allocation is not None
+        held = nodes_in(allocation.nodes)
+        sharing = job.needs[job.partitions.index(job.partition)].sharing
+        for node in held:
+            self.present[node] += sign
+            if self.present[node] == (sign > 0):  # the first comes, or the last leaves
+                self.nodes ^= 1 << node
+            self._unshared[node] += sign * (sharing != OVER_OTHERS)
+            for one in job.request.gres:
+                key = one.name, one.type
+                self.gres[node][key] = self.gres[node].get(key, 0) + sign * one.count
+        for node, amount in zip(held, allocation.memory_MiB, strict=False):
+            self._memory_MiB[node] += sign * amount
+
+    @property
+    def today(self) -> Used:
+        """The number of jobs on each node."""
+        return tuple(self.present)
+
+    def spare_MiB(self, node: int) -> int:
+        """The free memory of a node, MiB."""
+        return self._all.memory_MiB[node] - self._memory_MiB[node]
+
+    # --- cores that a job must leave alone ---------------------------------------------------
+
+    def used_by(self, partitions: Iterable[Partition]) -> Iterator[Used]:
+        """The cores that jobs of some partitions use, row by row."""
+        for partition in partitions:
+            for row in self.rows[partition.name].rows:
+                yield row.used
+
+    def of_partition(self, partition: Partition, among: Sequence[int]) -> Used:
+        """The cores that jobs of a partition use; valid for the nodes `among` only."""
+        return joined([row.used for row in self.rows[partition.name].rows], among)
+
+    def not_preempted(self, partition: Partition, among: Sequence[int]) -> Used:
+        """The cores that jobs of a partition cannot take by preemption; valid for `among` only."""
+        above = [p for p in self.partitions if p.tier > partition.tier or self._is_kept(p)]
+        return joined([*self.used_by(above)] or [[0] * len(self.present)], among)
+
+    def _is_kept(self, partition: Partition) -> bool:
+        """Return whether jobs of a partition are never preempted."""
+        mode = partition.preempt_mode
+        return OFF in mode if mode is not None else self._cluster_off
+
+    # --- nodes that let another job in -------------------------------------------------------
+
+    def letting_in(self, need: Need, nodes: Mask) -> tuple[Sequence[int], Mask]:
+        """Those of some nodes that have the memory, and whose jobs share with one of this `need`.
+
+        Returns them as a list, and as a mask.
+        """
+        others = [
+            rows
+            for name, rows in self.rows.items()
+            if rows.may_share and name != need.partition.name
+        ]
+        if need.memory is None and not others and need.sharing not in (EXCLUSIVELY, OVER_OTHERS):
+            return nodes_in(nodes), nodes
+        if need.memory is not None and not others and need.sharing == BESIDE_OTHERS:
+            least_MiB = memory_on_each(need)
+            if least_MiB is not None:
+                found = [k for k in nodes_in(nodes) if self.spare_MiB(k) >= least_MiB]
+                return found, of_hosts(found)
+        found = [node for node in nodes_in(nodes) if self._lets_in(need, node, others)]
+        return found, of_hosts(found)
+
+    def _lets_in(self, need: Need, node: int, others: Sequence[Rows]) -> bool:
+        """Return whether one node does; others: rows of partitions whose jobs share cores."""
+        if not has_memory(need, self.spare_MiB(node), self._all.memory_MiB[node]):
+            return False
+        if not self.present[node]:
+            return True
+        if need.sharing == EXCLUSIVELY:
+            return False
+        if need.sharing == OVER_OTHERS:
+            return not self._unshared[node]
+        return not any(row.used[node] for rows in others for row in rows.rows)
