@@ -1,1 +1,1 @@
-"""Other programs on top of a simulation."""
+"""Connections of a simulation to other programs."""

@@ -1,12 +1,13 @@
-"""The parent of a program that must not outlive us: `start_guarded` starts it and it starts that.
+"""The guard: the parent of a program that must not outlive the simulator.
 
-It runs as a program of its own, with the standard library alone:
+`connect.guarding` starts it, and it starts the program. It runs as a program of its own, with the
+standard library alone:
 
     python guard.py DESCRIPTOR WORD...
 
-It starts the words in its own process group, and ends as they end. When its standard input is
-closed, as it is when our process is gone however that came, it kills the group, itself included.
-DESCRIPTOR: is closed once the program runs; before, why it does not is written there.
+It starts the words in its own process group, and exits with their status. When its standard input
+closes, as it does when the simulator ends in whatever way, it kills the group, itself included.
+DESCRIPTOR is closed once the program runs; if it cannot start, the reason is written there.
 """
 
 from __future__ import annotations

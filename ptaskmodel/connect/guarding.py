@@ -1,4 +1,4 @@
-"""Programs that end with this process, with all that they started, however this process ends."""
+"""Start programs that end, with all their descendants, whenever and however this process ends."""
 
 from __future__ import annotations
 

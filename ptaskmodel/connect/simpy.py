@@ -1,4 +1,4 @@
-"""Parallel tasks inside a SimPy simulation: processes wait for them, both clocks are one."""
+"""Parallel tasks inside a SimPy simulation: processes wait for tasks, and both share one clock."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Schedulers of others decide in our simulation: the server's side of Batsim's protocol.
+"""The server side of Batsim's protocol: external schedulers decide in a simulation.
 
-After Batsim's documentation and the behaviour of versions 2 to 4 (https://batsim.readthedocs.io).
-A scheduler is a process at the other end of a socket (`wires`), with which one converses (`talk`);
-`messages` is what it may say, `telling` what it is told. `scheduler` is the policy that speaks for
-it, `orders` what its decisions mean; `book` knows the jobs and profiles by their names there.
+Source: Batsim's documentation and the behaviour of versions 2 to 4 (https://batsim.readthedocs.io).
+A scheduler is a process at the other end of a socket; `transport` holds the socket and the session.
+`messages` defines what a scheduler may send, and `events` what it receives. `scheduler` is the
+policy that represents it, and `commands` carries out its decisions. `jobs` registers jobs and
+profiles by their names in the protocol, and `placing` maps them to hosts.
 """

@@ -1,4 +1,4 @@
-"""What the decisions of a scheduler mean here: each is checked, then carried out."""
+"""Check and carry out the commands of an external scheduler."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ptaskmodel.batch.loop.decisions import Decision, Kill, Reject, SetPower, St
 from ptaskmodel.batch.loop.view import View
 from ptaskmodel.batch.machine.host_sets import HostSet, Mask, members, text
 from ptaskmodel.batch.machine.machine import Machine
-from ptaskmodel.connect.batsim import messages as said
+from ptaskmodel.connect.batsim import messages
 from ptaskmodel.connect.batsim.events import (
     KILLED_NEXT,
     THEN_ANSWER,
@@ -90,24 +90,24 @@ class Orders:
         self._switching: list[tuple[Mask, list[Mask], str]] = []
         self.registering = options.dynamic_jobs
         self._ways: dict[type, Callable[[Any, View], Carried]] = {
-            said.ExecuteJob: self._execute,
-            said.RejectJob: self._reject,
-            said.KillJob: self._kill,
-            said.CallMeLater: self._call_later,
-            said.RegisterProfile: self._register_profile,
-            said.SubmitProfile: self._register_profile,
-            said.RegisterJob: self._register_job,
-            said.SubmitJob: self._register_job,
-            said.Notify: self._notify,
-            said.SetResourceState: self._set_state,
-            said.Query: self._query,
-            said.Answer: self._take_note,
-            said.SetJobMetadata: self._set_metadata,
-            said.ChangeJobState: self._change_state,
-            said.ToJobMessage: self._to_job,
+            messages.ExecuteJob: self._execute,
+            messages.RejectJob: self._reject,
+            messages.KillJob: self._kill,
+            messages.CallMeLater: self._call_later,
+            messages.RegisterProfile: self._register_profile,
+            messages.SubmitProfile: self._register_profile,
+            messages.RegisterJob: self._register_job,
+            messages.SubmitJob: self._register_job,
+            messages.Notify: self._notify,
+            messages.SetResourceState: self._set_state,
+            messages.Query: self._query,
+            messages.Answer: self._take_note,
+            messages.SetJobMetadata: self._set_metadata,
+            messages.ChangeJobState: self._change_state,
+            messages.ToJobMessage: self._to_job,
         }
 
-    def carry_out(self, event: said.Said, view: View) -> Carried:
+    def carry_out(self, event: messages.Said, view: View) -> Carried:
         """The decisions that an event of a scheduler amounts to. Raises Refused, WorkloadError."""
         return self._ways[type(event)](event, view)
 
@@ -127,7 +127,7 @@ class Orders:
             )
         return entry
 
-    def _execute(self, event: said.ExecuteJob, view: View) -> Carried:
+    def _execute(self, event: messages.ExecuteJob, view: View) -> Carried:
         data = event.data
         entry = self._submitted(data.job_id)
         machine = self._scheduler.machine
@@ -161,7 +161,7 @@ class Orders:
                 )
 
     def _beside(
-        self, entry: Entry, work: Any, places: list[int], more: said.AdditionalJob
+        self, entry: Entry, work: Any, places: list[int], more: messages.AdditionalJob
     ) -> PlacedWork:
         """The work of a job and another parallel task, done as one."""
         machine, field = self._scheduler.machine, "/data/additional_io_job"
@@ -190,12 +190,12 @@ class Orders:
         union, both = together(placed.work, shelf.works[more.profile_name], placed.hosts, names)
         return PlacedWork(union, both)
 
-    def _reject(self, event: said.RejectJob, view: View) -> Carried:
+    def _reject(self, event: messages.RejectJob, view: View) -> Carried:
         entry = self._submitted(event.data.job_id)
         yield Reject(entry.job)
         entry.state = REJECTED
 
-    def _kill(self, event: said.KillJob, view: View) -> Carried:
+    def _kill(self, event: messages.KillJob, view: View) -> Carried:
         told, progress = [], {}
         for k, name in enumerate(dict.fromkeys(event.data.job_ids)):
             field = f"/data/job_ids/{k}"
@@ -215,7 +215,7 @@ class Orders:
             data = {"job_ids": told, "job_progress": progress}
             self._scheduler.tell(KILLED_NEXT, "JOB_KILLED", data)
 
-    def _set_metadata(self, event: said.SetJobMetadata, view: View) -> Carried:
+    def _set_metadata(self, event: messages.SetJobMetadata, view: View) -> Carried:
         entry = self._book.entries.get(event.data.job_id)
         if entry is None:
             raise Refused(f"there is no job {shown(event.data.job_id)}", "/data/job_id")
@@ -224,7 +224,7 @@ class Orders:
         entry.metadata = event.data.metadata
         return iter(())
 
-    def _change_state(self, event: said.ChangeJobState, view: View) -> Carried:
+    def _change_state(self, event: messages.ChangeJobState, view: View) -> Carried:
         """Jobs that the scheduler simulates itself begin and end as it says."""
         state = event.data.job_state
         entry = self._job(event.data.job_id)
@@ -247,7 +247,7 @@ class Orders:
                 "/data/job_state",
             )
 
-    def _to_job(self, event: said.ToJobMessage, view: View) -> Carried:
+    def _to_job(self, event: messages.ToJobMessage, view: View) -> Carried:
         entry = self._job(event.data.job_id)
         entry.inbox.append(event.data.msg)
         if entry.conversation is not None:
@@ -256,9 +256,9 @@ class Orders:
 
     # --- dates, hosts, questions ------------------------------------------------------------
 
-    def _call_later(self, event: said.CallMeLater, view: View) -> Carried:
+    def _call_later(self, event: messages.CallMeLater, view: View) -> Carried:
         date = event.data.timestamp
-        if not said.is_date(date) or date <= view.now:
+        if not messages.is_date(date) or date <= view.now:
             raise Refused(
                 f"{date!r} s is not in the future: it is {view.now!r} s", "/data/timestamp"
             )
@@ -267,11 +267,11 @@ class Orders:
 
     def _resources(self, given: str, count: int, field: str) -> Mask:
         try:
-            return said.parse_resources(given, count)
+            return messages.parse_resources(given, count)
         except ValueError as error:
             raise Refused(str(error), field) from None
 
-    def _set_state(self, event: said.SetResourceState, view: View) -> Carried:
+    def _set_state(self, event: messages.SetResourceState, view: View) -> Carried:
         self._check_energy()
         mask = self._resources(
             event.data.resources, self._scheduler.machine.num_hosts, "/data/resources"
@@ -301,13 +301,13 @@ class Orders:
         if not self._options.energy:
             raise Refused("energy is off: start with --energy")
 
-    def _query(self, event: said.Query, view: View) -> Carried:
+    def _query(self, event: messages.Query, view: View) -> Carried:
         self._check_energy()
         joules = self._scheduler.consumed_J()
         self._scheduler.tell(THEN_ANSWER, "ANSWER", {"consumed_energy": joules})
         return iter(())
 
-    def _take_note(self, event: said.Answer, view: View) -> Carried:
+    def _take_note(self, event: messages.Answer, view: View) -> Carried:
         return iter(())
 
     # --- registration -----------------------------------------------------------------------
@@ -318,7 +318,7 @@ class Orders:
         if not self.registering:
             raise Refused("registration is finished: continue it by a NOTIFY first")
 
-    def _register_profile(self, event: said.RegisterProfile, view: View) -> Carried:
+    def _register_profile(self, event: messages.RegisterProfile, view: View) -> Carried:
         self._check_registering()
         data = event.data
         name = f"{data.workload_name}!{data.profile_name}"
@@ -326,7 +326,7 @@ class Orders:
         self._book.register_profile(data.workload_name, data.profile_name, fields)
         return iter(())
 
-    def _register_job(self, event: said.RegisterJob, view: View) -> Carried:
+    def _register_job(self, event: messages.RegisterJob, view: View) -> Carried:
         self._check_registering()
         data = event.data
         fields = self._scheduler.given(data.job, "job", data.job_id)
@@ -337,7 +337,7 @@ class Orders:
         self._scheduler.submit(self._book.register_job(data.job_id, fields, view.now))
         return iter(())
 
-    def _notify(self, event: said.Notify, view: View) -> Carried:
+    def _notify(self, event: messages.Notify, view: View) -> Carried:
         kind = event.data.type
         old = self._options.protocol == 2
         if kind == FINISHED[old]:  # as for Batsim, whether anything was registered or not

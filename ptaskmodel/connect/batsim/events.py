@@ -1,6 +1,6 @@
-"""What a scheduler is told: the events of a request, in each version of the protocol.
+"""Events that an external scheduler receives, in each version of the protocol.
 
-Files of external events: machines that become unavailable and come back, and anything else.
+It also reads files of external events: machines that become unavailable and come back, and others.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ from ptaskmodel.workload.works import SequenceWork, Work
     THEN_CALLS,
     THEN_MESSAGES,
 ) = range(8)
+UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
+OLD_NAMES = {"machine_failure": UNAVAILABLE, "machine_restore": AVAILABLE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,10 +225,6 @@ def _progress(
     inner = _progress(stage, work.stages[k], Progress(behind, progress.part), shelf, key)
     index = rounds * len(sizes) + k
     return {key: name, "current_task_index": index, "current_task": inner}
-
-
-UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
-OLD_NAMES = {"machine_failure": UNAVAILABLE, "machine_restore": AVAILABLE}
 
 
 class ExternalEvent(NamedTuple):

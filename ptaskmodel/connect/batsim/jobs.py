@@ -1,7 +1,6 @@
-"""The jobs and profiles that a scheduler knows, by the names that they have in the protocol.
+"""The registry of jobs and profiles by their names in the protocol.
 
-Jobs that exchange messages with a scheduler: profiles that send and receive, step by step.
-
+Jobs may exchange messages with their scheduler: profiles that send and receive run step by step.
 Source: Batsim's documentation of the profiles ``send`` and ``recv``.
 """
 

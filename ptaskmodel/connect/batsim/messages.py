@@ -1,6 +1,6 @@
-"""What a scheduler may say: the types of its messages, and how mistakes in them are told.
+"""Messages that a scheduler may send, and errors that report what is wrong with one.
 
-What a scheduler did wrong, in one line: when, in which event and field, and the remedy.
+An error is one line: the time, the event, the field, and the remedy.
 """
 
 from __future__ import annotations
@@ -15,6 +15,14 @@ from msgspec import Meta, Struct
 from ptaskmodel.batch.loop.decisions import PolicyFault
 from ptaskmodel.errors import shown
 
+PROTOCOLS = (2, 3, 4)
+# Batsim writes six decimals, so dates that come back may be so much too early, s.
+ROUNDED_S = 1e-6
+LARGEST_MESSAGE = 2**26  # bytes
+_PLACE = re.compile(r"(?P<what>.*?)(?: - at `(?P<place>.*)`)?", re.DOTALL)
+_EVENT = re.compile(r"\$\.events\[(?P<event>\d+)\](?P<field>.*)")
+NEWER = {"REGISTER_JOB": "SUBMIT_JOB", "REGISTER_PROFILE": "SUBMIT_PROFILE"}
+
 
 class SchedulerFault(PolicyFault):
     """A scheduler broke the protocol, fell silent or left; the message says how and when."""
@@ -25,11 +33,6 @@ class SchedulerFault(PolicyFault):
         place = "" if event is None else f"event {event} ({kind}){': ' + field if field else ''}: "
         super().__init__(f"the scheduler, at {now!r} s: {place}{what}")
 
-
-PROTOCOLS = (2, 3, 4)
-# Batsim writes six decimals, so dates that come back may be so much too early, s.
-ROUNDED_S = 1e-6
-LARGEST_MESSAGE = 2**26  # bytes
 
 Names = Annotated[list[str], Meta(min_length=1)]
 
@@ -219,9 +222,6 @@ class OldReply(Struct):
 _DECODERS: dict[int, msgspec.json.Decoder[Any]] = {
     protocol: msgspec.json.Decoder(OldReply if protocol == 2 else Reply) for protocol in PROTOCOLS
 }
-_PLACE = re.compile(r"(?P<what>.*?)(?: - at `(?P<place>.*)`)?", re.DOTALL)
-_EVENT = re.compile(r"\$\.events\[(?P<event>\d+)\](?P<field>.*)")
-NEWER = {"REGISTER_JOB": "SUBMIT_JOB", "REGISTER_PROFILE": "SUBMIT_PROFILE"}
 OLDER = {old: new for new, old in NEWER.items()}
 
 

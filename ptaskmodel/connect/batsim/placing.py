@@ -1,4 +1,4 @@
-"""What a job runs on the resources that a scheduler chose: mappings, storages, work beside it."""
+"""Map a job to the resources that a scheduler chose: mappings, storages, additional profiles."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""A policy that speaks for a scheduler elsewhere: it tells what happens and carries out replies.
+"""The policy that represents an external scheduler: it sends events and carries out the replies.
 
-A request says what happened up to its date. The reply's decisions take effect at their own dates,
-and until its end the scheduler is busy: what happens meanwhile is told when it is free.
-
-A batch that a scheduler elsewhere decides: from files and a wire to a result.
+A request reports the events up to its time. The decisions of the reply take effect at their own
+times. Until the end of the reply the scheduler is busy, and events wait for the next request.
+`served` runs a batch from files and a socket to a result.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""How messages travel: ZeroMQ to a scheduler that is there or started here; records of them.
+"""Transport and session: ZeroMQ sockets to a scheduler that runs already or is started, and Redis.
 
-Jobs and profiles by way of Redis, as Batsim up to version 4 offers it.
-
-A conversation with a scheduler: requests with dates, replies, and the time that it takes.
+A session exchanges requests and replies with times, and measures the time that the scheduler takes.
+It can be recorded. Up to version 4, Batsim also offers jobs and profiles by way of Redis.
 """
 
 from __future__ import annotations
@@ -35,6 +34,15 @@ from ptaskmodel.connect.batsim.messages import (
 from ptaskmodel.connect.guarding import end_guarded, start_guarded
 from ptaskmodel.errors import SimulationError, WorkloadError, shown
 from ptaskmodel.files import read_text, whole_file
+
+# A scheduler that is asked so often at one date does not let the time pass.
+MAX_EXCHANGES_AT_A_DATE = 100_000
+ENDPOINT = "tcp://localhost:28000"
+PLACE = "{socket}"
+END = b'"SIMULATION_ENDS"'
+# While nothing comes, one looks so often whether the scheduler is still there, s.
+LOOK_S = 0.05
+OURS, THEIRS = "simulator", "scheduler"
 
 
 class RedisStore:
@@ -86,10 +94,6 @@ class RedisStore:
 
     def close(self) -> None:
         self._server.close()
-
-
-# A scheduler that is asked so often at one date does not let the time pass.
-MAX_EXCHANGES_AT_A_DATE = 100_000
 
 
 class Wire(Protocol):
@@ -159,13 +163,6 @@ class Talk:
 
     def close(self) -> None:
         self._wire.close()
-
-
-ENDPOINT = "tcp://localhost:28000"
-PLACE = "{socket}"
-END = b'"SIMULATION_ENDS"'
-# While nothing comes, one looks so often whether the scheduler is still there, s.
-LOOK_S = 0.05
 
 
 def _zmq() -> Any:
@@ -295,8 +292,6 @@ def free_endpoint() -> str:
 
 
 # --- records ------------------------------------------------------------------------------------
-
-OURS, THEIRS = "simulator", "scheduler"
 
 
 class RecordingWire:
