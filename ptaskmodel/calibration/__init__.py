@@ -1,4 +1,4 @@
-"""Measurements become parameters with uncertainty, and parameters become predictions."""
+"""Calibration: fit parameters of a model to measured run times, with uncertainty, and predict."""
 
 from ptaskmodel.lazy import face
 

@@ -1,6 +1,6 @@
-"""The file of a calibration: JSON, checked when it is read.
+"""The JSON file of a calibration: write it, read and check it, and apply it to tasks and jobs.
 
-A calibration laid on tasks and jobs: runs of the calibrated application need more.
+Runs of the calibrated application then take longer, as the parameters say.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 
 FORMAT_VERSION = 1
+# Of a parallel task.
+PARAMETERS = ("network_efficiency", "compute_efficiency", "competitors")
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
@@ -178,10 +180,6 @@ def _group_from_json(data: _Group) -> GroupCalibration:
         data["degrees_of_freedom"],
         data["note"],
     )
-
-
-# Of a parallel task.
-PARAMETERS = ("network_efficiency", "compute_efficiency", "competitors")
 
 
 def apply(

@@ -1,11 +1,10 @@
-"""Fit of the slow/fast rates c1 and c2 to the measured runtimes of a group.
+"""Fit a model to the measured run times of a group: the slow/fast model, or the parallel task.
 
-The slow/fast model: progress alternates between a disturbed rate and an undisturbed one.
+The slow/fast model alternates between two rates. An application does c1 of its whole work a second
+while the interference is on, and c2 while it is off. The pattern starts with the application, on.
+The run time is exact: it does not average over periods.
 
-An application makes c1 of its whole work a second while the interference is on, c2 while it is
-off. The pattern starts on, with the application. The runtime is exact: no averaging over periods.
-
-Fit of the parallel task's own parameters, so that the simulation predicts the measured runs.
+The parallel task has parameters of its own, chosen so that simulations predict the measured runs.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ from ptaskmodel.calibration.ptask import NOMINAL, PARAMETERS, Setting
 from ptaskmodel.calibration.results import Fitter, GroupCalibration, Prediction, not_fitted
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.workload.amounts import FloatArray
+
+DEFAULT_FIXED = {"compute_efficiency": 1.0}
 
 
 def predicted_runtime(c1: float, c2: float, pattern: OnOff) -> float:
@@ -123,9 +124,6 @@ def _start(rows: Sequence[Measurement]) -> tuple[float, float] | None:
     c2 = at_low - slope * shares[low]
     c1 = c2 + slope
     return max(c1, 0.02 * c2), c2
-
-
-DEFAULT_FIXED = {"compute_efficiency": 1.0}
 
 
 def ptask_fitter(

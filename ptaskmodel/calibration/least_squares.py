@@ -20,8 +20,6 @@ CONFIDENCE = 0.95
 NO_CHANGE = 1e-3
 # The same against the most that any combination moves: as exact as differences are.
 SAME = 1e-6
-
-
 # A chi square that is smaller by less than this part is of the same minimum, as is a point that is
 # nearer than this part of a standard error: of cheap predictions, and of simulations.
 EXACT, ABOUT = 1e-9, 1e-3

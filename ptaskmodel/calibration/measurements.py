@@ -1,4 +1,4 @@
-"""Measured runtimes under interference: a CSV file becomes groups of measurements."""
+"""Measured run times under interference: read a CSV file into groups of measurements."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""A calibration as text: parameters with their uncertainty, predictions beside measurements.
+"""A calibration as text and as a figure: parameters with uncertainty, predictions and measurements.
 
-How figures of calibrations look, and how a notebook shows them.
-
-Colours are those of Okabe and Ito (2008), told apart by colour-blind readers.
+Notebooks show it with the same numbers. Colours are those of Okabe and Ito (2008), which
+colour-blind readers can distinguish.
 """
 
 from __future__ import annotations
@@ -23,6 +22,23 @@ from ptaskmodel.calibration.results import (
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+BLUE, RED, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#8A8A8A"
+STYLE: dict[Any, Any] = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#E5E5E5",
+    "axes.axisbelow": True,
+    "axes.titlesize": 10,
+    "axes.labelsize": 9,
+    "font.size": 9,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "figure.dpi": 100,
+    "savefig.dpi": 150,
+}
 
 
 def parameter_table(calibration: Calibration) -> pandas.DataFrame:
@@ -125,24 +141,6 @@ def _prediction_line(row: Prediction) -> str:
         f"  {row.measurement.pattern!s:<11} {row.measurement.competitors:>11g}  {seen:<16}"
         f" {said:>11} {error:>8}  {'yes' if row.used_in_fit else 'no'}"
     )
-
-
-BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-BLUE, RED, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#8A8A8A"
-STYLE: dict[Any, Any] = {
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#E5E5E5",
-    "axes.axisbelow": True,
-    "axes.titlesize": 10,
-    "axes.labelsize": 9,
-    "font.size": 9,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "figure.dpi": 100,
-    "savefig.dpi": 150,
-}
 
 
 class Picture:

@@ -1,4 +1,4 @@
-"""What a calibration found: parameters and predictions by group."""
+"""Results of a calibration: parameters and predictions by group."""
 
 from __future__ import annotations
 

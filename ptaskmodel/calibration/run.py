@@ -1,4 +1,4 @@
-"""A whole calibration from a file of measurements: what the command line runs."""
+"""Run a whole calibration from a file of measurements; the command line calls it."""
 
 from __future__ import annotations
 
