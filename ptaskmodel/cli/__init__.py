@@ -1,6 +1,6 @@
-"""The command line: subcommands imported on use, and what each kind of failure looks like.
+"""The command line: it imports each subcommand on use, and reports every kind of failure.
 
-What is said of a wrong command line: one line, with what to give instead.
+A wrong command line is reported in one line, with what to give instead.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ from ptaskmodel.remarks import Remark
 _OF_BATSIM = ("-p", "-w", "-e", "-s", "--platform", "--workload", "--export")
 _WITHOUT_SCHEDULER = ("--no-sched", "--batexec")
 _NOT_WHOLE = re.compile(r"is not a valid integer( range)?$")
+USER_ERROR = 2
+BY_SIGNAL = 128
+PIPE_CLOSED = 141  # 128 + SIGPIPE
+# What writing to standard output can end in (files of ours are looked after in `files`).
+OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+RUN, PREPARE, LOOK, STUDY = "Run", "Prepare", "Look", "Study"
 
 
 def mistake_text(error: click.UsageError) -> str:
@@ -76,21 +82,11 @@ def _usage(context: click.Context) -> str:
     return " ".join(parts)
 
 
-USER_ERROR = 2
-BY_SIGNAL = 128
-PIPE_CLOSED = 141  # 128 + SIGPIPE
-# What writing to standard output can end in (files of ours are looked after in `files`).
-OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
-
-
 class Entry(NamedTuple):
     """Where a subcommand lives, and its line of help (so that --help imports none of them)."""
 
     place: str
     help: str
-
-
-RUN, PREPARE, LOOK, STUDY = "Run", "Prepare", "Look", "Study"
 
 
 SECTIONS = {

@@ -1,7 +1,4 @@
-"""Commands and groups of the command line: what all of them take, names that are nearly right.
-
-Names to choose from on the command line; what is nearly right is answered with the nearest.
-"""
+"""Base classes of commands, groups and choices: common options, and suggestions for wrong names."""
 
 from __future__ import annotations
 
@@ -12,6 +9,10 @@ import click
 
 from ptaskmodel.cli.progress import LEVELS, set_level
 from ptaskmodel.remarks import listening
+
+HELP = {"help_option_names": ["-h", "--help"]}
+# What was typed, in a context's `meta`; None where there is no command that can be run once more.
+TYPED = "ptaskmodel.typed"
 
 
 class Choice(click.Choice):
@@ -41,11 +42,6 @@ def did_you_mean(value: str, choices: Iterable[str]) -> str:
 
 def _name(param: click.Parameter | None) -> str:
     return (param.name or "name").replace("_", " ") if param is not None else "name"
-
-
-HELP = {"help_option_names": ["-h", "--help"]}
-# What was typed, in a context's `meta`; None where there is no command that can be run once more.
-TYPED = "ptaskmodel.typed"
 
 
 def talking_options() -> list[click.Option]:

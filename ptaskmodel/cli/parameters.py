@@ -1,7 +1,4 @@
-"""Kinds of options and arguments that the commands share: names, finite numbers, files.
-
-KEY=VALUE arguments.
-"""
+"""Types of options and arguments that commands share: names, finite numbers, files, KEY=VALUE."""
 
 from __future__ import annotations
 

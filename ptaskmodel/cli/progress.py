@@ -1,6 +1,7 @@
-"""How far a run is, said once a second on a terminal, now and then elsewhere with -v.
+"""Progress and log on standard error while a command runs.
 
-What is said on standard error while a command runs: by `logging`, below the level chosen.
+Progress is shown once a second on a terminal; elsewhere it is rare, and only with -v. Log messages
+below the chosen level are hidden.
 """
 
 from __future__ import annotations
@@ -24,6 +25,14 @@ CLEAR_LINE = "\r\033[K"
 PREFIX = "ptaskmodel: "
 
 _told_lines: set[str] = set()  # by this process
+TERMINAL_S = 1.0
+ELSEWHERE_S = 10.0
+# Below this part of all, what is left is not guessed.
+KNOWN_PART = 0.005
+# What goes on once all is over that is counted.
+AFTER = "the results are written"
+# Below this size a file is read at once.
+LARGE_BYTES = 16 << 20
 
 
 class Teller(logging.Handler):
@@ -75,16 +84,6 @@ def set_level(context: click.Context, parameter: click.Parameter, value: Any) ->
         LOGGER.setLevel(logging.ERROR)
     else:
         LOGGER.setLevel(value.upper())
-
-
-TERMINAL_S = 1.0
-ELSEWHERE_S = 10.0
-# Below this part of all, what is left is not guessed.
-KNOWN_PART = 0.005
-# What goes on once all is over that is counted.
-AFTER = "the results are written"
-# Below this size a file is read at once.
-LARGE_BYTES = 16 << 20
 
 
 class Progress:

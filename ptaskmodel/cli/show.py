@@ -1,6 +1,6 @@
-"""What commands print of results: tables of tasks and jobs, and what is below them.
+"""What commands print of results: tables of tasks and jobs, and the lines below them.
 
-Plain text tables for the terminal (a richer library would double the start-up time).
+Plain text is enough for the terminal: a richer library would double the start-up time.
 """
 
 from __future__ import annotations
@@ -28,11 +28,9 @@ if TYPE_CHECKING:
     from ptaskmodel.runs.simulate import SimulationRun
     from ptaskmodel.simulation.records import TaskRecord
 
-
 SHOWN_ALL = 12
 SHOWN_EACH = 5
 SHOWN_CHANGES = 10
-
 METRICS = (
     ("waiting (s)", "waiting_s"),
     ("turnaround (s)", "turnaround_s"),

@@ -1,4 +1,4 @@
-"""Runs of Slurm for a reader: a summary, and two configurations side by side."""
+"""What commands print of Slurm runs: a summary, and two configurations compared."""
 
 from __future__ import annotations
 

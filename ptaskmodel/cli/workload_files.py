@@ -1,4 +1,4 @@
-"""How the commands that make workloads read one and write one: options and what they mean."""
+"""Options and functions with which workload commands read and write workloads."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The commands, a module each."""
+"""The commands, one module each or one for several small ones."""

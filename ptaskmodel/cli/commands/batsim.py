@@ -1,6 +1,6 @@
-"""``batsim``: a program with Batsim's options, for scripts and clients that start it themselves.
+"""``ptaskmodel serve`` and ``batsim``: an external scheduler decides, by Batsim's protocol.
 
-``ptaskmodel serve``: a scheduler elsewhere decides, by Batsim's protocol.
+``batsim`` takes Batsim's own options, for scripts and clients that start it themselves.
 """
 
 from __future__ import annotations
@@ -36,6 +36,16 @@ LEVELS = ("quiet", "network-only", "information", "debug")
 SOLVER = "host/solver:"
 # Of the version whose options these are.
 BATSIM = "4.2.0"
+# Options that are a matter between us and the scheduler.
+AGREED = (
+    "acknowledge_dynamic_jobs",
+    "compute_sharing",
+    "dynamic_jobs",
+    "forward_profiles",
+    "forward_unknown_events",
+    "scheduler_config",
+)
+SOCKET = "tcp://localhost:28000"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -222,18 +232,6 @@ def _most_hosts(given: dict[str, Any], sizes: Sequence[int | None]) -> int | Non
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it; exit codes as of ``ptaskmodel``."""
     return run_as(batsim, "batsim", arguments)
-
-
-# Options that are a matter between us and the scheduler.
-AGREED = (
-    "acknowledge_dynamic_jobs",
-    "compute_sharing",
-    "dynamic_jobs",
-    "forward_profiles",
-    "forward_unknown_events",
-    "scheduler_config",
-)
-SOCKET = "tcp://localhost:28000"
 
 
 @click.command(cls=Command)

@@ -1,4 +1,4 @@
-"""ptaskmodel calibrate: measured runtimes in, parameters and predictions out."""
+"""``ptaskmodel calibrate``: fit parameters to measured run times and print predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ptaskmodel campaign``: many runs, each kept; tables, pictures and a page of what they say."""
+"""``ptaskmodel campaign``: make and keep many runs; show tables, pictures and a page of them."""
 
 from __future__ import annotations
 

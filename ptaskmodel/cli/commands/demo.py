@@ -1,10 +1,7 @@
-"""``ptaskmodel demo``: the first example, which an installed package brings along.
+"""``ptaskmodel demo``, ``init`` and ``warmup``: first steps with an installed package.
 
-``ptaskmodel init``: a directory to begin a project in.
-
-The files that `ptaskmodel demo` and `ptaskmodel init` begin with, as data of the package.
-
-``ptaskmodel warmup``: there is nothing to do any more. Until 0.3.
+``demo`` runs the first example, ``init`` makes the directory of a new project; their files are
+package data. ``warmup`` does nothing any more; it stays until 0.3.
 """
 
 from __future__ import annotations
@@ -29,6 +26,7 @@ SEEN = """
 T1 alone is limited by its computation. T2 comes: the link gives each of them half of its 100 B/s.
 T3 comes: host b gives T1 and T3 half of its speed each; T1 now sends 30 B/s, which leaves 70 to T2.
 """
+DEMO, PROJECT = "demo", "project"
 
 
 @click.command(cls=Command)
@@ -99,9 +97,6 @@ def init(name: Path) -> None:
     click.echo("what if   copy platform.xml to faster.xml, change the copy, then")
     click.echo("          ptaskmodel simulate faster.xml tasks.json --attribution -o results-2")
     click.echo("          ptaskmodel compare results results-2")
-
-
-DEMO, PROJECT = "demo", "project"
 
 
 def starting_files(kind: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""``ptaskmodel platform``: look at a platform file, list its routes, check it, draw it."""
+"""``ptaskmodel platform``: show a platform file, list its routes, check it, draw it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ptaskmodel replay``: time-independent traces of an MPI application on a platform."""
+"""``ptaskmodel replay``: replay time-independent traces of an MPI application on a platform."""
 
 from __future__ import annotations
 

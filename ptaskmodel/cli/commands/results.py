@@ -1,10 +1,6 @@
-"""``ptaskmodel compare``: what changed between two runs.
+"""``ptaskmodel compare``, ``plot``, ``report`` and ``schema``: look at results of runs.
 
-``ptaskmodel plot``: pictures of the results of a run.
-
-``ptaskmodel report``: a page about a run that anyone can open.
-
-``ptaskmodel schema``: JSON Schemas of what is read, written and printed.
+They compare runs, draw pictures, write a page for readers, and print JSON Schemas of all files.
 """
 
 from __future__ import annotations
@@ -18,6 +14,9 @@ from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import NOT_NEGATIVE, PATH, POSITIVE, Choice, output_option
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results import COLOURS, PICTURES
+
+# What a directory of a campaign holds, and no other.
+CAMPAIGN = "campaign.toml"
 
 
 @click.command(cls=Command)
@@ -132,10 +131,6 @@ def plot(
         results, picture, output, colour, since_s=since_s, until_s=until_s, messages=messages
     )
     click.echo(f"written   {output}")
-
-
-# What a directory of a campaign holds, and no other.
-CAMPAIGN = "campaign.toml"
 
 
 @click.command(cls=Command)

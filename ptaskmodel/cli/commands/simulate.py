@@ -1,7 +1,4 @@
-"""``ptaskmodel simulate``: run the tasks of a file on a platform, show and write the results.
-
-``ptaskmodel tasks``: check a tasks file.
-"""
+"""``ptaskmodel simulate`` and ``tasks``: run the tasks of a file on a platform, or check it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""``ptaskmodel slurm``: what a slurm.conf does with a workload.
+"""``ptaskmodel slurm`` and ``slurm-live``: run a workload under a slurm.conf.
 
-``ptaskmodel slurm-live``: a real Slurm decides over a simulated machine.
+``slurm`` simulates Slurm; under ``slurm-live`` a real Slurm schedules a simulated machine.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from ptaskmodel.runs.options.slurm import SLURM, SLURM_LIVE
 
 if TYPE_CHECKING:
     from ptaskmodel.runs.slurm_live import LiveComparison, LiveResults
+
+SHOWN = 8
 
 
 @click.command(cls=Command)
@@ -47,9 +49,6 @@ def slurm(
     with told_progress(len(given.submissions.jobs), "jobs", queues=True) as progress:
         found = slurm_into(output, **given._asdict(), progress=progress)
     click.echo(summary_text(found) if as_json else slurm_text(found))
-
-
-SHOWN = 8
 
 
 @click.command(name="slurm-live", cls=Command)

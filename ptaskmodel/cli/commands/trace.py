@@ -1,4 +1,4 @@
-"""``ptaskmodel trace``: look at time-independent traces, make some, make parallel tasks of them."""
+"""``ptaskmodel trace``: show, generate and convert time-independent traces of MPI ranks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``ptaskmodel workload``: look at, convert, generate and cut batch workloads.
-
-``ptaskmodel workload transform``: workloads made of others.
-"""
+"""``ptaskmodel workload``: show, convert, generate, cut and transform batch workloads."""
 
 from __future__ import annotations
 
@@ -35,6 +32,17 @@ from ptaskmodel.cli.workload_files import (
 )
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.runs.options.rows import profile_rows
+
+LABELS = {
+    "machine_hosts": "hosts of the machine",
+    "kinds": "kinds of jobs",
+    "submitted_over_s": "submitted over (s)",
+    "with_walltime": "with a walltime",
+    "hosts_per_job": "hosts per job",
+    "run_time_s": "run time (s)",
+    "offered_load": "offered load",
+    "notes": "note",
+}
 
 
 @click.group(cls=Group)
@@ -194,18 +202,6 @@ def resample(
 
     made = resampled(read_clean(source, **cleaning), weeks, seed, by=by, factor=factor)
     write_made(made, output, kind, version)
-
-
-LABELS = {
-    "machine_hosts": "hosts of the machine",
-    "kinds": "kinds of jobs",
-    "submitted_over_s": "submitted over (s)",
-    "with_walltime": "with a walltime",
-    "hosts_per_job": "hosts per job",
-    "run_time_s": "run time (s)",
-    "offered_load": "offered load",
-    "notes": "note",
-}
 
 
 @click.group(cls=Group)
