@@ -1,6 +1,6 @@
-"""What a simulation leaves behind: records, traces, pictures, reports.
+"""Results of simulations: directories, tables, traces, pictures, comparisons and pages.
 
-Names of what results can hold and how they are drawn, for the choices of the command line.
+The names of contents and pictures are here, for the options of the command line.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Directories of results, which are either whole or not there; see `directories`.
+"""Directories of results, which appear whole (see `directories`), and reading of their tables.
 
-Tables of results as they are read: columns that must be there, numbers that are finite.
+Readers check that the columns exist and that numbers are finite.
 """
 
 from __future__ import annotations

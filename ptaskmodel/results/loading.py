@@ -1,4 +1,4 @@
-"""Reads a directory of results, of ``simulate`` or ``batch``, for whoever shows them."""
+"""Load a directory of results into `Results`, for pictures, pages and comparisons."""
 
 from __future__ import annotations
 
@@ -28,6 +28,28 @@ from ptaskmodel.results.tables.mpi import RANKS
 if TYPE_CHECKING:
     import pandas
 
+TASKS, JOBS, MACHINES, LOAD = "tasks.csv", "jobs.csv", "machines.csv", "load.csv"
+RUNS = "runs.csv"
+# The columns that are read.
+TASK_COLUMNS = ("task_id", "profile", "start_time", "finish_time", "final_state", "hosts")
+JOB_COLUMNS = (
+    *("job_id", "profile", "starting_time", "finish_time", "execution_time"),
+    *("final_state", "allocated_resources"),
+)
+RANK_COLUMNS = ("rank", "host", "end_s")
+RUN_COLUMNS = (
+    *("job_id", "starting_time", "finish_time", "final_state"),
+    *("allocated_resources", "suspensions"),
+)
+LIMIT_COLUMNS = (
+    *("task_id", "start_s", "end_s", "limited_by", "resource"),
+    *("progress", "sharers", "shared_with"),
+)
+LOAD_COLUMNS = ("time", "waiting_jobs", "requested_hosts", "used_hosts")
+USER_COLUMNS = ("link", "users", "task_id", "start_s", "end_s", "bytes")
+USE_COLUMNS = ("resource", "kind", "start_s", "end_s", "share")
+TABLES = {"job": JOBS, "rank": RANKS}
+
 
 class _Input(TypedDict):
     path: str
@@ -55,29 +77,6 @@ class _Summary(TypedDict, total=False):
     end_date: float
     stopped_early: _Stopped
     simulation_wall_time_s: float
-
-
-TASKS, JOBS, MACHINES, LOAD = "tasks.csv", "jobs.csv", "machines.csv", "load.csv"
-RUNS = "runs.csv"
-
-# The columns that are read.
-TASK_COLUMNS = ("task_id", "profile", "start_time", "finish_time", "final_state", "hosts")
-JOB_COLUMNS = (
-    *("job_id", "profile", "starting_time", "finish_time", "execution_time"),
-    *("final_state", "allocated_resources"),
-)
-RANK_COLUMNS = ("rank", "host", "end_s")
-RUN_COLUMNS = (
-    *("job_id", "starting_time", "finish_time", "final_state"),
-    *("allocated_resources", "suspensions"),
-)
-LIMIT_COLUMNS = (
-    *("task_id", "start_s", "end_s", "limited_by", "resource"),
-    *("progress", "sharers", "shared_with"),
-)
-LOAD_COLUMNS = ("time", "waiting_jobs", "requested_hosts", "used_hosts")
-USER_COLUMNS = ("link", "users", "task_id", "start_s", "end_s", "bytes")
-USE_COLUMNS = ("resource", "kind", "start_s", "end_s", "share")
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +377,6 @@ def _link_users(place: Path) -> dict[str, tuple[int, list[ShownUser]]]:
     return found
 
 
-TABLES = {"job": JOBS, "rank": RANKS}
 READERS = {"job": _jobs, "rank": _ranks, "task": _tasks}
 
 

@@ -1,4 +1,4 @@
-"""What changes how the numbers of a run are read: the one rule for pages and comparisons."""
+"""Remarks that change how a run's numbers must be read; pages and comparisons show them first."""
 
 from __future__ import annotations
 

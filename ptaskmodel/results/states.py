@@ -1,4 +1,4 @@
-"""What became of tasks, jobs and ranks in plain words; files keep the words of their format."""
+"""Final states of tasks, jobs and ranks in plain words; files keep the words of their format."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ ENDED, KILLED, NOT_RUN = "ended", "killed", "not run"
 # What may become of a task, job or rank; of one that runs at the end neither is known yet.
 OUTCOMES = (ENDED, KILLED, NOT_RUN)
 NOT_SUBMITTED = "not yet submitted"
+AT_WALLTIME = "killed at walltime"
 
 
 class State(NamedTuple):
@@ -28,7 +29,6 @@ class State(NamedTuple):
     verb: str = "were "
 
 
-AT_WALLTIME = "killed at walltime"
 # By plain words, in the order in which they are told.
 WORDS: Mapping[str, State] = {
     "ended": State(("completed", "COMPLETED_SUCCESSFULLY", "COMPLETED"), ENDED),

@@ -1,1 +1,1 @@
-"""Results side by side."""
+"""Comparisons of results."""

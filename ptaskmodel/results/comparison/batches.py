@@ -1,7 +1,7 @@
-"""Runs side by side: did they do the same work, what did users get, what did the machine do.
+"""Compare batch runs: whether they did the same work, what users got, how the machine was used.
 
-A run that was stopped, or ran other jobs, is shown but compared with none: its means are of other
-work. No value is called best: less waiting may be more work that was thrown away.
+A run that was stopped, or ran other jobs, is shown but not compared: its means are of other work.
+No value is marked as best, because less waiting may mean that more work was thrown away.
 """
 
 from __future__ import annotations

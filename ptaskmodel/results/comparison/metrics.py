@@ -1,4 +1,4 @@
-"""The metrics by which runs are compared, in the order of the questions that they answer."""
+"""The metrics that comparisons of runs show, in the order of the questions that they answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two configurations of Slurm on the same jobs: who waits less, who waits longer; a picture."""
+"""Compare two configurations of Slurm on the same jobs: changes of waiting times, and a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed between two runs: task by task, and in total."""
+"""Compare two runs task by task, and in total."""
 
 from __future__ import annotations
 

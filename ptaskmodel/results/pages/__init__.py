@@ -1,1 +1,1 @@
-"""Pages for a browser."""
+"""HTML pages of results."""

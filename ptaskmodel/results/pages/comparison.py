@@ -1,4 +1,4 @@
-"""One self-contained page that shows runs beside each other."""
+"""The HTML page that compares several runs, self-contained."""
 
 from __future__ import annotations
 

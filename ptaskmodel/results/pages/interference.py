@@ -1,7 +1,7 @@
-"""Who cost whom how much, and on which host or link: the time that each task lost, divided.
+"""Interference: how much time each task lost to which other task, and on which host or link.
 
-What a task lost is its time minus its time alone on the same hosts. It is divided by the charges
-of `recording.neighbours`: by how much of what limited the task was used by each other one.
+What a task lost is its time minus its isolated run time on the same hosts. The loss is divided by
+the charges of `recording.neighbours`: how much of the limiting resource each other task used.
 """
 
 from __future__ import annotations

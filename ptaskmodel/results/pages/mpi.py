@@ -1,4 +1,4 @@
-"""What a report says of a replay: its timeline for the chart, time by kind, the critical path."""
+"""Sections of a report on a replay: its timeline, time by kind of action, and the critical path."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.directory import finite, readable, rows
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pages.page import Section, Table, pictured
-from ptaskmodel.results.pictures import mpi as replay_plots
+from ptaskmodel.results.pictures import mpi as mpi_pictures
 from ptaskmodel.results.pictures.drawing import lasting, prefix_of
 from ptaskmodel.results.tables.mpi import (
     ACTION_TIMES,
@@ -47,10 +47,10 @@ def replay_sections(results: Results) -> list[Section]:
         found.append(_critical_path(place, path))
     if (place / MATRIX).exists():
         title, alt = "Who sent to whom", "Bytes that each rank sent to each other"
-        found.append(pictured(title, lambda: replay_plots.matrix(place), alt=alt))
+        found.append(pictured(title, lambda: mpi_pictures.matrix(place), alt=alt))
     if _count(place / SPANS) > MAX_SPANS:
         title = "What each rank did when"
-        found.append(pictured(title, lambda: replay_plots.ranks(place), alt=title))
+        found.append(pictured(title, lambda: mpi_pictures.ranks(place), alt=title))
     return found
 
 
@@ -76,7 +76,7 @@ def _time_by_kind(results: Results) -> Section:
     alt = "Seconds that each rank spends computing, waiting, sending and so on"
     table = Table(head, texts, (2, 3, 4, 5))
     title = "Where the time goes"
-    return pictured(title, lambda: replay_plots.times(place), note, alt, (table,))
+    return pictured(title, lambda: mpi_pictures.times(place), note, alt, (table,))
 
 
 def _critical_path(place: Path, path: dict[str, Any]) -> Section:
@@ -134,11 +134,11 @@ def timeline_data(results: Results) -> dict[str, Any] | None:
         raise PTaskModelError(f"{place}: a timeline that cannot be read ({error})") from None
     return {
         "tick": tick,
-        "states": [[name, replay_plots.COLOURS[name]] for name in STATES],
+        "states": [[name, mpi_pictures.COLOURS[name]] for name in STATES],
         "ranks": ranks,
         "messages": messages,
         "path": path,
-        "path_colour": replay_plots.PATH_COLOUR,
+        "path_colour": mpi_pictures.PATH_COLOUR,
     }
 
 

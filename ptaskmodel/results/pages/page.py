@@ -1,6 +1,6 @@
-"""Writes the one self-contained page that runs, batches, replays and campaigns have in common.
+"""Write a self-contained HTML page; reports of runs, batches, replays and campaigns use it.
 
-Sections of a report that are pictures and tables, made as HTML before the page is opened.
+Sections are pictures and tables, rendered to HTML when the page is written.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # CSS pixels: of an inch of a picture; where a phone is narrower than the least, it scrolls.
 PIXELS, LEAST = 96, 560
+SCRIPTS = ("topology.js", "ranks.js", "report.js")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,6 @@ def _image(figure: Figure, alt: str) -> str:
     source = f"data:image/svg+xml;base64,{data}"
     image = f'<img class="picture" style="{size}" src="{source}" alt="{html.escape(alt)}">'
     return f'<div class="scrolled">{image}</div>'
-
-
-SCRIPTS = ("topology.js", "ranks.js", "report.js")
 
 
 def write_page(

@@ -1,6 +1,6 @@
-"""One self-contained page about a run, for a person who did not run it.
+"""The report of a run: a self-contained HTML page for readers who did not run it.
 
-The first things that a report says: numbers on cards, inputs and choices, warnings.
+It begins with an overview: key numbers on cards, inputs and options, warnings.
 """
 
 from __future__ import annotations
@@ -46,6 +46,23 @@ from ptaskmodel.results.tables.slurm_reading import is_slurm
 
 # Of the time of all tasks: less than this held up by a resource is no bottleneck to name.
 WORTH_TELLING = 0.001
+MAX_USES = {HOST: 200, LINK: 300}
+# More spells of tasks than these are not sent.
+MAX_SPELLS = 60_000
+# More bars than these are neither drawn nor sent.
+MAX_BARS = 500_000
+# Uses from here on are told to the per mille, smaller ones to a tenth of it.
+FINE = 100
+CROWDED = "Too many jobs and hosts for a chart of who ran where."
+SUBJECTS = {
+    "task": "A simulation of parallel tasks that share a platform",
+    "job": "A simulation of a batch of jobs that wait for a machine and share it",
+    "rank": "A replay of an MPI application, message by message",
+}
+SLURM = "A simulation of what Slurm does with a workload"
+WAITING_NOTE = (
+    "Of the jobs that ran, in classes: how long they waited, and how slow that made them."
+)
 
 
 def cards_of(results: Results, limits: list[list[Any]]) -> list[list[str]]:
@@ -155,25 +172,6 @@ def _fact(key: str, value: Any) -> str:
     if key.endswith("_time_s"):
         return f"{value:.4g}"
     return f"{round(value, 3):,}" if key == "end_date" else str(value)
-
-
-MAX_USES = {HOST: 200, LINK: 300}
-# More spells of tasks than these are not sent.
-MAX_SPELLS = 60_000
-# More bars than these are neither drawn nor sent.
-MAX_BARS = 500_000
-# Uses from here on are told to the per mille, smaller ones to a tenth of it.
-FINE = 100
-CROWDED = "Too many jobs and hosts for a chart of who ran where."
-SUBJECTS = {
-    "task": "A simulation of parallel tasks that share a platform",
-    "job": "A simulation of a batch of jobs that wait for a machine and share it",
-    "rank": "A replay of an MPI application, message by message",
-}
-SLURM = "A simulation of what Slurm does with a workload"
-WAITING_NOTE = (
-    "Of the jobs that ran, in classes: how long they waited, and how slow that made them."
-)
 
 
 def write_report(

@@ -1,4 +1,4 @@
-"""What a report says of a run of Slurm, alone or against another configuration."""
+"""Sections of a report on a run of Slurm, alone or compared with another configuration."""
 
 from __future__ import annotations
 

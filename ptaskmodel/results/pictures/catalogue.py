@@ -1,6 +1,6 @@
-"""Pictures of results, as matplotlib figures: each function takes `Results` and returns one.
+"""The catalogue of pictures: each function takes `Results` and returns a matplotlib figure.
 
-Where there is too much to draw one by one, things are gathered or sampled, and the title says so.
+Where there is too much to draw one by one, values are aggregated or sampled, and the title says so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results import PICTURES
 from ptaskmodel.results.loading import Results, results_of
-from ptaskmodel.results.pictures import mpi as replay_plots
+from ptaskmodel.results.pictures import mpi as mpi_pictures
 from ptaskmodel.results.pictures import slurm as slurm_pictures
 from ptaskmodel.results.pictures.drawing import (
     BLUE,
@@ -50,6 +50,10 @@ MAX_LABELS = 60
 MAX_LINES = 300
 MAX_ROWS = 60
 NAMED_LINES = 10
+REPLAY_FUNCTIONS: Mapping[str, Callable[[Path], Figure]] = {
+    "times": mpi_pictures.times,
+    "matrix": mpi_pictures.matrix,
+}
 
 
 def progress(results: Results) -> Figure:
@@ -211,10 +215,6 @@ FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
     "backfill": slurm_pictures.backfill,
     "power": power_over_time,
 }
-REPLAY_FUNCTIONS: Mapping[str, Callable[[Path], Figure]] = {
-    "times": replay_plots.times,
-    "matrix": replay_plots.matrix,
-}
 
 
 def draw_results(
@@ -240,7 +240,7 @@ def draw_results(
     if kind == "ranks" or kind in REPLAY_FUNCTIONS:
         directory = results.directory if isinstance(results, Results) else Path(results)
         if kind == "ranks":
-            save(replay_plots.ranks(directory, since_s, until_s, messages), output)
+            save(mpi_pictures.ranks(directory, since_s, until_s, messages), output)
         else:
             save(REPLAY_FUNCTIONS[kind](directory), output)
         return

@@ -1,4 +1,4 @@
-"""What all pictures of results have in common: figures, colours, units of time, order of names."""
+"""Common parts of all pictures of results: figures, colours, units of time, order of names."""
 
 from __future__ import annotations
 

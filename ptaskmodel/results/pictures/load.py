@@ -1,9 +1,4 @@
-"""The load of a machine: hosts in use, and the queue, over time.
-
-What hosts and links draw over time, and the energy of that.
-
-The queue of a batch over time: how long those in it have waited, and the use of the machine.
-"""
+"""Pictures of load over time: hosts in use, the queue and its waiting times, power and energy."""
 
 from __future__ import annotations
 
@@ -40,6 +35,14 @@ FloatArray = NDArray[np.float64]
 CELLS, PAGE_CELLS = 600, 400
 # Heights of the axes over what is drawn: legends stand above it.
 HEADROOM = 1.2
+# Of more changes than that, means over as many parts of the time are drawn.
+MOST_STEPS = 2000
+OVER_TIME, TUNING = "over_time.csv", "tuning.csv"
+USES = (
+    ("utilisation_1h", "1 h", GREY),
+    ("utilisation_10h", "10 h", ORANGE),
+    ("utilisation_24h", "24 h", BLUE),
+)
 
 
 class Load(NamedTuple):
@@ -132,10 +135,6 @@ def machine_load(results: Results) -> Figure:
     return figure
 
 
-# Of more changes than that, means over as many parts of the time are drawn.
-MOST_STEPS = 2000
-
-
 def power_over_time(results: Results) -> Figure:
     """Power of hosts and links over time, and the energy up to then."""
     rows = power_curve(results)
@@ -180,14 +179,6 @@ def power_over_time(results: Results) -> Figure:
     what = f"{total[-1] / energy_scale:.4g} {energy_prefix}J in all"
     axes.set_title(f"{title} of {results.directory.name}: {what}", fontsize=10, loc="left")
     return figure
-
-
-OVER_TIME, TUNING = "over_time.csv", "tuning.csv"
-USES = (
-    ("utilisation_1h", "1 h", GREY),
-    ("utilisation_10h", "10 h", ORANGE),
-    ("utilisation_24h", "24 h", BLUE),
-)
 
 
 def columns_of(path: Path, *needed: str) -> dict[str, list[float]]:

@@ -1,4 +1,4 @@
-"""Pictures of replays: what each rank did when, and who sent how much to whom."""
+"""Pictures of replays: what each rank did when, and the matrix of traffic between ranks."""
 
 from __future__ import annotations
 

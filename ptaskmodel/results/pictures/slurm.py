@@ -1,4 +1,4 @@
-"""Pictures of a Slurm run: use and queue, waits of whom, reasons to wait, backfill's cycles."""
+"""Pictures of a Slurm run: utilisation, queue, waiting times, reasons to wait, backfill cycles."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A picture of a platform whose hosts and links are coloured by how much they were used.
+"""Pictures of a platform whose hosts and links are coloured by their utilisation.
 
-The topology of a platform for a page: places, uses, and who used what.
+The page has the same as an interactive graph: positions, utilisation, and the tasks on each link.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ LABELS = {
     "peak": "highest use in an interval of the run (% of the capacity); grey: none",
     "limiting": "time in which it limited a {what} (% of the run); grey: never",
 }
+MAX_BOXES = 30_000
+MAX_USERS = 20  # of a link
+TICKS = 100_000  # of the dates of users, over the whole run
 
 
 def topology(results: Results, platform: Platform | None = None, colour: str = "mean") -> Figure:
@@ -221,11 +224,6 @@ def platform_of(results: Results) -> Platform:
             "change a copy of it"
         )
     return load_platform(found)
-
-
-MAX_BOXES = 30_000
-MAX_USERS = 20  # of a link
-TICKS = 100_000  # of the dates of users, over the whole run
 
 
 def topology_data(results: Results, chosen: Sequence[str]) -> dict[str, Any] | str:

@@ -1,6 +1,6 @@
-"""Who waited in a batch, as a picture: by size, length and user, and how many how long.
+"""Picture of the waiting times of a batch: by size, length and user, and their distribution.
 
-Who waited in a batch, as classes.csv says: jobs by their size, their length and their user.
+The classes of jobs come from classes.csv.
 """
 
 from __future__ import annotations
@@ -38,6 +38,17 @@ MOST_USERS = 20
 MADE_ANEW = "make the batch anew"
 # The only class of users where a workload names none.
 UNKNOWN = "unknown"
+FloatArray = NDArray[np.float64]
+JOB_COLUMNS = ("requested_number_of_resources", "execution_time", "waiting_time", "turnaround_time")
+# Less than this is drawn as this: most jobs of a quiet machine do not wait at all.
+LEAST_S = 1.0
+MARKS = (
+    *((1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (3600.0, "1 h")),
+    *((86400.0, "1 d"), (864000.0, "10 d"), (8640000.0, "100 d"), (86400000.0, "1000 d")),
+)
+MOST_NAMED = 15
+# More points than these are kept as an image within the picture.
+MANY = 2000
 
 
 def users_of(results: Results) -> list[tuple[str, int, float, float]]:
@@ -73,19 +84,6 @@ def _known(users: list[dict[str, str]]) -> list[dict[str, str]]:
     if [row["class"] for row in users] == [UNKNOWN]:
         return []
     return sorted(users, key=lambda row: -finite(row["host_seconds"]))
-
-
-FloatArray = NDArray[np.float64]
-JOB_COLUMNS = ("requested_number_of_resources", "execution_time", "waiting_time", "turnaround_time")
-# Less than this is drawn as this: most jobs of a quiet machine do not wait at all.
-LEAST_S = 1.0
-MARKS = (
-    *((1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (3600.0, "1 h")),
-    *((86400.0, "1 d"), (864000.0, "10 d"), (8640000.0, "100 d"), (86400000.0, "1000 d")),
-)
-MOST_NAMED = 15
-# More points than these are kept as an image within the picture.
-MANY = 2000
 
 
 def waiting_figure(results: Results) -> Figure:

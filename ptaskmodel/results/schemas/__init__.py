@@ -1,4 +1,4 @@
-"""JSON Schemas of the files that are written and printed: of JSON as it is, of tables by line."""
+"""JSON Schemas of input and output files; for tables, the schema of one line."""
 
 from __future__ import annotations
 

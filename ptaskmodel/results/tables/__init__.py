@@ -1,1 +1,1 @@
-"""Tables of results, and how they are read again."""
+"""Tables of results: how each is written, and how it is read again."""

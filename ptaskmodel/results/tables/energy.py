@@ -1,6 +1,6 @@
-"""Joules in a directory of results: energy.csv, power.csv, and what the summary says of them.
+"""Write energy results: energy.csv, power.csv, their part of the summary, and Batsim's files.
 
-What switches of hosts and their energy leave in files, as Batsim writes them (version 4).
+Batsim's files (version 4) have the pstate changes of hosts and their energy.
 """
 
 from __future__ import annotations
@@ -35,6 +35,19 @@ FloatArray = NDArray[np.float64]
 ENERGY = "energy.csv"
 ENERGY_FILES = (ENERGY, POWER)
 ENERGY_COLUMNS = ("kind", "name", "energy_J", "share_J")
+STATE_COLUMNS = (
+    "time",
+    "nb_sleeping",
+    "nb_switching_on",
+    "nb_switching_off",
+    "nb_idle",
+    "nb_computing",
+    "nb_unavailable",
+)
+PSTATE_COLUMNS = ("time", "machine_id", "new_pstate")
+CONSUMED_ENERGY_COLUMNS = ("time", "energy", "event_type", "wattmin", "epower")
+# Instead of a pstate while hosts switch.
+SWITCHING_OFF, SWITCHING_ON = -2, -1
 
 
 class PowerFile:
@@ -162,21 +175,6 @@ def energy_summary(
         "peak_W": power.peak_W,
         "hosts_without_power": silent,
     }
-
-
-STATE_COLUMNS = (
-    "time",
-    "nb_sleeping",
-    "nb_switching_on",
-    "nb_switching_off",
-    "nb_idle",
-    "nb_computing",
-    "nb_unavailable",
-)
-PSTATE_COLUMNS = ("time", "machine_id", "new_pstate")
-CONSUMED_ENERGY_COLUMNS = ("time", "energy", "event_type", "wattmin", "epower")
-# Instead of a pstate while hosts switch.
-SWITCHING_OFF, SWITCHING_ON = -2, -1
 
 
 class States(NamedTuple):

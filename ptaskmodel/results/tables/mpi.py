@@ -40,6 +40,11 @@ DOING = {
     WAITALL: "waiting",
     WAITANY: "waiting",
 }
+# Of STATES, for Paje: Okabe and Ito's, as in the pictures.
+PAJE_COLOURS = (
+    *("0.0 0.45 0.7", "0.6 0.6 0.6", "0.9 0.62 0.0", "0.34 0.71 0.91", "0.8 0.47 0.65"),
+    *("0.84 0.37 0.0", "0.94 0.89 0.26"),
+)
 STATES = (*dict.fromkeys(DOING.values()), "in collectives")
 
 
@@ -51,10 +56,3 @@ def doing(kind: int) -> str:
 def column_of(state: str) -> str:
     """The column of ranks.csv with the seconds in a state."""
     return f"{state.replace(' ', '_')}_s"
-
-
-# Of STATES, for Paje: Okabe and Ito's, as in the pictures.
-PAJE_COLOURS = (
-    *("0.0 0.45 0.7", "0.6 0.6 0.6", "0.9 0.62 0.0", "0.34 0.71 0.91", "0.8 0.47 0.65"),
-    *("0.84 0.37 0.0", "0.94 0.89 0.26"),
-)

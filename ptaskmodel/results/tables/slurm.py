@@ -1,4 +1,4 @@
-"""The tables of a Slurm run: jobs.csv, sacct.txt, events, reasons, cycles and priorities."""
+"""Write the tables of a Slurm run: jobs.csv, sacct.txt, events, reasons, cycles and priorities."""
 
 from __future__ import annotations
 

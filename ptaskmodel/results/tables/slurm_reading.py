@@ -1,8 +1,7 @@
-"""Reads the jobs of a Slurm run back, for whoever shows or compares them.
+"""Read the jobs of a Slurm run, and compute their load over time and their groups.
 
-How many jobs of a Slurm run wait and run over time, and which CPUs they ask for and use.
-
-Jobs of a Slurm run in groups: by user, account, partition, size and length.
+Load is the number of waiting and running jobs, and the CPUs that they request and use. Groups are
+by user, account, partition, size and length.
 """
 
 from __future__ import annotations
@@ -29,6 +28,19 @@ NO_REASON = "None"  # as Slurm writes that a job does not wait
 NEEDED = (
     *("job_id", "user", "partition", "submission_time", "starting_time", "finish_time"),
     *("nodes", "cpus", "final_state", "scheduler"),
+)
+# More points than these are no more than a picture can show.
+MOST_POINTS = 3000
+Array = NDArray[np.float64]
+# Sizes are powers of this, in CPUs.
+STEP = 4
+LENGTHS = (
+    (60.0, "up to 1 min"),
+    (600.0, "1 to 10 min"),
+    (3600.0, "10 min to 1 h"),
+    (6 * 3600.0, "1 to 6 h"),
+    (86400.0, "6 to 24 h"),
+    (math.inf, "above 1 d"),
 )
 
 
@@ -143,12 +155,6 @@ def _table(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
         raise PTaskModelError(f"{path}: cannot be read ({error})") from None
 
 
-# More points than these are no more than a picture can show.
-MOST_POINTS = 3000
-
-Array = NDArray[np.float64]
-
-
 class Curve(NamedTuple):
     """A quantity from each date (s) on; the last date is the end."""
 
@@ -215,18 +221,6 @@ def thinned(curve: Curve, most: int = MOST_POINTS) -> Curve:
     at = np.interp(edges, dates, area)
     means = np.diff(at) / np.diff(edges)
     return Curve(edges, np.concatenate([means, means[-1:]]))
-
-
-# Sizes are powers of this, in CPUs.
-STEP = 4
-LENGTHS = (
-    (60.0, "up to 1 min"),
-    (600.0, "1 to 10 min"),
-    (3600.0, "10 min to 1 h"),
-    (6 * 3600.0, "1 to 6 h"),
-    (86400.0, "6 to 24 h"),
-    (math.inf, "above 1 d"),
-)
 
 
 def size_class(job: SlurmJob) -> tuple[int, str]:

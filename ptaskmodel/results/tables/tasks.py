@@ -1,4 +1,4 @@
-"""Writes what became of the tasks: tasks.csv and summary.json."""
+"""Write the results of tasks: tasks.csv and summary.json."""
 
 from __future__ import annotations
 

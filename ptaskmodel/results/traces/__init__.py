@@ -1,6 +1,6 @@
-"""Who used what and when, in the formats of other programs.
+"""Traces of resource use over time, in the formats of other programs.
 
-The traces of a directory of results: which file, and which writer, for each format.
+It lists the traces of a directory of results: file name and writer of each format.
 """
 
 from __future__ import annotations

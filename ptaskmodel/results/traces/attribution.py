@@ -1,9 +1,9 @@
-"""Says what limited each task, when, and who shared that resource with it.
+"""Record what limited each task, when, and which tasks shared that resource with it.
 
-A listener of `intervals.Recorder`. The life of a task, from its start date to its end, is cut into
-intervals in which one thing limited it: a host, a link, one core, the TCP window, its `rate_bound`,
-its latency, a delay, that it was suspended or stopped, or that it waited for other tasks. They tile
-the life exactly.
+The recorder of `recording.intervals` reports to it. The life of a task, from its start to its end,
+is divided into intervals with one limit each: a host, a link, one core, the TCP window, its
+`rate_bound`, its latency, a delay, suspension, a stop, or waiting for other tasks. They tile the
+life exactly.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Timelines of replays for other programs: the Perfetto UI, and the tools that read Paje traces.
+"""Timelines of replays for the Perfetto UI, and for tools that read Paje traces.
 
-A track (or container) for each rank, with a slice (or state) for each action that took time, and
-the messages between them as arrows. The formats: see `perfetto` and `paje`.
+A track (or container) for each rank has a slice (or state) for each action that took time; messages
+between ranks are arrows. `perfetto` and `paje` describe the formats.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ PAJE_TYPES = """\
 8 MESSAGE ROOT RANK RANK "message"
 3 idle ACTION "nothing" "1.0 1.0 1.0"
 """
+LINK_FIELDS = ("number", "source", "target", "bytes")
 
 
 class Timelines:
@@ -125,7 +126,6 @@ class Timelines:
         yield f"5 {end!r} ROOT root"
 
 
-LINK_FIELDS = ("number", "source", "target", "bytes")
 # By the name of a format: the file, and what writes it.
 FORMATS: Mapping[str, tuple[str, Callable[[Timelines, Path], None]]] = {
     "paje": ("timeline.paje", Timelines.write_paje),

@@ -1,4 +1,4 @@
-"""Writes a trace in the Paje format, version 1.2.5, for ViTE, PajeNG, pj_dump and their like.
+"""Write a trace in the Paje format, version 1.2.5, for ViTE, PajeNG, pj_dump and similar tools.
 
 The format: B. de Oliveira Stein, J. Chassin de Kergommeaux, G. Mounié, "Pajé trace file format"
 (2010), with the update of L. Schnorr (2016): definitions of events, then one event a line, in order
@@ -6,7 +6,7 @@ of time. The containers are a root, hosts, links, tasks, and, in a host or link,
 each task that uses it.
 
     host, link    variable ``capacity`` (flop/s, B/s) and variable ``used``
-    use           variable ``rate``: what the task takes of the host or link
+    use           variable ``rate``: the share of the host or link that the task uses
     task          state ``limit``: what limits it (a host, a link, a core, a window, latency ...)
 """
 

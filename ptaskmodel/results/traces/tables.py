@@ -1,4 +1,4 @@
-"""Writes who used what and when, as it happens: tables (CSV, Parquet) of intervals of use.
+"""Write resource use during a run as tables (CSV, Parquet) of intervals.
 
 Each row says that a task used a resource from start_s to end_s at a constant ``rate`` (flop/s of a
 host, B/s of a link), which was ``share`` of its capacity. Rows of one task on one resource come in

@@ -1,9 +1,8 @@
-"""Mean use of every host and link in intervals of equal length, in bounded memory.
+"""Mean utilisation of every host and link in intervals of equal length, in bounded memory.
 
-The means are exact: they are integrals of piecewise constant shares, not samples. The length of the
-intervals doubles whenever the simulation outgrows them.
-
-Who used each link, when and how much, in bounded memory: tasks, jobs, or pairs of ranks.
+The means are exact: they integrate piecewise constant shares and do not sample. The interval length
+doubles whenever the simulation outgrows the table. Also recorded, in bounded memory: how much each
+task, job or pair of ranks used each link.
 """
 
 from __future__ import annotations
@@ -24,6 +23,12 @@ if TYPE_CHECKING:
 UTILISATION = "utilisation.csv"
 UTILISATION_COLUMNS = ("resource", "kind", "start_s", "end_s", "share")
 BINS = 256
+LINK_USERS = "link_users.csv"
+LINK_USER_COLUMNS = ("link", "users", "task_id", "start_s", "end_s", "bytes")
+MOST = 50  # users named of each link
+PENDING = 1 << 20  # pairs that are gathered before they are added up
+MAX_PAIRS = 1 << 22
+Pairs = NDArray[np.void]
 
 
 class Utilisation(Trace):
@@ -108,14 +113,7 @@ class Utilisation(Trace):
             )
 
 
-LINK_USERS = "link_users.csv"
-LINK_USER_COLUMNS = ("link", "users", "task_id", "start_s", "end_s", "bytes")
-MOST = 50  # users named of each link
-PENDING = 1 << 20  # pairs that are gathered before they are added up
-MAX_PAIRS = 1 << 22
-
 _PAIR = np.dtype([("link", "i4"), ("task", "i4"), ("start", "f8"), ("end", "f8"), ("bytes", "f8")])
-Pairs = NDArray[np.void]
 
 
 class Users(Protocol):

@@ -1,6 +1,6 @@
-"""What the writers of traces have in common: they listen to uses, and write text.
+"""Common parts of trace writers: they listen to intervals of use, and write text.
 
-Watches how large traces become: contention makes them grow with the square of the tasks.
+It also warns when traces become large: under contention they grow with the square of the tasks.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from ptaskmodel.remarks import warn
 
 if TYPE_CHECKING:
     from ptaskmodel.recording.intervals import Phases, Recorder, Uses
+
+# About what an interval of use takes in each format, bytes.
+BYTES_PER_USE: Mapping[str, float] = {"csv": 75.0, "parquet": 10.0, "paje": 85.0, "perfetto": 470.0}
+WARNED_GB = 1.0
 
 
 class Trace:
@@ -81,11 +85,6 @@ def quoted(name: str) -> str:
     if any(c in name for c in ',"\n\r'):
         return '"' + name.replace('"', '""') + '"'
     return name
-
-
-# About what an interval of use takes in each format, bytes.
-BYTES_PER_USE: Mapping[str, float] = {"csv": 75.0, "parquet": 10.0, "paje": 85.0, "perfetto": 470.0}
-WARNED_GB = 1.0
 
 
 class TraceGrowth(Trace):
