@@ -1,7 +1,4 @@
-"""What commands print of results: tables of tasks and jobs, and the lines below them.
-
-Plain text is enough for the terminal: a richer library would double the start-up time.
-"""
+"""What commands print of results: tables of tasks and jobs, and the lines below them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain text tables for the terminal (a richer library would double the start-up time)."""
+"""Plain text tables for the terminal; a richer library would double the start-up time."""
 
 from __future__ import annotations
 

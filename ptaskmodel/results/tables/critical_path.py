@@ -1,4 +1,7 @@
-"""The critical path of a replay as tables: what it is made of, and what it crosses."""
+"""Write the critical path of a replay as tables: its parts by kind, and the links that it crosses.
+
+`tables.mpi` has the names of its files.
+"""
 
 from __future__ import annotations
 

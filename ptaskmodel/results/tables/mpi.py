@@ -1,4 +1,4 @@
-"""The files of a replay, and what a rank does in an action of each kind."""
+"""Names of a replay's files and columns, and what a rank does in an action of each kind."""
 
 from __future__ import annotations
 
