@@ -304,7 +304,7 @@ class Consumable:
         for room in rooms:
             if asked:
                 favours[room.node] = min(room.gpus if need.whole else asked, LIGHTEST)
-            room.weight = (room.weight << 8) + LIGHTEST - favours[room.node]
+            room.weigh(LIGHTEST - favours[room.node])
 
     def _room(self, need: Need, node: int, used: Mask, own: Mask | None) -> Room | None:
         """What a node offers, where some cores are used; None: it will not do."""

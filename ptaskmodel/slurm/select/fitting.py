@@ -104,11 +104,6 @@ def _taken(taking: Taking, rooms: Sequence[Room], style: Style, busy: Sequence[i
 # --- one node after another ---------------------------------------------------------------------
 
 
-def _limited(taking: Taking) -> None:
-    if taking.need.tasks_asked:
-        taking.room = min(taking.room, taking.need.tasks_asked)
-
-
 def _required(taking: Taking, rooms: Iterable[Room]) -> bool:
     """Take the nodes that must be; whether that could be done."""
     for room in rooms:
@@ -121,7 +116,7 @@ def _required(taking: Taking, rooms: Iterable[Room]) -> bool:
 
 def _settled(taking: Taking, rooms: Sequence[Room]) -> bool | None:
     """Take the nodes that must be; whether they suffice, None: others are to be looked at."""
-    _limited(taking)
+    taking.limit()
     if not _required(taking, rooms):
         return False
     if taking.chosen and taking.done:

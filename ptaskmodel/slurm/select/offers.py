@@ -69,6 +69,10 @@ class Room:
         other.gpus, other.resources = self.gpus, self.resources
         return other
 
+    def weigh(self, noted: int) -> None:
+        """Put nodes of one weight in order by a byte that is `noted` of each, lowest first."""
+        self.weight = (self.weight << 8) + noted
+
 
 class Taking:
     """What is still wanted while nodes are taken.
@@ -88,6 +92,11 @@ class Taking:
         self.spare = self.nodes - least
         self.room = most
         self.chosen: dict[int, Room] = {}
+
+    def limit(self) -> None:
+        """Let there be no more nodes than tasks that were asked for."""
+        if self.need.tasks_asked:
+            self.room = min(self.room, self.need.tasks_asked)
 
     def offers(self, room: Room) -> int:
         """What a node offers, if its tasks fit: CPUs."""
