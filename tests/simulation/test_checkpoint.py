@@ -75,9 +75,9 @@ SUDDEN = """
 import os, signal, sys
 import numpy as np
 import ptaskmodel as pm
-from ptaskmodel.simulation import simulation as module
+from ptaskmodel.simulation import advancing, simulation as module
 from ptaskmodel.runs.simulate import SimulationOptions, simulate_into
-module.EVENTS_PER_SLICE = 50
+advancing.EVENTS_PER_SLICE = 50
 place, tasks_file, output, end = sys.argv[1:]
 platform = pm.load_platform(place)
 saved = []

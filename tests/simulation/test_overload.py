@@ -9,7 +9,7 @@ import pytest
 
 import ptaskmodel as pm
 from ptaskmodel.cli import main
-from ptaskmodel.simulation import checks, simulation
+from ptaskmodel.simulation import advancing, checks, simulation
 from ptaskmodel.simulation.checks import offered_load, overload_text
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork
 
@@ -92,7 +92,7 @@ def test_only_many_tasks_that_pile_up_are_told_of(platform, size, told):
 @pytest.mark.parametrize(("together", "least"), [(10, 8), (300, 24)])
 def test_progress_is_told_oftener_where_more_goes_on(platform, monkeypatch, together, least):
     monkeypatch.setattr(simulation, "PROGRESS_EVERY_S", -1.0)
-    monkeypatch.setattr(simulation, "LOOKS_PER_SLICE", 10_000)
+    monkeypatch.setattr(advancing, "LOOKS_PER_SLICE", 10_000)
     sim = pm.Simulation(platform)
     for k in range(600):
         start_s = k // together * 1e5 + k % together * 1e-3
