@@ -25,7 +25,7 @@ from pathlib import Path
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
-from ptaskmodel.slurm.run import SlurmRun, simulate
+from ptaskmodel.slurm.run import SlurmRun, simulate_slurm
 from ptaskmodel.slurm.scheduling.vectorised_backfill import prepare_cycle
 from ptaskmodel.workload.works import DelayWork
 
@@ -108,7 +108,7 @@ def simulated(
         accounts_file.write_text("\n".join(lines) + "\n")
         conf, accounts = read_conf(conf_file), read_accounts(accounts_file)
     began = time.process_time()
-    run = simulate(conf, jobs, accounts=accounts, compiled=True)
+    run = simulate_slurm(conf, jobs, accounts=accounts, compiled=True)
     return run, time.process_time() - began
 
 

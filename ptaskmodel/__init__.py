@@ -8,6 +8,10 @@ from ptaskmodel.lazy import face
 
 NAMES = {
     "ptaskmodel.batch.plan": ("BatchOptions",),
+    "ptaskmodel.batch.run": (
+        "BatchResult",
+        "run_batch",
+    ),
     "ptaskmodel.errors": (
         "PTaskModelError",
         "PlatformError",
@@ -15,6 +19,10 @@ NAMES = {
         "SharingError",
         "SimulationError",
         "WorkloadError",
+    ),
+    "ptaskmodel.mpi.run": (
+        "ReplayResult",
+        "replay",
     ),
     "ptaskmodel.platform.facts": ("AvailabilityTrace",),
     "ptaskmodel.platform.platform": ("Platform",),
@@ -54,6 +62,11 @@ NAMES = {
         "Observer",
         "Simulation",
     ),
+    "ptaskmodel.slurm.run": (
+        "SlurmRun",
+        "simulate_slurm",
+    ),
+    "ptaskmodel.workload.amounts": ("FieldError",),
     "ptaskmodel.workload.formats.tasks_json": ("load_tasks",),
     "ptaskmodel.workload.jobs": ("workload_from_frame",),
     "ptaskmodel.workload.reading": ("read_workload",),

@@ -1,11 +1,15 @@
 # Written by `python tests/stubs.py`, of the table in __init__.py.
 from ptaskmodel.batch.plan import BatchOptions as BatchOptions
+from ptaskmodel.batch.run import BatchResult as BatchResult
+from ptaskmodel.batch.run import run_batch as run_batch
 from ptaskmodel.errors import PlatformError as PlatformError
 from ptaskmodel.errors import PTaskModelError as PTaskModelError
 from ptaskmodel.errors import RouteError as RouteError
 from ptaskmodel.errors import SharingError as SharingError
 from ptaskmodel.errors import SimulationError as SimulationError
 from ptaskmodel.errors import WorkloadError as WorkloadError
+from ptaskmodel.mpi.run import ReplayResult as ReplayResult
+from ptaskmodel.mpi.run import replay as replay
 from ptaskmodel.platform.facts import AvailabilityTrace as AvailabilityTrace
 from ptaskmodel.platform.platform import Platform as Platform
 from ptaskmodel.platform.reader.xml import load_platform as load_platform
@@ -30,6 +34,9 @@ from ptaskmodel.simulation.records import TaskRecord as TaskRecord
 from ptaskmodel.simulation.records import TaskRef as TaskRef
 from ptaskmodel.simulation.simulation import Observer as Observer
 from ptaskmodel.simulation.simulation import Simulation as Simulation
+from ptaskmodel.slurm.run import SlurmRun as SlurmRun
+from ptaskmodel.slurm.run import simulate_slurm as simulate_slurm
+from ptaskmodel.workload.amounts import FieldError as FieldError
 from ptaskmodel.workload.formats.tasks_json import load_tasks as load_tasks
 from ptaskmodel.workload.jobs import workload_from_frame as workload_from_frame
 from ptaskmodel.workload.reading import read_workload as read_workload

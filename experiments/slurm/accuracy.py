@@ -14,7 +14,7 @@ from ptaskmodel.slurm.conf.phases import read_cycles, read_phases
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.event_log import hostlist
 from ptaskmodel.slurm.requests.submissions import read_jobs
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 
 MEANS = ("waiting", "response", "slowdown")
 
@@ -80,7 +80,7 @@ def simulated(folder: Path, name: str, fed: bool) -> dict[str, Life]:
     """The same jobs, simulated; fed: with the dates of passes and cycles."""
     conf = read_conf(folder / "slurm.conf")
     accounts = folder / "sacctmgr.txt"
-    run = simulate(
+    run = simulate_slurm(
         conf,
         read_jobs(folder / "jobs.csv").jobs,
         accounts=read_accounts(accounts) if accounts.exists() else None,

@@ -7,7 +7,7 @@ from pathlib import Path
 from common import Row, configuration, evenly, measures
 
 from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 
 INTERVALS_s = (7, 15, 30, 60, 90)
 DEPTHS = (20, 50, 100)
@@ -30,7 +30,7 @@ def varied(log: str | Path, nodes: int, count: int, load: float) -> list[Row]:
             "PartitionName=p Nodes=ALL Default=YES",
         )
         fitting = workload.with_jobs(tuple(j for j in workload.jobs if j.num_hosts <= 0.75 * nodes))
-        run = simulate(conf, submissions_of(fitting, conf, NODES).jobs, compiled=True)
+        run = simulate_slurm(conf, submissions_of(fitting, conf, NODES).jobs, compiled=True)
         rows.append({"setting": name, "value": value, **measures([run])})
     for name, value in (("bf_interval", 30), ("bf_max_job_test", 100), ("nodes", nodes)):
         mine = [row for row in rows if row["setting"] == name]

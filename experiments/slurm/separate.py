@@ -14,7 +14,7 @@ from common import Row, configuration, ended, evenly, measures
 
 from ptaskmodel.slurm.conf.phases import FREE, Costs
 from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.slurm.several_controllers import parts_of
 
 # Of the nodes: 4200 of 5936, as published.
@@ -48,7 +48,7 @@ def measured(
         for costs in (FREE, Costs(test_s)):
             for controllers in (1, 2):
                 parts, _ = parts_of(conf, jobs, controllers)
-                runs = [simulate(p.conf, p.jobs, costs=costs, compiled=True) for p in parts]
+                runs = [simulate_slurm(p.conf, p.jobs, costs=costs, compiled=True) for p in parts]
                 rows += _rows(runs, costs, controllers, seed)
     return rows
 

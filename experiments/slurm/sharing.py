@@ -17,7 +17,7 @@ from common import Row, configuration, ended, evenly
 from ptaskmodel.platform import load_platform
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
 from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
-from ptaskmodel.slurm.run import alone_s, execution_on, simulate
+from ptaskmodel.slurm.run import alone_s, execution_on, simulate_slurm
 from ptaskmodel.workload.works import ParallelWork
 
 CORES = 16
@@ -82,7 +82,7 @@ def _row(conf, jobs, nodes: int, mode: str, memory: float | None, seed: int) -> 
             path = Path(place) / "nodes.xml"
             path.write_text(_platform(nodes), encoding="utf-8")
             execution = execution_on(load_platform(path), conf)
-    run = simulate(conf, jobs, execution=execution)
+    run = simulate_slurm(conf, jobs, execution=execution)
     over = ended(run)
     waits = np.array([job.start_s - job.submit_s for job in over], dtype=float)
     small = np.array([job.request.exclusive is None for job in over])

@@ -8,7 +8,7 @@ from pathlib import Path
 from common import MODEL, Row, configuration, evenly
 
 from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.reading import read_workload
 
@@ -47,7 +47,7 @@ def measured(log: str | Path, count: int) -> list[Row]:
     conf = conf_of(nodes)
     jobs = submissions_of(workload, conf, NODES).jobs
     began = time.process_time()
-    run = simulate(conf, jobs, compiled=True)
+    run = simulate_slurm(conf, jobs, compiled=True)
     took = time.process_time() - began
     statistics = run.loop.statistics
     days = (run.loop.now - jobs[0].submit_s) / 86_400

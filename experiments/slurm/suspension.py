@@ -16,7 +16,7 @@ from common import Row, configuration, evenly, measures
 from ptaskmodel.slurm.conf.facts import Conf
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.transforms.sampling import shuffled
 from ptaskmodel.workload.works import DelayWork
@@ -77,7 +77,7 @@ def measured(log: str | Path, nodes: int, count: int, load: float, orders: int) 
         workload = shuffled(whole, seed)
         for policy, (who, suspends) in POLICIES.items():
             conf = conf_of(nodes, suspends)
-            run = simulate(conf, requests(workload, conf, who, nodes, seed), compiled=True)
+            run = simulate_slurm(conf, requests(workload, conf, who, nodes, seed), compiled=True)
             preempted = sum(job.state == "PREEMPTED" for job in run.jobs)
             rows.append(
                 {
@@ -139,7 +139,7 @@ def shrunk(log: str | Path, nodes: int, count: int, load: float) -> list[Row]:
                 else job
                 for job in jobs
             ]
-            run = simulate(conf, jobs, compiled=True)
+            run = simulate_slurm(conf, jobs, compiled=True)
             row = measures([run])
             rows.append(
                 {
@@ -174,7 +174,7 @@ def filled(nodes: int = 16) -> list[Row]:
         )
         for k in range(10)
     ]
-    run = simulate(conf, jobs)
+    run = simulate_slurm(conf, jobs)
     first = run.jobs[0].start_s
     published = (0, 60.09, 120.21, 180.32, 240.44, 300.55, 360.65, 420.75, 480.84, 540.95)
     return [

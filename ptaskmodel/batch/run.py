@@ -296,11 +296,13 @@ def run_batch(
     power: Curve | None = None,
     driver: Driver | None = None,
 ) -> BatchResult:
-    """Simulate a workload on a platform.
+    """Simulate the jobs of ``workload`` on ``platform``.
 
-    observation: makes, of the `Simulation`, a context to run in (see
-    `results.observing.Observation`); not called if all jobs are delays. power: is given the power
-    curve, if energy counts. driver: decides, whatever policy the options name.
+    options: the policy and all else (None: the defaults). progress: called now and then with the
+    date (s), how many jobs are over and how many there are. observation: makes, of the
+    `Simulation`, a context to run in (see `results.observing.Observation`); not called if all jobs
+    are delays. power: is given the power curve, if energy counts. driver: decides, whatever policy
+    the options name.
 
     Raises SimulationError, WorkloadError, PlatformError.
     """

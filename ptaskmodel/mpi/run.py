@@ -157,12 +157,14 @@ def replay(
     listener: Listener | None = None,
     progress: Progress | None = None,
 ) -> ReplayResult:
-    """Replay the trace of an application, rank k on ``hosts[k]``, from date 0 on.
+    """Replay the ``trace`` of an application on ``platform``, rank k on ``hosts[k]``, from date 0.
 
     hosts: None for those that ``smpirun`` would take. model: a network model (None: SMPI's, or
     L07 if the platform asks for that). solver: None for max-min fairness, with L07 for SimGrid's
     fair bottleneck. collectives: names of algorithms by names of collectives (see
     `collectives.names.ALGORITHMS`; those left out: as the platform asks, else SMPI's default).
+    listener: takes spans and flights. progress: called with the date (s), the actions that are over
+    and all actions.
 
     Raises SimulationError where ranks wait for each other for ever or a host is off, WorkloadError
     for a wait that makes no sense, RouteError where a message has no way to go.

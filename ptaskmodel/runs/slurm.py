@@ -63,7 +63,7 @@ from ptaskmodel.slurm.run import (
     SlurmRun,
     alone_s,
     execution_on,
-    simulate,
+    simulate_slurm,
     simulate_together,
     warn_of_overload,
 )
@@ -212,7 +212,7 @@ def slurm_into(
     The directory appears once all is written, and replaces earlier results; None: nothing is
     written. platform: whose hosts are the nodes, by name, or in order if no name is a node's; jobs
     that are parallel tasks share it. inputs: the files that were read, named in the summary with
-    their digests. The rest is as in `simulate`.
+    their digests. The rest is as in `simulate_slurm`.
 
     Raises PTaskModelError if the directory holds anything else, or something cannot be simulated.
     """
@@ -324,7 +324,7 @@ def _together(
 def _simulated(part: Part, options: SlurmOptions, given: Mapping[str, Any]) -> Simulated:
     """One controller with its jobs."""
     watch = _watch(part, options)
-    run = simulate(
+    run = simulate_slurm(
         part.conf,
         part.jobs,
         watch=watch,

@@ -43,7 +43,7 @@ from ptaskmodel.slurm.live.reading import LOADED, START, SUBMIT, Event
 from ptaskmodel.slurm.live.run import LiveOptions, LiveRun, run_live
 from ptaskmodel.slurm.loop import Progress
 from ptaskmodel.slurm.requests.submissions import AS_GIVEN, with_profiles
-from ptaskmodel.slurm.run import SlurmRun, execution_on, simulate
+from ptaskmodel.slurm.run import SlurmRun, execution_on, simulate_slurm
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform
@@ -126,7 +126,7 @@ def compared(
     run: LiveRun, submissions: Submissions, accounts: Accounts | None, platform: Platform | None
 ) -> LiveComparison:
     """Simulate Slurm with the phases of a real one, and set both side by side."""
-    simulated = simulate(
+    simulated = simulate_slurm(
         run.conf,
         submissions.jobs,
         accounts=accounts,

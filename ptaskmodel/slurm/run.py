@@ -55,7 +55,7 @@ class SlurmRun:
         return 0 if held is None else self.loop.controller.rules.cpus_of(held)
 
 
-def simulate(
+def simulate_slurm(
     conf: Conf,
     requests: Sequence[JobRequest],
     *,
@@ -72,10 +72,11 @@ def simulate(
 ) -> SlurmRun:
     """Run jobs under a configuration of Slurm, until every job is over.
 
-    accounts: QOSs and associations. phases: when the controller's threads wake. recorded: dates of
-    a recorded run, which replace theirs. execution: how long jobs run (what their work says, by
-    default). watch: notes what happens. compiled: whether a kernel makes backfill cycles where it
-    can; the same comes out. costs: how long backfill's tests take. failures: see
+    conf: what `read_conf` returns. requests: the jobs. accounts: QOSs and associations. phases:
+    when the controller's threads wake. recorded: dates of a recorded run, which replace theirs.
+    execution: how long jobs run (what their work says, by default). reserved: advance
+    reservations. watch: notes what happens. compiled: whether a kernel makes backfill cycles where
+    it can; the same comes out. costs: how long backfill's tests take. failures: see
     `failures_of_nodes`. progress: called often, with the date (s), how many jobs are over and how
     many wait.
     """
@@ -111,7 +112,7 @@ def simulate_together(
     """Run the jobs of several controllers on one platform, where they feel each other.
 
     conf: of all nodes, which are the hosts of the execution in this order. parts: see `parts_of`;
-    each has a watch. The rest is as in `simulate`.
+    each has a watch. The rest is as in `simulate_slurm`.
     """
     numbers = count()
     places = {name: k for k, name in enumerate(nodes_of(conf).names)}

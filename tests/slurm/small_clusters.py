@@ -3,7 +3,7 @@
 from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.workload.works import DelayWork
 
 LINEAR = "SelectType=select/linear\nPriorityType=priority/basic\n"
@@ -36,7 +36,7 @@ def job(name, submit_s, run_s, limit_min=None, *, nodes=None, **options):
 def run(conf, jobs, **options):
     """The records of the jobs by id, with dates from date 0; turns at whole seconds."""
     options.setdefault("phases", Phases(boot_s=-45.0))
-    found = simulate(conf, jobs, **options)
+    found = simulate_slurm(conf, jobs, **options)
     return found, {job.id: job for job in found.jobs}
 
 

@@ -16,7 +16,7 @@ from ptaskmodel.slurm.conf.phases import read_cycles, read_phases
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.conf.reservations import read_reservations
 from ptaskmodel.slurm.requests.submissions import read_submissions
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 
 # (file, what stands there, what stands there instead, the line at fault, what is said)
 SPOILED = [
@@ -213,7 +213,7 @@ def test_spoiled_files_are_refused_or_simulated(tmp_path_factory, file):
         workload = "sacct.txt" if name == "sacct.txt" else "jobs.csv"
         jobs = read_submissions(folder / workload, conf).jobs
         phases = read_phases(folder / "run.meta.json", conf)
-        simulate(
+        simulate_slurm(
             conf,
             jobs,
             accounts=read_accounts(folder / "accounts.txt"),

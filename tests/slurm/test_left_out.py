@@ -9,7 +9,7 @@ from slurm.small_clusters import CORES, FOUR, LINEAR, conf_of, job
 from ptaskmodel.slurm import loop
 from ptaskmodel.slurm.conf.phases import drawn
 from ptaskmodel.slurm.event_log import Watch
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.slurm.select import plugin
 
 DAY_S = 86_400
@@ -25,7 +25,7 @@ PartitionName=q Nodes=n[2-4] PriorityTier=2 OverSubscribe=FORCE:2
 
 def told(conf, jobs, seed=0):
     watch = Watch(explained=[jobs[-1].id])
-    run = simulate(conf, jobs, phases=drawn(seed), watch=watch)
+    run = simulate_slurm(conf, jobs, phases=drawn(seed), watch=watch)
     starts = [(one.start_s, one.end_s, one.allocation, one.by) for one in run.jobs]
     seen = watch.events, watch.cycles, watch.reasons, watch.stories
     return starts, seen, run.loop.statistics

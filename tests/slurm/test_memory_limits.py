@@ -7,7 +7,7 @@ from slurm.recorded_runs import rows
 
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.requests.submissions import read_submissions
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 
 MEMORY = Path(__file__).parent / "reference" / "memory"
 
@@ -29,5 +29,5 @@ def said(run, job):
 @pytest.mark.parametrize("name", sorted(path.name for path in MEMORY.iterdir()))
 def test_memory_brings_cpus_or_keeps_jobs_waiting(name):
     conf = read_conf(MEMORY / name / "slurm.conf")
-    run = simulate(conf, read_submissions(MEMORY / name / "jobs.csv", conf).jobs)
+    run = simulate_slurm(conf, read_submissions(MEMORY / name / "jobs.csv", conf).jobs)
     assert [said(run, job) for job in run.jobs] == list(rows(MEMORY / name / "real.csv"))

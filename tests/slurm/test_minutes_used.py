@@ -18,7 +18,7 @@ from ptaskmodel.slurm.conf.phases import read_phases
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.requests.submissions import read_submissions
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 
 REFERENCE = Path(__file__).parent / "reference" / "minutes"
 HOLDER, DAY_S = qos_holder("q"), 86_400
@@ -28,7 +28,7 @@ CONF = Conf((), (Partition("main"),), database=True, priority_type="priority/mul
 def simulated(name):
     place = REFERENCE / name
     conf = read_conf(place / "slurm.conf")
-    return simulate(
+    return simulate_slurm(
         conf,
         read_submissions(place / "jobs.csv", conf).jobs,
         accounts=read_accounts(place / "sacctmgr.txt"),
@@ -117,7 +117,7 @@ def test_nobody_is_given_up_who_waits_for_usage_to_be_forgotten(tmp_path):
         "id,submit,nodes,limit,run,user\nfirst,0,2,36000,7000,ann\nsecond,60,1,600,50,ann\n"
     )
     conf = read_conf(tmp_path / "slurm.conf")
-    run = simulate(
+    run = simulate_slurm(
         conf,
         read_submissions(tmp_path / "jobs.csv", conf).jobs,
         accounts=read_accounts(tmp_path / "accounts.txt"),
@@ -138,7 +138,7 @@ def test_nobody_is_said_to_block_whom_a_limit_keeps():
     place = REFERENCE / "killed"
     conf = read_conf(place / "slurm.conf")
     watch = Watch(["q1", "a4", "m2"])
-    simulate(
+    simulate_slurm(
         conf,
         read_submissions(place / "jobs.csv", conf).jobs,
         accounts=read_accounts(place / "sacctmgr.txt"),

@@ -9,7 +9,7 @@ from ptaskmodel.errors import SlurmError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.requests.submissions import read_submissions
-from ptaskmodel.slurm.run import execution_on, simulate
+from ptaskmodel.slurm.run import execution_on, simulate_slurm
 
 NODES = "NodeName=n[1-4] CPUs=1\nPartitionName=p Nodes=ALL Default=YES\n"
 PLATFORM = """<?xml version='1.0'?>
@@ -43,7 +43,7 @@ def test_neighbours_slow_each_other(tmp_path, prefix):
     conf = conf_of(tmp_path, LINEAR + NODES)
     jobs = read_submissions(workload(tmp_path / "w.json", 600), conf).jobs
     execution = execution_on(platform(tmp_path, prefix), conf)
-    found = simulate(conf, jobs, phases=Phases(boot_s=-45.0), execution=execution)
+    found = simulate_slurm(conf, jobs, phases=Phases(boot_s=-45.0), execution=execution)
     assert [(job.start_s, job.end_s, job.state) for job in found.jobs] == [
         (1, 201, "COMPLETED")
     ] * 2
@@ -53,7 +53,7 @@ def test_jobs_whose_lengths_the_platform_says_end_as_late_as_the_others(tmp_path
     conf = conf_of(tmp_path, LINEAR + NODES)
     jobs = read_submissions(workload(tmp_path / "w.json", 600), conf).jobs
     execution = execution_on(platform(tmp_path), conf)
-    found = simulate(conf, jobs, phases=Phases(boot_s=-45.0, end_s=1.5), execution=execution)
+    found = simulate_slurm(conf, jobs, phases=Phases(boot_s=-45.0, end_s=1.5), execution=execution)
     assert [(job.attempt.end_s, job.end_s) for job in found.jobs] == [(202.5, 202)] * 2
 
 
@@ -61,7 +61,7 @@ def test_a_job_that_is_slowed_beyond_its_limit_is_killed_at_the_next_check(tmp_p
     conf = conf_of(tmp_path, LINEAR + NODES)
     jobs = read_submissions(workload(tmp_path / "w.json", 120), conf).jobs
     execution = execution_on(platform(tmp_path), conf)
-    found = simulate(conf, jobs, phases=Phases(boot_s=-45.0), execution=execution)
+    found = simulate_slurm(conf, jobs, phases=Phases(boot_s=-45.0), execution=execution)
     assert [(job.end_s, job.state) for job in found.jobs] == [(135, "TIMEOUT")] * 2
 
 
@@ -80,7 +80,7 @@ def test_a_turn_of_the_main_loop_that_rounding_puts_before_an_end(tmp_path):
     path.write_text(json.dumps({"nb_res": 4, "jobs": jobs, "profiles": profiles}))
     execution = execution_on(platform(tmp_path), conf)
     submitted = read_submissions(path, conf).jobs
-    found = simulate(conf, submitted, phases=Phases(boot_s=-45.0), execution=execution)
+    found = simulate_slurm(conf, submitted, phases=Phases(boot_s=-45.0), execution=execution)
     assert [job.end_s for job in found.jobs] == [200_001, 130_612, 330_612]
 
 

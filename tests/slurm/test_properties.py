@@ -11,7 +11,7 @@ from slurm.small_clusters import conf_of
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import nodes_of
 from ptaskmodel.slurm.conf.phases import Phases, drawn
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 
 PHASES = Phases(boot_s=-45.0)
 OVER = {"COMPLETED", "FAILED", "TIMEOUT", "PREEMPTED", "NODE_FAIL", "CANCELLED"}
@@ -26,7 +26,7 @@ def outcome(text, requests, accounts=None, phases=PHASES, **options):
             (Path(place) / "accounts.txt").write_text(accounts)
             known = read_accounts(Path(place) / "accounts.txt")
     watch = Checking(nodes_of(conf), conf, accounts is not None)
-    run = simulate(conf, requests, accounts=known, phases=phases, watch=watch, **options)
+    run = simulate_slurm(conf, requests, accounts=known, phases=phases, watch=watch, **options)
     watch.check()
     return run, watch
 

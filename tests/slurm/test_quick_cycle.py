@@ -9,7 +9,7 @@ from ptaskmodel.slurm.conf.facts import nodes_of
 from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.jobs.request import ArrayTask, Command
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.slurm.scheduling.vectorised_backfill import suits
 
 TWO = """NodeName=n[1-70] CPUs=4
@@ -40,7 +40,7 @@ def test_the_kernel_makes_the_same_cycles(tmp_path, seed):
             again = (Command(date + 300, "suspend"), Command(date + 900, "resume"))
         jobs.append(job(f"j{k}", date, run_s, limit, nodes=nodes, partitions=where, commands=again))
     found = [
-        simulate(conf, jobs, phases=Phases(boot_s=-41.0), compiled=compiled)
+        simulate_slurm(conf, jobs, phases=Phases(boot_s=-41.0), compiled=compiled)
         for compiled in (False, True)
     ]
     slow, quick = (
@@ -71,7 +71,7 @@ def test_a_pass_whose_partitions_are_all_blocked_ends_as_one_that_looks_at_each_
     for options in "default_queue_depth=20", "default_queue_depth=20,partition_job_depth=1000":
         watch = Watch()
         text = f"SchedulerParameters={options}\n" + LINEAR + TWO
-        run = simulate(conf_of(tmp_path, text), jobs, watch=watch)
+        run = simulate_slurm(conf_of(tmp_path, text), jobs, watch=watch)
         found.append((watch.reasons, watch.events, [one.start_s for one in run.jobs]))
     assert found[0] == found[1]
     assert {reason for _, reason, _ in found[0][0]} >= {"Priority", "Resources"}

@@ -15,7 +15,7 @@ from ptaskmodel.slurm.event_log import hostlist
 from ptaskmodel.slurm.jobs.record import REFUSED
 from ptaskmodel.slurm.jobs.request import Command
 from ptaskmodel.slurm.requests.submissions import read_submissions
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 
 RANDOM = Path(__file__).parent / "reference" / "random"
 
@@ -43,7 +43,7 @@ def test_every_decision_is_that_of_slurm(name, fed):
     commands = commands_in(place / "at.txt")
     phases = read_phases(place / "run1.meta.json", conf)
     lines = place / "reservations.txt"
-    run = simulate(
+    run = simulate_slurm(
         conf,
         [
             replace(job, commands=tuple(commands.pop(job.array_id, ())))

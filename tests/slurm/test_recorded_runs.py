@@ -12,7 +12,7 @@ from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.conf.values import hosts
 from ptaskmodel.slurm.event_log import hostlist
 from ptaskmodel.slurm.requests.submissions import read_jobs
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 
 RUNS = [
     (name, path.name.split(".")[0])
@@ -45,7 +45,7 @@ def simulated(name, run, fed):
     place = folder(name)
     conf = read_conf(place / "slurm.conf")
     accounts = place / "sacctmgr.txt"
-    return simulate(
+    return simulate_slurm(
         conf,
         read_jobs(place / "jobs.csv").jobs,
         accounts=read_accounts(accounts) if accounts.exists() else None,

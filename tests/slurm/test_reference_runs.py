@@ -13,7 +13,7 @@ from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.conf.values import hosts
 from ptaskmodel.slurm.jobs.request import Command
 from ptaskmodel.slurm.requests.submissions import read_submissions
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 
 REFERENCE = Path(__file__).parent / "reference"
 # What keeps the jobs that never started.
@@ -40,7 +40,7 @@ def simulated(name, *, fed, watch=None):
     known = path / "sacctmgr.txt"
     jobs = read_submissions(path / "jobs.csv", conf).jobs
     released = {"k": (Command(150.0, "release"),)} if name == "times" else {}
-    run = simulate(
+    run = simulate_slurm(
         conf,
         [replace(job, commands=released.get(job.id, ())) for job in jobs],
         accounts=read_accounts(known) if known.exists() else None,

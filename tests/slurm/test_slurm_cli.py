@@ -9,7 +9,7 @@ from ptaskmodel.cli import main
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.jobs.request import Command, JobRequest
-from ptaskmodel.slurm.run import offered_load, simulate, warn_of_overload
+from ptaskmodel.slurm.run import offered_load, simulate_slurm, warn_of_overload
 from ptaskmodel.workload.works import DelayWork
 
 CONF = """SelectType=select/linear
@@ -110,7 +110,7 @@ def test_a_story_says_for_what_a_job_waited_and_how_that_ended(files):
         request("c", 4.5, 60.0, min_nodes=1, limit_min=10, commands=(cancelled,)),
     ]
     watch = Watch(("b", "c"))
-    simulate(read_conf(files / "slurm.conf"), jobs, watch=watch)
+    simulate_slurm(read_conf(files / "slurm.conf"), jobs, watch=watch)
     start, waited, _ = watch.stories["b"][-3:]
     seconds = float(start.split()[-2])
     told = [float(part.split()[0]) for part in waited.split("waited ")[1].split(", ")]

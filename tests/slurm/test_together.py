@@ -13,7 +13,7 @@ from ptaskmodel.platform import load_platform
 from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.requests.submissions import read_submissions
-from ptaskmodel.slurm.run import execution_on, simulate, simulate_together
+from ptaskmodel.slurm.run import execution_on, simulate_slurm, simulate_together
 from ptaskmodel.slurm.several_controllers import parts_of
 
 TWO = """NodeName=n[1-8] CPUs=1
@@ -81,7 +81,7 @@ def test_on_hosts_and_links_of_their_own_they_run_as_if_alone(tmp_path):
     sizes = [draw.uniform(1e8, 2e9) for _ in range(40)]
     parts, runs = together(conf, requests(tmp_path, conf, sizes), on)
     alone = [
-        simulate(part.conf, part.jobs, phases=PHASES, execution=execution_on(on, part.conf))
+        simulate_slurm(part.conf, part.jobs, phases=PHASES, execution=execution_on(on, part.conf))
         for part in parts
     ]
     assert dates(runs) == dates(alone)

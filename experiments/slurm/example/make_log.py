@@ -20,7 +20,7 @@ from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.workload.works import DelayWork
 
 HERE = Path(__file__).resolve().parent
@@ -106,7 +106,7 @@ def clock(seconds: int) -> str:
 
 def table() -> str:
     """The text of march.txt."""
-    run = simulate(
+    run = simulate_slurm(
         read_conf(HERE / "slurm.conf"),
         requests(),
         accounts=read_accounts(HERE / "accounts.txt"),

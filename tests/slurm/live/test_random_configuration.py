@@ -5,7 +5,7 @@ from slurm.live.random_cases import write
 
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.requests.submissions import read_submissions
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 
 
 def decisions(run):
@@ -24,4 +24,4 @@ def test_shared_nodes_with_memory_and_tiers(tmp_path):
     live = ran(tmp_path / "slurm.conf", tmp_path / "jobs.csv")
     conf = read_conf(tmp_path / "slurm.conf")
     jobs = read_submissions(tmp_path / "jobs.csv", conf).jobs
-    assert decisions(simulate(conf, jobs, phases=live.phases)) == decisions(live)
+    assert decisions(simulate_slurm(conf, jobs, phases=live.phases)) == decisions(live)

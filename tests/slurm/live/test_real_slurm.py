@@ -13,7 +13,7 @@ from ptaskmodel.slurm.event_log import hostlist
 from ptaskmodel.slurm.live.cluster import Failure
 from ptaskmodel.slurm.live.run import LiveOptions
 from ptaskmodel.slurm.requests.submissions import read_submissions
-from ptaskmodel.slurm.run import simulate
+from ptaskmodel.slurm.run import simulate_slurm
 
 pytestmark = needs_slurm
 
@@ -78,7 +78,7 @@ def test_who_finds_no_gpu_waits_in_both(tmp_path):
     live = ran(conf, file)
     assert live.stopped is None
     facts = read_conf(conf)
-    ours = simulate(facts, read_submissions(file, facts).jobs, phases=live.phases)
+    ours = simulate_slurm(facts, read_submissions(file, facts).jobs, phases=live.phases)
     assert [job.start_s for job in ours.jobs] == [job.start_s for job in live.jobs]
     assert live.jobs[-1].start_s - live.jobs[0].start_s >= 60
 
