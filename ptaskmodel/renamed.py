@@ -29,6 +29,12 @@ RENAMED = (
     Renamed("TaskRecord", "execution_time", "execution_s", "2026-11-26"),
     Renamed("TaskRef", "start_time", "start_s", "2026-11-26"),
     Renamed("TaskRef", "finish_time", "end_s", "2026-11-26"),
+    Renamed("Simulation.run()", "until", "until_s", "2026-11-26"),
+    Renamed("Simulation.run_until_change()", "until", "until_s", "2026-11-26"),
+    Renamed("Simulation.advance_to()", "date", "until_s", "2026-11-26"),
+    Renamed("BatchSimulation.advance_to()", "date", "until_s", "2026-11-26"),
+    Renamed("SimulationOptions", "until", "until_s", "2026-11-26"),
+    Renamed("SimulationOptions()", "until", "until_s", "2026-11-26"),
 )
 
 Thing = TypeVar("Thing", bound=Callable[..., Any])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import ptaskmodel as pm
+from ptaskmodel.batch import BatchSimulation, Fcfs
 from ptaskmodel.renamed import RENAMED, UNTIL
 
 WORKED = Path(__file__).parents[1] / "platforms" / "worked_example.xml"
@@ -25,6 +26,15 @@ def examples(simulation):
     return {
         "TaskRecord": simulation.records()[0],
         "TaskRef": simulation.task("task"),
+        "Simulation.run()": (lambda **to: simulation.fork().run(**to).now, 5.0),
+        "Simulation.run_until_change()": (
+            lambda **to: len(simulation.fork().run_until_change(**to)),
+            5.0,
+        ),
+        "Simulation.advance_to()": (simulation.fork().advance_to, 5.0),
+        "BatchSimulation.advance_to()": (BatchSimulation([], 1, Fcfs()).advance_to, 5.0),
+        "SimulationOptions": pm.SimulationOptions(until_s=5.0),
+        "SimulationOptions()": (pm.SimulationOptions, 5.0),
     }
 
 

@@ -93,7 +93,7 @@ class SimPyBridge:
 
     def _tell_ends(self) -> None:
         """Bring the simulation to SimPy's date and trigger the events of what is over."""
-        while ended := self._simulation.run_until_change(until=self.env.now):
+        while ended := self._simulation.run_until_change(until_s=self.env.now):
             for ref in ended:
                 event = self._events.pop(ref.index, None)
                 if event is None:

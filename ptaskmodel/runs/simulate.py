@@ -13,6 +13,7 @@ from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn
+from ptaskmodel.renamed import with_old_names
 from ptaskmodel.results.directory import whole_directory
 from ptaskmodel.results.states import outcome_remarks, stopped_remark
 from ptaskmodel.results.tables.tasks import summarise, write_results
@@ -42,11 +43,12 @@ if TYPE_CHECKING:
 Progress = Callable[[float, int, int], None]
 
 
+@with_old_names
 @dataclass(frozen=True, slots=True)
 class SimulationOptions:
     """What to simulate and to record; the names are those of the options of ``simulate``.
 
-    until: date at which to stop, s (None: the end). traces: formats (see `names.TRACE_FORMATS`);
+    until_s: date at which to stop, s (None: the end). traces: formats (see `names.TRACE_FORMATS`);
     trace_limit: their largest size together, about, GB (None: none). attribution: also what limited
     each task, its slowdown, and the use of hosts and links. neighbours: also who slowed whom, on
     which host or link. energy: also joules of hosts, links and tasks, and the power curve.
@@ -58,7 +60,7 @@ class SimulationOptions:
     solver: str | None = None
     network_model: str | None = None
     count: str = "task"
-    until: float | None = None
+    until_s: float | None = None
     traces: tuple[str, ...] = ()
     trace_limit: float | None = None
     attribution: bool = False
@@ -120,6 +122,7 @@ def simulation_inputs(
         from ptaskmodel.energy.meter import power_tables
 
         power_tables(platform)  # what is wrong with it is said before anything is compiled
+    given["until_s"] = given["until"]  # the name in campaigns
     options = SimulationOptions(**fields_in(SimulationOptions, given))
     return SimulationInputs(platform, tasks, options, tuple(map(Path, files)))
 
@@ -144,9 +147,9 @@ def simulate_into(
     or written; then nothing appears.
     """
     options = options or SimulationOptions()
-    if options.until is not None and not 0 <= options.until < float("inf"):
+    if options.until_s is not None and not 0 <= options.until_s < float("inf"):
         raise PTaskModelError(
-            f"until: {options.until!r} is not a date; give a number of seconds from 0"
+            f"until_s: {options.until_s!r} is not a date; give a number of seconds from 0"
         )
     if directory is None:
         check_nothing_to_write(
@@ -170,7 +173,7 @@ def simulate_into(
     def run(place: Path | None) -> tuple[dict[str, Any], tuple[TaskRecord, ...]]:
         with _energy_files(made, place, options.energy) as energy:
             run_watch = Stopwatch()
-            made.run(options.until, progress=checkpoints.watching(made, progress))
+            made.run(options.until_s, progress=checkpoints.watching(made, progress))
             took_s = run_watch.rest_s
             records = tuple(made.records())
             if progress is not None:
@@ -183,8 +186,8 @@ def simulate_into(
                 stopped_remark(states, made.now),
                 outcome_remarks(states, "task"),
             )
-            if options.until is not None and any(r.end_s is None for r in records):
-                summary["stopped_early"] = {"at_s": options.until, "not_submitted": 0}
+            if options.until_s is not None and any(r.end_s is None for r in records):
+                summary["stopped_early"] = {"at_s": options.until_s, "not_submitted": 0}
             if energy is not None:
                 summary["energy"] = energy.write(records)
         return summary, records

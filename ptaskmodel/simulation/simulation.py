@@ -20,6 +20,7 @@ from ptaskmodel.errors import SimulationError
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.mpi.names import SMPI
 from ptaskmodel.platform import Platform
+from ptaskmodel.renamed import with_old_names
 from ptaskmodel.simulation import life, records
 from ptaskmodel.simulation.advancing import Advancing
 from ptaskmodel.simulation.intake import Intake, checked_amount, checked_platform
@@ -162,19 +163,20 @@ class Simulation(Advancing[Observer]):
     def _n_ended(self) -> int:
         return int(self._intake.arrays.counts[0]["n_ended"])
 
+    @with_old_names
     def run(
         self,
-        until: float | None = None,
+        until_s: float | None = None,
         progress: Callable[[float, int, int], None] | None = None,
     ) -> Simulation:
-        """Run to the end, or to date ``until`` (s); returns the simulation.
+        """Run to the end, or to date ``until_s``; returns the simulation.
 
         progress(now_s, ended tasks, tasks) is called a few times per second.
 
         Raises RouteError where a task sends bytes without a route, SimulationError where a task
         cannot be simulated.
         """
-        options = self._until(until)
+        options = self._until(until_s)
         self.core.expect()
 
         def tell() -> None:
@@ -187,9 +189,10 @@ class Simulation(Advancing[Observer]):
                 look()
         return self
 
-    def advance_to(self, date: float) -> None:
-        """Run to a date, s. Raises SimulationError if it is past."""
-        self.run(date)
+    @with_old_names
+    def advance_to(self, until_s: float) -> None:
+        """Run to date ``until_s``. Raises SimulationError if it is past."""
+        self.run(until_s)
 
     def step(self) -> bool:
         """Go to the next date at which something happens; False if nothing ever will."""
@@ -198,12 +201,13 @@ class Simulation(Advancing[Observer]):
             return bool(self._step_observed(self.core.options) != IDLE)
         return bool(self._go(self.core.options._replace(mode=STEP)) != IDLE)
 
-    def run_until_change(self, until: float | None = None) -> list[TaskRef]:
-        """Run until some task ends, in whatever state, or to ``until``; returns those that ended.
+    @with_old_names
+    def run_until_change(self, until_s: float | None = None) -> list[TaskRef]:
+        """Run until some task ends, in whatever state, or to ``until_s``; returns those that ended.
 
-        An empty list means that ``until`` was reached or that nothing will ever happen.
+        An empty list means that ``until_s`` was reached or that nothing will ever happen.
         """
-        options = self._until(until)._replace(stop_on_end=True)
+        options = self._until(until_s)._replace(stop_on_end=True)
         self.core.expect()
         self._advance(options)
         ended, self._ended = self._ended, []
@@ -227,12 +231,12 @@ class Simulation(Advancing[Observer]):
         """Which ranks of an application that is being replayed wait, and for what; "" if none."""
         return "" if self._replays is None else self._replays.deadlock()
 
-    def _until(self, until: float | None) -> Options:
-        if until is None:
+    def _until(self, until_s: float | None) -> Options:
+        if until_s is None:
             return self.core.options
-        if not until >= self.now:
-            raise SimulationError(f"cannot go to date {until}: it is {self.now} now")
-        return self.core.options._replace(until=float(until))
+        if not until_s >= self.now:
+            raise SimulationError(f"cannot go to date {until_s}: it is {self.now} now")
+        return self.core.options._replace(until=float(until_s))
 
     def _tell_observer(self, observer: Observer, ended: list[int], started: list[int]) -> None:
         """Tell an observer what ended, then what started, and that the date is done."""

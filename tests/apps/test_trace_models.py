@@ -45,7 +45,7 @@ def test_each_model_contends_with_the_tasks_of_the_simulation():
 def test_it_begins_where_the_simulation_is_and_later():
     simulation = pm.Simulation(platform())
     simulation.add(pm.Flow("n0", "n2", 125e6 * 5.5))
-    simulation.run(until=5.0)
+    simulation.run(until_s=5.0)
     now = compare_in_company(simulation, TRACE, ["n0", "n1"], windows=())[0]
     assert now.taken_s == pytest.approx(2.0, rel=1e-6)  # the flow is over before it sends
     early = pm.Simulation(platform())

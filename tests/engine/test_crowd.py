@@ -100,7 +100,7 @@ def test_rates_and_what_is_left_are_told_between(tmp_path):
     simulation, plain = both(machine(tmp_path), crowd(5))
     for until in np.linspace(0.1, 3.0, 12):
         for each in (simulation, plain):
-            each.run(until=float(until))
+            each.run(until_s=float(until))
         assert check_state(simulation.core.state) == []
         for task, other in zip(simulation.tasks(), plain.tasks(), strict=True):
             assert task.rate == pytest.approx(other.rate, rel=1e-11)

@@ -143,7 +143,7 @@ def test_a_run_in_a_program_has_the_same_remarks(case):
         warnings.simplefilter("ignore")
         assert main(["simulate", "p.xml", "t.json", "--until", "50", "-o", "out"]) == 0
         platform, tasks = load_platform(case / "p.xml"), load_tasks(case / "t.json")
-        run = simulate_into(None, platform, tasks, SimulationOptions(until=50.0))
+        run = simulate_into(None, platform, tasks, SimulationOptions(until_s=50.0))
     # What was said of the platform names the file as it was given.
     texts = [each["text"].replace(f"{case}/", "") for each in run.summary["remarks"]]
     assert sorted(texts) == sorted(kept(case))

@@ -68,7 +68,7 @@ def listened_to(sim):
 
 def cut(sim):
     sim.advance_to(7.123)
-    sim.run(until=9.5)
+    sim.run(until_s=9.5)
     return sim
 
 
@@ -85,13 +85,13 @@ def changed(sim):
 
 
 def saved(sim):
-    sim.run(until=6.2)
+    sim.run(until_s=6.2)
     return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(sim)).fork()))
 
 
 def read(sim):
     for date in (3.0, 5.1, 8.8):
-        sim.run(until=date)
+        sim.run(until_s=date)
         assert check_state(sim.core.state) == []
         assert sum(task.rate * task.task.work.flow_bytes[0] for task in sim.tasks()) > 0.0
         assert all(0.0 <= task.progress <= 1.0 for task in sim.tasks())

@@ -96,7 +96,7 @@ def test_run_until_change_returns_those_that_ended(sim: pm.Simulation) -> None:
     first, second = sim.add(pm.Execution("a", 100)), sim.add(pm.Execution("b", 100))
     third = sim.add(pm.Execution("b", 100, after=[]))
     assert [task.id for task in sim.run_until_change()] == [first.id]
-    assert sim.run_until_change(until=1.5) == []
+    assert sim.run_until_change(until_s=1.5) == []
     assert sim.now == 1.5
     assert [task.id for task in sim.run_until_change()] == [second.id, third.id]
     assert sim.run_until_change() == []

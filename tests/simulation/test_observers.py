@@ -77,7 +77,7 @@ def by_changes(sim, rng):
 def by_changes_until(sim, rng):
     steps = [rng.uniform(0.0, 2.0) for _ in range(60)]
     for date in itertools.accumulate(steps, initial=sim.now):
-        while sim.run_until_change(until=date):
+        while sim.run_until_change(until_s=date):
             pass
     sim.run()
 

@@ -43,6 +43,7 @@ from ptaskmodel.batch.options import ON_FAILURE
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.memory import collector_seldom
 from ptaskmodel.platform.facts import AvailabilityTrace
+from ptaskmodel.renamed import with_old_names
 from ptaskmodel.workload.jobs import Job, sorted_jobs
 
 Observer = Callable[[View, Policy], None]
@@ -194,11 +195,15 @@ class BatchSimulation:
         )
         return bool(left) and self._turn(inf)
 
-    def advance_to(self, date: float) -> None:
-        """Go to a date, s, and do all that is due then. Raises SimulationError if it is past."""
-        if not self.now <= date < inf:
-            raise SimulationError(f"cannot go to date {date}: it is {self.now:g} s now")
-        while self._turn(date):
+    @with_old_names
+    def advance_to(self, until_s: float) -> None:
+        """Go to date ``until_s``, and do all that is due then.
+
+        Raises SimulationError if it is past.
+        """
+        if not self.now <= until_s < inf:
+            raise SimulationError(f"cannot go to date {until_s}: it is {self.now:g} s now")
+        while self._turn(until_s):
             if self._progress is not None and self._events % PROGRESS_EVERY == 0:
                 self._tell_progress()
 
