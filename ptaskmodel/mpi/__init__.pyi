@@ -1,5 +1,4 @@
 # Written by `python tests/stubs.py`, of the table in __init__.py.
-from ptaskmodel.mpi.collectives.names import algorithms_named as algorithms_named
 from ptaskmodel.mpi.run import Replay as Replay
 from ptaskmodel.mpi.run import ReplayResult as ReplayResult
 from ptaskmodel.mpi.run import hosts_in_file as hosts_in_file
