@@ -86,7 +86,7 @@ class GroupedOption(click.Option):
 def grouped(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Option]]:
     """Options by their heading, in order; those without one come last."""
     found: dict[str, list[click.Option]] = {}
-    others = []
+    others: list[click.Option] = []
     for option in (each for each in parameters if isinstance(each, click.Option)):
         mine = found.setdefault(option.group, []) if isinstance(option, GroupedOption) else others
         mine.append(option)

@@ -174,7 +174,7 @@ class Curve(Protocol):
 class Meter:
     """Energy of the hosts and links of a platform, and of those who use and hold them.
 
-    leave_out: hosts (indices) that draw nothing. switching: see `tables.power_tables`. curve: is
+    leave_out: hosts (indices) that draw nothing. switching: see `power_tables`. curve: is
     given the power curve, in parts.
 
     It is told of changes in order of date: of those of a simulation by `follow`, of others by

@@ -302,7 +302,7 @@ def take_in(s, solver):
 
 @jit
 def follow_crowd(s, solver):
-    """Take in what changed; how many others changed (see `solving.follow`).
+    """Take in what changed; how many others changed (see `resharing.follow`).
 
     NOTHING: the crowd is dissolved, and the changes have yet to be taken in.
     """

@@ -8,12 +8,20 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterator
+import platform
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ptaskmodel import directories
+from ptaskmodel import __version__, directories
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.files import digest
+from ptaskmodel.kernels.module import made_by
+from ptaskmodel.named_files import named_by
+
+if TYPE_CHECKING:
+    pass
 
 FORMAT = "ptaskmodel results 1"
 SUMMARY = "summary.json"
@@ -142,3 +150,31 @@ def finite(text: str) -> float:
 def number(text: str | None) -> float | None:
     """A finite number, or None where nothing stands."""
     return finite(text) if text else None
+
+
+def provenance(inputs: Iterable[str | Path]) -> dict[str, Any]:
+    """What a summary says of where results come from: versions, digests of the inputs.
+
+    After the inputs that are given come the files that they name: traces, arrays, includes.
+    """
+
+    import numpy
+
+    return {
+        "versions": {
+            "ptaskmodel": __version__,
+            "python": platform.python_version(),
+            "numpy": numpy.__version__,
+            "kernels": made_by(),
+        },
+        "inputs": [{"path": path, "sha256": digest(path)} for path in _with_named(inputs)],
+    }
+
+
+def _with_named(inputs: Iterable[str | Path]) -> list[str]:
+    """The inputs, then the files that they name."""
+    given = list(map(Path, inputs))
+    named = {other.resolve(): other for path in given for other in named_by(path)[1:]}
+    for path in given:
+        named.pop(path.resolve(), None)
+    return list(map(str, (*given, *named.values())))

@@ -29,7 +29,7 @@ from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
-from ptaskmodel.results.directory import FORMAT, SUMMARY, whole_directory
+from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.results.states import outcome_remarks
 from ptaskmodel.results.tables.batch import (
     batsim_summary,
@@ -48,7 +48,7 @@ from ptaskmodel.results.tables.energy import (
     machine_states,
     write_energy,
 )
-from ptaskmodel.results.tables.tasks import choices, provenance
+from ptaskmodel.results.tables.tasks import choices
 from ptaskmodel.runs.options.batch import BATCH, TRANSFORMS
 from ptaskmodel.runs.options.rows import (
     check_group,
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from ptaskmodel.workload.jobs import Workload
 
 
-# The pictures of --plots, each called after its kind (see `names.PICTURES`).
+# The pictures of --plots, each called after its kind (see `results.PICTURES`).
 PLOTS = ("gantt.png", "load.png")
 POWER_PLOT = "power.png"  # with energy
 
@@ -81,7 +81,7 @@ POWER_PLOT = "power.png"  # with energy
 class BatchWriting:
     """What is measured and recorded; the names are those of the options of ``batch``.
 
-    tau: of the bounded slowdown, s. traces: formats (see `names.TRACE_FORMATS`);
+    tau: of the bounded slowdown, s. traces: formats (see `results.TRACE_FORMATS`);
     trace_limit: their largest size together, about, GB (None: none). attribution: also
     what limited each job, and the use of hosts and links. plots: also gantt.png and load.png.
     """

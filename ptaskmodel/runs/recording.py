@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Observation:
     """A context manager around a run; its files are in the directory on a normal exit.
 
-    traces: names of formats (see `names.TRACE_FORMATS`); trace_limit_GB: their largest size
+    traces: names of formats (see `results.TRACE_FORMATS`); trace_limit_GB: their largest size
     together (about), above which the run is stopped. attribution: whether to write
     bottlenecks.csv, attribution.csv, utilisation.csv and link_users.csv. files: the names of
     what is written. users: for whom tasks send, in link_users.csv; None: each for itself.

@@ -28,7 +28,7 @@ from ptaskmodel.mpi.state import SPAN
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import for_summary, joining
-from ptaskmodel.results.directory import FORMAT, SUMMARY, whole_directory
+from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.results.tables.mpi import (
     ACTION_TIMES,
     MATRIX,
@@ -39,7 +39,6 @@ from ptaskmodel.results.tables.mpi import (
     column_of,
     doing,
 )
-from ptaskmodel.results.tables.tasks import provenance
 from ptaskmodel.runs.options.replay import REPLAY, check_rank_options
 from ptaskmodel.runs.options.rows import check_nothing_to_write, fresh, values
 from ptaskmodel.workload.actions import ACTIONS, COMPUTE
@@ -60,7 +59,7 @@ class ReplayFiles:
 
     timeline: each action that took time (spans.csv), each message (messages.csv) and what each rank
     sent to each other (matrix.csv). timelines: the same for other programs, by names of
-    `replay_timelines.FORMATS`. critical_path: the chain that determines the end. traces,
+    `mpi_timelines.FORMATS`. critical_path: the chain that determines the end. traces,
     attribution, trace_limit_GB: as `Observation` takes them.
     """
 

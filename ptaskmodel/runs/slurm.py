@@ -15,7 +15,7 @@ from ptaskmodel.files import write_json
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import for_summary, joining
-from ptaskmodel.results.directory import FORMAT, SUMMARY, whole_directory
+from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.results.states import outcome_remarks
 from ptaskmodel.results.tables.slurm import (
     JOB_COLUMNS,
@@ -36,7 +36,6 @@ from ptaskmodel.results.tables.slurm_summary import (
     summary_of,
     unread_notes,
 )
-from ptaskmodel.results.tables.tasks import provenance
 from ptaskmodel.runs.options.rows import fields_in, fresh, values
 from ptaskmodel.runs.options.slurm import CHANGES, SLURM
 from ptaskmodel.slurm.accounts.facts import Accounts

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ptaskmodel.files import write_json
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
-from ptaskmodel.results.directory import FORMAT, SUMMARY, check_output_directory, whole_directory
+from ptaskmodel.results.directory import (
+    FORMAT,
+    SUMMARY,
+    check_output_directory,
+    provenance,
+    whole_directory,
+)
 from ptaskmodel.results.pictures.drawing import BLUE, GREY, ORANGE, RED, new_figure, save, time_unit
 from ptaskmodel.results.states import outcome_remarks
 from ptaskmodel.results.tables.slurm import (
@@ -30,7 +36,6 @@ from ptaskmodel.results.tables.slurm import (
     write_table,
 )
 from ptaskmodel.results.tables.slurm_summary import outcome_of, settings_of, state_counts
-from ptaskmodel.results.tables.tasks import provenance
 from ptaskmodel.runs.slurm import SlurmOptions, times_alone
 from ptaskmodel.slurm.accounts.facts import Accounts
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts

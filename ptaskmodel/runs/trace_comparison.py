@@ -21,9 +21,8 @@ from ptaskmodel.files import write_json
 from ptaskmodel.mpi.run import Progress, Several
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import for_summary, joining, warn
-from ptaskmodel.results.directory import FORMAT, SUMMARY, whole_directory
+from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.results.pictures.drawing import NoMatplotlib, colour_of, new_figure, save, time_unit
-from ptaskmodel.results.tables.tasks import provenance
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import Task
 

@@ -46,7 +46,8 @@ STATE_NAMES = {
 }
 
 
-# The columns of tasks.csv and of frames, each with the attribute of a record that it holds.
+# The columns of tasks.csv and of frames, each with the attribute of a record that it holds:
+# `results.tables.tasks.write_tasks_csv` lays out their values in this order.
 COLUMNS = {
     "task_id": "task_id",
     "profile": "profile",

@@ -8,7 +8,7 @@ import pytest
 
 import ptaskmodel as pm
 from ptaskmodel.results.comparison.batches import standings
-from ptaskmodel.results.tables.tasks import provenance
+from ptaskmodel.results.directory import provenance
 from ptaskmodel.runs.recording import Checkpoints
 from ptaskmodel.runs.simulate import SimulationOptions, simulate_into
 from ptaskmodel.workload.formats.tasks_json import load_tasks

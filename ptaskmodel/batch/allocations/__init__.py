@@ -26,7 +26,7 @@ class Allocation(Protocol):
     def choose(self, count: int, free: int) -> int | None:
         """Hosts of ``free``, which has at least ``count``: so many; None if no choice will do.
 
-        Both are masks; see `hostset`.
+        Both are masks; see `batch.machine.host_sets`.
         """
         ...
 

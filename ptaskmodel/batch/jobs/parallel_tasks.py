@@ -421,7 +421,7 @@ class OverAgainWork(Work):
 
 
 def bundled_profiles(workload: Workload, config: Mapping[str, str]) -> Workload:
-    """The workload with all traces, stages of sequences too, as bundles (see `replay.bundles`).
+    """The workload with all traces, stages of sequences too, as bundles (see `mpi.traffic`).
 
     config: of the platform, which may name algorithms of collectives. Raises SimulationError if
     these are not simulated.

@@ -233,7 +233,7 @@ class View:
 
     @property
     def space(self) -> Space:
-        """Sums with what is free, for policies that plan ahead; see `spaces`."""
+        """Sums with what is free, for policies that plan ahead; see `batch.machine.capacity`."""
         return self._state.cluster.space
 
     @property

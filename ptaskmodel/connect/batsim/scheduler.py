@@ -78,7 +78,7 @@ CALL, TURN, NO_MORE_JOBS = "call", "turn", "no more jobs"
 
 
 class ExternalScheduler:
-    """Asks a scheduler in a conversation; see `serving` for how it is used.
+    """Asks a scheduler in a conversation; `served` runs a batch with it.
 
     external: what happens by itself, by date.
     """

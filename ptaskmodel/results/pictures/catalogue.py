@@ -196,7 +196,7 @@ def slowdowns(results: Results) -> Figure:
     return figure
 
 
-# The functions of `names.PICTURES`.
+# The functions of `results.PICTURES`.
 FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
     "gantt": gantt,
     "progress": progress,
@@ -227,9 +227,9 @@ def draw_results(
     until_s: float | None = None,
     messages: bool = True,
 ) -> None:
-    """Write a picture (one of `names.PICTURES`) of results, or of those in a directory.
+    """Write a picture (one of `results.PICTURES`) of results, or of those in a directory.
 
-    output: a .png, .svg or .pdf file. colour: of `names.COLOURS`, what those of the topology say.
+    output: a .png, .svg or .pdf file. colour: of `results.COLOURS`, what those of the topology say.
     since_s, until_s, messages: of ``ranks``, which part of the run to draw, and whether with its
     messages. Raises PTaskModelError if the results cannot be read, have
     nothing to draw, or the file cannot be written.

@@ -53,7 +53,7 @@ def topology(results: Results, platform: Platform | None = None, colour: str = "
     """The platform with each host and link in the colour of its use.
 
     platform: the one that the run was on; None: read again from the file that the summary names.
-    colour: one of `names.COLOURS`: "mean" use over the run, "peak": the highest in an interval of
+    colour: one of `results.COLOURS`: "mean" use over the run, "peak": the highest in an interval of
     utilisation.csv, "limiting": the part of the run in which it was what limited some task.
 
     Raises PTaskModelError if that file has changed, or the results have no utilisation.

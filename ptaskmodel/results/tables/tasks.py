@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import platform
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ptaskmodel import __version__, csv_columns
-from ptaskmodel.files import digest, write_json
-from ptaskmodel.kernels.module import made_by
-from ptaskmodel.named_files import named_by
+from ptaskmodel import csv_columns
+from ptaskmodel.files import write_json
 from ptaskmodel.names import join_names
-from ptaskmodel.results.directory import FORMAT, SUMMARY
+from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance
 from ptaskmodel.simulation.records import COLUMNS
 
 if TYPE_CHECKING:
@@ -116,34 +113,6 @@ def choices(simulation: Simulation) -> dict[str, str]:
         "network_model": simulation.network_model.name,
         "count": simulation.count,
     }
-
-
-def provenance(inputs: Iterable[str | Path]) -> dict[str, Any]:
-    """What a summary says of where results come from: versions, digests of the inputs.
-
-    After the inputs that are given come the files that they name: traces, arrays, includes.
-    """
-
-    import numpy
-
-    return {
-        "versions": {
-            "ptaskmodel": __version__,
-            "python": platform.python_version(),
-            "numpy": numpy.__version__,
-            "kernels": made_by(),
-        },
-        "inputs": [{"path": path, "sha256": digest(path)} for path in _with_named(inputs)],
-    }
-
-
-def _with_named(inputs: Iterable[str | Path]) -> list[str]:
-    """The inputs, then the files that they name."""
-    given = list(map(Path, inputs))
-    named = {other.resolve(): other for path in given for other in named_by(path)[1:]}
-    for path in given:
-        named.pop(path.resolve(), None)
-    return list(map(str, (*given, *named.values())))
 
 
 def write_results(
