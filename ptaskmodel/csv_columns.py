@@ -1,20 +1,20 @@
-"""Format columns of numbers as CSV lines, all at once, with the bytes of Python's csv.writer.
-
-Each column becomes a matrix of characters with one row a line and zeros where there is no
-character. Side by side, with commas between them, the characters that are not zero are the text.
-"""
+"""Format columns of numbers as CSV lines, all at once, with the bytes of Python's csv.writer."""
 
 from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ptaskmodel.line_writer import CELLS, FLOATS, NONE, NUMBERS, write_lines
+
+# Short texts, a row each, with zeros where there is no character.
 Cells = NDArray[np.uint8]
 # Whole floats below this are written as such, not with an exponent.
 WHOLE = 2.0**53
@@ -23,12 +23,23 @@ LEAST = 1e-4
 MANY = 2**13
 # Lines made at once: what fits a cache.
 PIECE = 2**14
-# Four digits at once: those of k without zeros in front at k, with them at 10,000 + k.
-_GROUP = 10_000
-_DIGITS = np.array([b"%d" % k for k in range(_GROUP)] + [b"%04d" % k for k in range(_GROUP)], "S4")
-_LAST_FOUR = _DIGITS.view(np.uint32)
-_FOUR = _LAST_FOUR.copy()
-_FOUR[0] = 0
+# Bytes of the longest number, and of the longest float that is whole.
+LONGEST = 22
+NOTHING: Cells = np.zeros(0, dtype=np.uint8)
+
+
+class Floats(NamedTuple):
+    """Floats as Python writes them.
+
+    whole: those that are whole; NONE: the next of the ``others``, each of which ends with a comma.
+    """
+
+    whole: NDArray[np.int64]
+    others: bytes
+
+
+# A column: integers, floats (nan: nothing), or texts; or what stands on each line.
+Column = NDArray[Any] | Floats | bytes
 
 
 def write_columns(path: Path, names: Sequence[str], columns: Sequence[NDArray[Any]]) -> None:
@@ -39,13 +50,50 @@ def write_columns(path: Path, names: Sequence[str], columns: Sequence[NDArray[An
             file.write(lines(*(column[begin : begin + PIECE] for column in columns)))
 
 
-def lines(*columns: NDArray[Any]) -> bytes:
+def lines(*columns: Column, mark: bytes = b",") -> bytes:
     """Columns of equal length, as `write_columns` takes them, side by side; a line for each row."""
-    parts: list[Cells] = []
+    parts: list[Column] = []
     for column in columns:
-        parts += [_cells(column), marks(b",", len(column))]
-    parts[-1] = marks(b"\n", len(columns[0]))
-    return text(np.hstack(parts))
+        parts += [column, mark]
+    return text(*parts[:-1], b"\n")
+
+
+def text(*columns: Column) -> bytes:
+    """The same without anything between the columns; the first is no text of each line."""
+    kept = [
+        floats(each) if not isinstance(each, Floats | bytes) and each.dtype.kind == "f" else each
+        for each in columns
+    ]
+    count = len(kept[0].whole if isinstance(kept[0], Floats) else kept[0])
+    parts = np.zeros((len(kept), 5), dtype=np.int64)
+    numbers: list[NDArray[Any]] = []
+    characters: list[Cells] = []
+    begin = longest = 0
+    for k, each in enumerate(kept):
+        if isinstance(each, Floats):
+            found, values = np.frombuffer(each.others, np.uint8), each.whole
+            parts[k] = FLOATS, len(numbers), begin, 0, 0
+        elif isinstance(each, bytes):
+            found, values = np.frombuffer(each, np.uint8), None
+            parts[k] = CELLS, 0, begin, len(each), 0
+        elif each.ndim == 2:
+            found, values = each.ravel(), None
+            parts[k] = CELLS, 0, begin, each.shape[1], each.shape[1]
+        else:
+            found, values = NOTHING, each
+            parts[k] = NUMBERS, len(numbers), begin, 0, 0
+        if values is not None:
+            numbers.append(values)
+            longest += LONGEST
+        characters.append(found)
+        begin += len(found)
+        longest += int(parts[k, 3])
+    table = np.empty((len(numbers), count), dtype=np.int64)
+    for row, values in zip(table, numbers, strict=True):
+        row[:] = values
+    made = np.empty(count * longest + begin, dtype=np.uint8)
+    size = write_lines(parts, table, np.concatenate(characters), count, made)
+    return made[:size].tobytes()
 
 
 def joined(parts: Sequence[Sequence[str] | str], count: int) -> str:
@@ -57,75 +105,42 @@ def joined(parts: Sequence[Sequence[str] | str], count: int) -> str:
     return "".join(texts)
 
 
-def text(cells: Cells) -> bytes:
-    """The characters of cells, row by row."""
-    flat = cells.ravel()
-    return flat[flat != 0].tobytes()
-
-
-def floats(values: NDArray[np.float64], missing: str = "") -> Cells:
-    """Cells of floats as Python writes them; something else instead of nan."""
+def floats(values: NDArray[np.float64], missing: str = "") -> Floats:
+    """Floats as Python writes them; something else instead of nan."""
     with np.errstate(invalid="ignore"):
         whole = (np.abs(values) < WHOLE) & (np.trunc(values) == values)
     whole &= ~(np.signbit(values) & (values == 0))
     numbers = np.where(whole, values, 0.0).astype(np.int64)
-    written = np.hstack((whole_numbers(numbers), marks(b".0", len(values))))
-    others = np.flatnonzero(~whole)
-    if not len(others):
-        return written
-    named = words(_written(values[others], missing))
-    cells = np.zeros((len(values), max(written.shape[1], named.shape[1])), dtype=np.uint8)
-    cells[:, : written.shape[1]] = written
-    cells[others] = 0
-    cells[others, : named.shape[1]] = named
-    return cells
+    if whole.all():
+        return Floats(numbers, b"")
+    numbers[~whole] = NONE
+    return Floats(numbers, _written(values[~whole], missing) + b",")
 
 
-def _written(values: NDArray[np.float64], missing: str) -> list[str]:
-    """Floats as Python writes them; something else instead of nan."""
+def _written(values: NDArray[np.float64], missing: str) -> bytes:
+    """Floats as Python writes them, with commas between; something else instead of nan."""
     size = np.abs(values)
     plain = (size >= LEAST) & (size < WHOLE)
-    if np.count_nonzero(plain) < MANY:
-        return [missing if value != value else repr(value) for value in values.tolist()]
+    count = np.count_nonzero(plain)
+    if count < MANY and "msgspec" not in sys.modules:
+        texts = [missing if value != value else repr(value) for value in values.tolist()]
+        return ",".join(texts).encode()
     import msgspec
 
-    found = np.empty(len(values), dtype=object)
-    found[plain] = msgspec.json.encode(values[plain].tolist())[1:-1].decode().split(",")
-    found[~plain] = _written(values[~plain], missing)
-    return found.tolist()
-
-
-def whole_numbers(values: NDArray[np.integer[Any]]) -> Cells:
-    """Cells of integers."""
-    values = values.astype(np.int64)
-    left = np.abs(values)
-    largest = int(left.max(initial=0))
-    groups = max(1, -(-len(str(largest)) // 4))
-    if largest < 2**32:
-        left = left.astype(np.uint32)
-    cells = np.empty((len(values), groups), dtype=np.uint32)
-    for group in range(groups - 1, -1, -1):
-        more = left // _GROUP
-        which = (left - more * _GROUP).astype(np.intp)
-        which += _GROUP * (more > 0)
-        cells[:, group] = (_LAST_FOUR if group == groups - 1 else _FOUR)[which]
-        left = more
-    found = cells.view(np.uint8).reshape(len(values), 4 * groups)
-    negative = values < 0
-    if not negative.any():
+    found: bytes = msgspec.json.encode(values[plain].tolist())[1:-1]
+    if count == len(values):
         return found
-    return np.hstack((np.where(negative, ord("-"), 0).astype(np.uint8)[:, None], found))
+    mixed = np.empty(len(values), dtype=object)
+    mixed[plain] = found.decode().split(",") if count else []
+    others = values[~plain].tolist()
+    mixed[~plain] = [missing if value != value else repr(value) for value in others]
+    return ",".join(mixed.tolist()).encode()
 
 
 def words(names: Sequence[str]) -> Cells:
     """Cells of short texts of ASCII, which stand in the file as they are."""
     width = max(1, *map(len, names), 1)
     return np.array(names, dtype=f"S{width}").view(np.uint8).reshape(len(names), width)
-
-
-def marks(mark: bytes, count: int) -> Cells:
-    """The same characters on each of so many lines."""
-    return np.broadcast_to(np.frombuffer(mark, dtype=np.uint8), (count, len(mark)))
 
 
 def quoted(texts: Iterable[str]) -> list[str]:
@@ -140,9 +155,3 @@ def _quoted(field: str) -> str:
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow((field, ""))
     return line.getvalue()[: -len(",\n")]
-
-
-def _cells(column: NDArray[Any]) -> Cells:
-    if column.ndim == 2:
-        return column
-    return floats(column) if column.dtype.kind == "f" else whole_numbers(column)

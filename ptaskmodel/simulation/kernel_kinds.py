@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptaskmodel.csv_columns import lines
 from ptaskmodel.engine.activity import STOP, change, refresh_routed, start_now
 from ptaskmodel.engine.loop import advance, upcoming
 from ptaskmodel.engine.state import ELEMENT, PATTERN
@@ -36,7 +37,7 @@ def prepare() -> None:
     prepare_changes()
     prepare_front_ends()
     prepare_sharing()
-    prepare_reading()
+    prepare_files()
 
 
 def prepare_loop() -> None:
@@ -104,10 +105,11 @@ def prepare_sharing() -> None:
         solve(problem, rule)
 
 
-def prepare_reading() -> None:
-    """What reads long arrays of numbers, and logs."""
+def prepare_files() -> None:
+    """What reads long arrays of numbers and logs, and writes tables."""
     cut_numbers(b"[]", ())
     parsed(b"1", 1, 1.0, large=0)
+    lines(np.zeros(1))
 
 
 def _platform() -> Platform:

@@ -42,6 +42,7 @@ from ptaskmodel.batch.measures.schedule import (
 )
 from ptaskmodel.batch.policies.tuning import Measures, Tuning
 from ptaskmodel.csv_columns import write_columns
+from ptaskmodel.line_writer import NONE
 from ptaskmodel.results.tables.energy import (
     CONSUMED_ENERGY_COLUMNS,
     PSTATE_COLUMNS,
@@ -233,7 +234,7 @@ def plain_job_lines(
     columns = (
         submit,
         plain.arrays.num_hosts[:count],
-        csv_columns.floats(walltime, missing="-1"),
+        walltime,
         plain.codes == SUCCEEDED,
         csv_columns.words(STATES)[plain.codes],
         plain.start_s,
@@ -250,7 +251,9 @@ def plain_job_lines(
     others = [_of_all(plain, values) for values in more]
     for begin in range(0, count, csv_columns.PIECE):
         part = slice(begin, begin + csv_columns.PIECE)
-        lines = csv_columns.lines(*(column[part] for column in columns))
+        found: list[Any] = [column[part] for column in columns]
+        found[2] = csv_columns.floats(found[2], missing="-1")
+        lines = csv_columns.lines(*found)
         numbers = lines.decode().split("\n")[:-1]
         last = (text for column in others for text in (",", column[part]))
         texts = (ids[part], f",{name},", profiles[part], ",", numbers, ",", hosts[part], ",,")
@@ -261,7 +264,7 @@ def _of_all(plain: PlainSchedule, of_ended: Sequence[float] | NDArray[np.float64
     """The texts of a column of each job, given the numbers of those that ran and ended."""
     values = np.full(len(plain.codes), math.nan)
     values[~np.isnan(plain.end_s)] = of_ended
-    return csv_columns.lines(csv_columns.floats(values)).decode().split("\n")[:-1]
+    return csv_columns.lines(values).decode().split("\n")[:-1]
 
 
 def host_texts(places: HostRuns) -> list[str]:
@@ -270,16 +273,12 @@ def host_texts(places: HostRuns) -> list[str]:
     counts = np.diff(places.begins)
     ends = np.zeros(len(first), dtype=bool)
     ends[places.begins[1:][counts > 0] - 1] = True
-    dash, last = (
-        csv_columns.marks(b"-", len(first)),
-        csv_columns.whole_numbers(first + length - 1),
-    )
-    several = np.hstack((dash, last))
-    several[length == 1] = 0
+    alone = length == 1
+    dash = np.where(alone, 0, ord("-")).astype(np.uint8)[:, None]
+    last = np.where(alone, NONE, first + length - 1)
     between = np.where(ends, ord("\n"), ord(" ")).astype(np.uint8)[:, None]
-    cells = np.hstack((csv_columns.whole_numbers(first), several, between))
     found = np.full(len(counts), "", dtype=object)
-    found[counts > 0] = csv_columns.text(cells).decode().split("\n")[:-1]
+    found[counts > 0] = csv_columns.text(first, dash, last, between).decode().split("\n")[:-1]
     return found.tolist()
 
 

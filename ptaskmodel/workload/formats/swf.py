@@ -431,18 +431,15 @@ def write_swf(log: SwfLog, path: str | os.PathLike[str]) -> None:
     head = "".join(f"{line}\n" for line in lines)
     pieces = [head.encode("utf-8", errors="surrogateescape")]
     for begin in range(0, len(log.rows), LINES_AT_ONCE):
-        cells = []
-        for column in log.rows[begin : begin + LINES_AT_ONCE].T:
-            cells += [_cells(column), csv_columns.marks(b" ", len(column))]
-        cells[-1] = csv_columns.marks(b"\n", len(cells[0]))
-        pieces.append(csv_columns.text(np.hstack(cells)))
+        columns = map(_column, log.rows[begin : begin + LINES_AT_ONCE].T)
+        pieces.append(csv_columns.lines(*columns, mark=b" "))
     write_bytes(path, b"".join(pieces), error=WorkloadError)
 
 
-def _cells(column: NDArray[np.float64]) -> csv_columns.Cells:
-    """The text of each number of a column."""
+def _column(column: NDArray[np.float64]) -> NDArray[Any]:
+    """The numbers of a column as integers if they are whole, else as texts."""
     if ((np.trunc(column) == column) & (np.abs(column) < LARGEST)).all():
-        return csv_columns.whole_numbers(column.astype(np.int64))
+        return column.astype(np.int64)
     different, which = np.unique(column, return_inverse=True)
     return csv_columns.words(list(map(_number, different.tolist())))[which]
 
