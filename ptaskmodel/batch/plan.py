@@ -23,7 +23,6 @@ from ptaskmodel.batch.jobs.execution import (
     delay_of,
     walltime_or_inf,
 )
-from ptaskmodel.batch.jobs.parallel_tasks import bundled_profiles
 from ptaskmodel.batch.machine.machine import Machine, machine_of
 from ptaskmodel.batch.options import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
 from ptaskmodel.errors import PTaskModelError, SimulationError
@@ -32,7 +31,6 @@ from ptaskmodel.units import format_duration
 from ptaskmodel.workload.jobs import Job, Workload, job_arrays, sizes_of
 from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
-from ptaskmodel.workload.transforms.trace_rule import trace_profiles
 from ptaskmodel.workload.works import DelayWork, Work
 
 if TYPE_CHECKING:
@@ -131,7 +129,8 @@ def _conservative_s(submit_s: FloatArray, work_host_s: FloatArray, hosts: int, l
 
 def only_delays(workload: Workload) -> bool:
     """Whether no job depends on the platform."""
-    return all(work.duration_s is not None for work in workload.profiles.values())
+    others = (work for work in workload.profiles.values() if type(work) is not DelayWork)
+    return all(work.duration_s is not None for work in others)
 
 
 def replays(work: Work) -> bool:
@@ -235,6 +234,8 @@ class Plan:
         if kind not in PROFILES:
             raise SimulationError(f"profiles '{kind}': use one of {', '.join(PROFILES)}")
         if kind == "ptask":
+            from ptaskmodel.batch.jobs.parallel_tasks import bundled_profiles
+
             platform = self.machine.platform
             host = platform.host(self.machine.names[0])
             return ptask_profiles(
@@ -247,6 +248,8 @@ class Plan:
         if kind == "delay" and not only_delays(workload):
             return self._as_delays(workload)
         if kind == "smpi":
+            from ptaskmodel.workload.transforms.trace_rule import trace_profiles
+
             return trace_profiles(workload)
         return workload
 

@@ -7,7 +7,7 @@ Collectives count as the messages that a replay sends for them: the same steps, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from ptaskmodel.mpi.collectives.steps import UNWANTED
 from ptaskmodel.mpi.traffic_sums import Program, Sums, add_up
 from ptaskmodel.workload.actions import DATATYPE_BYTES
 from ptaskmodel.workload.amounts import SMALLEST, IntArray
-from ptaskmodel.workload.traces import Trace
 from ptaskmodel.workload.works import DelayWork, ParallelWork, SequenceWork, Work
+
+if TYPE_CHECKING:
+    from ptaskmodel.workload.traces import Trace
 
 FIRST_ROOM = 1 << 12
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -57,7 +56,6 @@ from ptaskmodel.runs.options.rows import (
     fresh,
     values,
 )
-from ptaskmodel.runs.recording import Observation
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.reading import read_workload
 
@@ -66,8 +64,10 @@ if TYPE_CHECKING:
 
     from ptaskmodel.batch.jobs.metering import BatchEnergy
     from ptaskmodel.batch.loop.loop import Progress
+    from ptaskmodel.batch.measures.schedule import Load
     from ptaskmodel.batch.run import BatchResult
     from ptaskmodel.platform import Platform
+    from ptaskmodel.runs.recording import Observation
     from ptaskmodel.simulation.simulation import Simulation
     from ptaskmodel.workload.jobs import Workload
 
@@ -162,6 +162,8 @@ def batch_into(
         observed: list[str] = []
 
         def observation(simulation: Simulation) -> Observation:
+            from ptaskmodel.runs.recording import Observation
+
             recorded = writing.traces, writing.attribution, writing.trace_limit
             made = Observation(simulation, place, *recorded)
             observed.extend(made.files)
@@ -332,6 +334,7 @@ def _write(
     files = write_schedule(
         place,
         result.schedule,
+        queue.load,
         workload_name=result.workload.name,
         host_names=result.machine.names,
         version=__version__,
@@ -405,7 +408,9 @@ def write_batsim_files(
     states: PREFIX_machine_states.csv. energy: PREFIX_pstate_changes.csv, and
     PREFIX_consumed_energy.csv if it was counted. Raises PTaskModelError.
     """
-    schedule = result.schedule
+    import tempfile
+
+    schedule, used = result.schedule, load(result.schedule)
     wanted = ["jobs.csv", SCHEDULE, *([MACHINES] if states else []), *(ENERGY if energy else ())]
     found = []
     with tempfile.TemporaryDirectory() as name:
@@ -413,6 +418,7 @@ def write_batsim_files(
         there = write_schedule(
             place,
             schedule,
+            used,
             workload_name=None,
             host_names=result.machine.names,
             version=__version__,
@@ -421,7 +427,7 @@ def write_batsim_files(
             pstates=Pstates(result.machine.pstates()) if energy else None,
             metadata=result.metadata,
         )
-        there.append(_write_summary(place, result))
+        there.append(_write_summary(place, result, used))
         for each in wanted:
             if each in there or (place / each).exists():
                 with whole_path(f"{prefix}_{each}", error=PTaskModelError) as path:
@@ -430,10 +436,10 @@ def write_batsim_files(
     return found
 
 
-def _write_summary(place: Path, result: BatchResult) -> str:
+def _write_summary(place: Path, result: BatchResult, used: Load) -> str:
     """Write schedule.csv: a line of names, and one of values."""
     schedule = result.schedule
-    states = machine_states(schedule, load(schedule))
+    states = machine_states(schedule, used)
     values = batsim_summary(schedule, __version__, result.simulation_s, states)
     if result.energy is not None:
         values["consumed_joules"] = result.energy.consumed_J

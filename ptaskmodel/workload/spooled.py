@@ -7,7 +7,6 @@ Readers of files larger than memory use them. A file's pages are read when they 
 from __future__ import annotations
 
 import mmap
-import tempfile
 import weakref
 from typing import IO, Any
 
@@ -37,6 +36,8 @@ class Spooled:
         """Add a copy of ``piece``, an array of the same type, at the end."""
         self._size += len(piece)
         if self._file is None and self._size * self.dtype.itemsize > IN_MEMORY_BYTES:
+            import tempfile
+
             self._file = tempfile.TemporaryFile()  # noqa: SIM115, open as long as it grows
             weakref.finalize(self, self._file.close)
             for earlier in self._pieces:

@@ -365,9 +365,10 @@ class DelayWork(Work):
     def each(cls, delays_s: FloatArray) -> list[DelayWork]:
         """A work for each of many delays, s, shape (n,); the place of a FieldError is one's."""
         check_amounts("seconds", delays_s)
-        works = [cls.__new__(cls) for _ in range(len(delays_s))]
+        works = list(map(cls.__new__, itertools.repeat(cls, len(delays_s))))
+        give: Callable[[DelayWork, float], None] = vars(cls)["delay_s"].__set__
         for work, delay_s in zip(works, delays_s.tolist(), strict=True):
-            object.__setattr__(work, "delay_s", delay_s)
+            give(work, delay_s)
         return works
 
     @property

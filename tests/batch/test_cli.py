@@ -410,3 +410,12 @@ def test_a_batch_imports_no_library_that_it_does_not_need(workload):
     loaded = loaded_by("batch", GRAPHENE, workload())
     assert not {"numba", "scipy", "pandas", "networkx", "matplotlib", "rich", "msgspec"} & loaded
     assert "ptaskmodel.sharing.problem" not in loaded
+
+
+def test_a_log_loads_nothing_of_parallel_tasks(tmp_path):
+    log = tmp_path / "log.swf"
+    log.write_text("1 0 -1 9 1 -1 -1 1 9 -1 1 -1 -1 -1 -1 -1 -1 -1\n")
+    loaded = loaded_by("batch", GRAPHENE, str(log))
+    assert not {"numpy.ma", "concurrent.futures", "html", "shutil", "tempfile"} & loaded
+    ours = ("engine.driver", "mpi", "runs.recording", "runs.simulate", "simulation")
+    assert not {f"ptaskmodel.{name}" for name in (*ours, "workload.traces")} & loaded

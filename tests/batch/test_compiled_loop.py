@@ -340,6 +340,7 @@ def test_both_loops_write_the_same_files(platform, tmp_path, until_s, allocation
         names = write_schedule(
             place,
             schedule,
+            load(schedule),
             workload_name="w",
             host_names=result.machine.names,
             version="1",

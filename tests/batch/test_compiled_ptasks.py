@@ -11,7 +11,7 @@ from platform_text import HEADER
 
 from ptaskmodel.batch import BatchOptions, Job, run_batch
 from ptaskmodel.batch.machine.machine import machine_of
-from ptaskmodel.batch.measures.schedule import metrics
+from ptaskmodel.batch.measures.schedule import load, metrics
 from ptaskmodel.batch.plan import Plan
 from ptaskmodel.batch.run import compiled_batch_of
 from ptaskmodel.errors import SimulationError
@@ -131,7 +131,9 @@ def test_files_and_metrics(platforms, tmp_path, until_s):
     workload = random_workload(2, jobs=12)
     for result in both(platforms["fat tree"], workload, policy="fcfs", until_s=until_s)[0]:
         names = {"workload_name": "w0", "host_names": result.machine.names, "version": "1"}
-        write_schedule(tmp_path, result.schedule, **names, simulation_s=0.0, alone_s=result.alone_s)
+        used = load(result.schedule)
+        more = {"simulation_s": 0.0, "alone_s": result.alone_s}
+        write_schedule(tmp_path, result.schedule, used, **names, **more)
         texts.append((tmp_path / "jobs.csv").read_bytes())
         figures.append(metrics(result.schedule, alone_s=result.alone_s))
     assert texts[0] == texts[1]

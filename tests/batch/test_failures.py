@@ -36,6 +36,7 @@ from ptaskmodel.batch import (
     run_batch,
 )
 from ptaskmodel.batch.machine.host_sets import of_hosts
+from ptaskmodel.batch.measures.schedule import load
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.results.tables.batch import write_schedule
 from ptaskmodel.workload.jobs import Workload
@@ -352,7 +353,13 @@ def test_what_is_down_is_told_in_the_files(tmp_path):
     ).run()  # fmt: skip
     names = ["n0", "n1", "n2"]
     write_schedule(
-        tmp_path, schedule, workload_name="w", host_names=names, version="0", simulation_s=0.0
+        tmp_path,
+        schedule,
+        load(schedule),
+        workload_name="w",
+        host_names=names,
+        version="0",
+        simulation_s=0.0,
     )
     assert (tmp_path / "failures.csv").read_text().splitlines() == [
         "date,resource,event", "5.0,n1,down", "8.0,n1,up", "25.0,n2,down"

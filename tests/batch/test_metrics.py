@@ -12,7 +12,7 @@ import pytest
 from ptaskmodel.batch import BatchSimulation, Easy, Fcfs, Redirection
 from ptaskmodel.batch.jobs.execution import actual_duration_s
 from ptaskmodel.batch.loop.schedule import figures_of
-from ptaskmodel.batch.measures.schedule import distribution, job_times, load, metrics
+from ptaskmodel.batch.measures.schedule import PERCENTILES, distribution, job_times, load, metrics
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.results.tables.batch import JOB_COLUMNS, write_schedule
 from ptaskmodel.workload.jobs import Job
@@ -84,6 +84,7 @@ def write(schedule, place, **options):
     return write_schedule(
         place,
         schedule,
+        load(schedule),
         workload_name="w0",
         host_names=names,
         version="0",
@@ -155,3 +156,11 @@ def test_evalys_reads_the_files_and_agrees(tmp_path):
         assert theirs.df[column].max() == pytest.approx(ours[name]["max"], rel=1e-9)
     assert theirs.mean_utilisation() == pytest.approx(ours["mean_used_hosts"], rel=1e-9)
     assert theirs.queue.load.max() == load(schedule).requested_hosts.max()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 1001])
+def test_percentiles_are_those_of_numpy(count):
+    values = np.random.default_rng(count).lognormal(size=count)
+    found = distribution(values)
+    expected = np.percentile(values, PERCENTILES).tolist()
+    assert [found[f"p{p}"] for p in PERCENTILES] == expected

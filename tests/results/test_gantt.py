@@ -44,6 +44,7 @@ def test_jobs_one_after_the_other_never_make_more_than_one():
 def test_attempts_and_suspensions_are_drawn_each(tmp_path):
     """A job that was suspended, then lost, then run again has three stretches, one of them pale."""
     from ptaskmodel.batch import BatchSimulation, Job, Preemptive
+    from ptaskmodel.batch.measures.schedule import load
     from ptaskmodel.results.loading import load_results, running_stretches
     from ptaskmodel.results.tables.batch import write_schedule
     from ptaskmodel.workload.works import DelayWork
@@ -57,7 +58,13 @@ def test_attempts_and_suspensions_are_drawn_each(tmp_path):
         failures={0: [(9.0, False), (11.0, True)]}, on_failure="requeue",
     ).run()  # fmt: skip
     write_schedule(
-        tmp_path, schedule, workload_name="w", host_names=["a", "b"], version="0", simulation_s=0.0
+        tmp_path,
+        schedule,
+        load(schedule),
+        workload_name="w",
+        host_names=["a", "b"],
+        version="0",
+        simulation_s=0.0,
     )
     (tmp_path / "summary.json").write_text("{}")
     found = running_stretches(load_results(tmp_path))

@@ -6,6 +6,7 @@ production supercomputers", Parallel Computing 39(12), 2013.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -101,14 +102,17 @@ def _span(schedule: Schedule) -> tuple[float, float]:
 
 
 class QueueMeasures:
-    """The queue of a schedule, measured; ``summary`` and ``over_time`` say what it found."""
+    """The queue of a schedule, measured; ``summary`` and ``over_time`` say what it found.
+
+    load: of the schedule.
+    """
 
     def __init__(self, schedule: Schedule) -> None:
         self._hosts = schedule.num_hosts
         self._waits = waits(schedule)
-        self._load = load(schedule)
+        self.load = load(schedule)
         self._begin, self._end = _span(schedule)
-        self._lost = _Lost(schedule, self._waits, self._load, self._begin, self._end)
+        self._lost = _Lost(schedule, self._waits, self.load, self._begin, self._end)
 
     def summary(self) -> dict[str, Any]:
         """``queue_depth_s``, ``loss_of_capacity`` and ``loss_of_capacity_inclusive``; see guide."""
@@ -139,12 +143,16 @@ class QueueMeasures:
 
     def over_time(self) -> OverTime:
         """Samples of the whole run."""
+        return self._over_time
+
+    @functools.cached_property
+    def _over_time(self) -> OverTime:
         interval, span = INTERVAL_S, self._end - self._begin
         while span / interval > MAX_SAMPLES:
             interval *= 2
         dates: FloatArray = self._begin + interval * np.arange(1.0, span // interval + 1)
         dates = dates[dates < self._end]
-        used = _Integral(self._load.date_s, np.asarray(self._load.used_hosts, dtype=np.float64))
+        used = _Integral(self.load.date_s, np.asarray(self.load.used_hosts, dtype=np.float64))
         utilisation = {
             hours: used.between(dates - hours * HOUR_S, dates) / (hours * HOUR_S * self._hosts)
             for hours in (1, 10, 24)
@@ -216,10 +224,11 @@ class _Lost:
         self, schedule: Schedule, found: Waits, used: Load, begin: float, end: float
     ) -> None:
         usable = _usable(schedule)
-        dates = np.unique(
+        dates = np.sort(
             np.concatenate((used.date_s, found.from_s, found.to_s, usable[0], [begin, end]))
         )
-        self.date_s = dates = dates[(dates >= begin) & (dates <= end)]
+        dates = dates[(dates >= begin) & (dates <= end)]
+        self.date_s = dates = dates[np.diff(dates, prepend=-inf) > 0]
         idle = _at(usable[0], usable[1], dates, float(schedule.num_hosts)) - _at(
             used.date_s, np.asarray(used.used_hosts, dtype=np.float64), dates, 0.0
         )

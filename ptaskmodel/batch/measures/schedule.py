@@ -108,9 +108,19 @@ def distribution(values: FloatArray, weights: FloatArray | None = None) -> dict[
     if len(kept) == 0:
         return dict.fromkeys(names)
     used = None if weights is None or weights[defined].sum() == 0 else weights[defined]
-    points = np.percentile(kept, PERCENTILES)
+    points = _percentiles(kept)
     numbers = [np.average(kept, weights=used), kept.std(), kept.min(), *points, kept.max()]
     return dict(zip(names, map(float, numbers), strict=True))
+
+
+def _percentiles(values: FloatArray) -> FloatArray:
+    """PERCENTILES of the ``values``, as `numpy.percentile` finds them, which loads numpy.ma."""
+    ordered = np.sort(values)
+    place = (len(ordered) - 1) * (np.array(PERCENTILES) / 100)
+    below = np.floor(place).astype(np.int64)
+    low, high = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)]
+    part, step = place - below, high - low
+    return np.where(part < 0.5, low + step * part, high - step * (1 - part))
 
 
 def metrics(

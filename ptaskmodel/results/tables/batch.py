@@ -36,7 +36,6 @@ from ptaskmodel.batch.measures.schedule import (
     Load,
     contention_slowdown,
     job_times,
-    load,
     unavailable_host_seconds,
     used_host_seconds,
 )
@@ -139,6 +138,7 @@ CHECK_COLUMNS = ("time", "queue_depth", *Measures._fields[2:])
 def write_schedule(
     directory: Path,
     schedule: Schedule,
+    used: Load,
     *,
     workload_name: str | None,
     host_names: Sequence[str],
@@ -151,7 +151,8 @@ def write_schedule(
 ) -> list[str]:
     """Write the files of a schedule in an existing directory; returns their names.
 
-    workload_name: None: the ids of jobs say it (``w0!3``). metadata: of jobs, by id.
+    used: the load of the schedule. workload_name: None: the ids of jobs say it (``w0!3``).
+    metadata: of jobs, by id.
 
     jobs.csv (one line a job; with alone_s, columns ``time_alone`` and ``contention_slowdown``, and
     if some job was suspended, ``suspended_time``), runs.csv (only if some job ran more than once or
@@ -187,8 +188,7 @@ def write_schedule(
     if changes:
         _write_csv(directory / "failures.csv", FAILURE_COLUMNS, changes)
         written.append("failures.csv")
-    over_time = load(schedule)
-    states = machine_states(schedule, over_time)
+    states = machine_states(schedule, used)
     summary = batsim_summary(schedule, version, simulation_s, states)
     if energy is not None:
         summary["consumed_joules"] = energy.consumed_J
@@ -201,7 +201,7 @@ def write_schedule(
     (directory / "schedule.json").write_text(json.dumps(summary, indent=2, sort_keys=True) + "\n")
     total = schedule.num_hosts
     csv_columns.write_columns(directory / "machine_states.csv", STATE_COLUMNS, states)
-    csv_columns.write_columns(directory / "load.csv", LOAD_COLUMNS, _load_columns(over_time, total))
+    csv_columns.write_columns(directory / "load.csv", LOAD_COLUMNS, _load_columns(used, total))
     _write_csv(directory / "machines.csv", ("id", "name"), enumerate(host_names))
     return [*written, "schedule.json", "machine_states.csv", "load.csv", "machines.csv"]
 

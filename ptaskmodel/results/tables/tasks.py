@@ -11,7 +11,6 @@ from ptaskmodel import csv_columns
 from ptaskmodel.files import write_json
 from ptaskmodel.names import join_names
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance
-from ptaskmodel.simulation.records import COLUMNS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +35,8 @@ def write_tasks_csv(
     slowdown.
     """
     import numpy
+
+    from ptaskmodel.simulation.records import COLUMNS
 
     records = list(records)
     columns = COLUMNS if alone_s is None else (*COLUMNS, *ALONE_COLUMNS)
@@ -75,6 +76,8 @@ def _slowdown(record: TaskRecord, alone_s: float | None) -> tuple[float | None, 
 
 def record_as_json(record: TaskRecord) -> dict[str, Any]:
     """A record as a JSON object, its keys being the columns of tasks.csv."""
+    from ptaskmodel.simulation.records import COLUMNS
+
     found = {column: getattr(record, name) for column, name in COLUMNS.items()}
     return found | {"hosts": list(record.hosts)}
 
