@@ -48,7 +48,7 @@ Progress = Callable[[float, int, int], None]
 class SimulationOptions:
     """What to simulate and to record; the names are those of the options of ``simulate``.
 
-    until_s: date at which to stop, s (None: the end). traces: formats (see `results.TRACE_FORMATS`);
+    until_s: date at which to stop, s (None: the end). traces: of `results.TRACE_FORMATS`;
     trace_limit: their largest size together, about, GB (None: none). attribution: also what limited
     each task, its slowdown, and the use of hosts and links. neighbours: also who slowed whom, on
     which host or link. energy: also joules of hosts, links and tasks, and the power curve.

@@ -160,7 +160,7 @@ def _settle_waits(
 class Trace:
     """What the ranks of an application do, without dates.
 
-    Actions of rank r are ``first[r]:first[r + 1]``, their kinds (see `workload.actions`) in ``actions``;
+    Actions of rank r are ``first[r]:first[r + 1]``, their kinds (see `actions`) in ``actions``;
     the fields of action k are ``values[start[k]:start[k + 1]``. type_bytes: size of an element
     where no datatype is given.
     """

@@ -233,7 +233,8 @@ def _list(s, first, works, machine, placement, demands):
 def enter_ptask(s, core, t, first, gamma, alone_s):
     """Add the tasks of the jobs that started, from number ``first`` on, whose works are laid.
 
-    alone_s: takes the time alone of each, as `isolated.times_alone` finds it.
+    core: the state of the engine. alone_s: takes the time alone of each, as
+    `isolated.times_alone` finds it.
     """
     clock, counts = s.clock[0], t.counts[0]
     for number in range(first, clock.started):

@@ -130,7 +130,7 @@ class State(NamedTuple):
 
     clock: one record. jobs: by submission. by_rank, by_candidate: jobs in the order of the queue
     and of backfilling. queue: a tree over ranks; candidates: one over the order of backfilling.
-    ends: a heap. expected, blocks, places, spare: expected ends, see `batch.compiled.ends`. runs: free
+    ends: a heap. expected, blocks, places, spare: expected ends, see `ends`. runs: free
     hosts, the highest first. order: jobs by number of their starts; first_piece: where the hosts
     of each begin in ``pieces``. fresh: jobs submitted at this date. slots, instants: the calendar
     of conservative; ranks: who holds a reservation, in the order of the queue. apart: who runs in

@@ -64,7 +64,7 @@ def _repeating(row: IntArray, resource: IntArray) -> IntArray:
 class AloneTimes:
     """How long a job takes alone on a given placement, its walltime not counted; remembered.
 
-    Works of one stage on hosts of their own take what a formula says (see `times_alone`); others are
+    Works of one stage on hosts of their own take what `times_alone` says; others are
     simulated. Where the platform has availability traces, a time belongs to a start date too: then
     each is measured from its own. nan: alone the job would not end (a trace turns a host off
     before).
