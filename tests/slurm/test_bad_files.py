@@ -5,7 +5,7 @@ import re
 import warnings
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from slurm.good_files import GOOD, words, write_all
 
@@ -201,6 +201,7 @@ def spoiled(draw):
 
 @settings(max_examples=100, deadline=None)
 @given(spoiled())
+@example(("events.csv", b"time,who,what,id\n0.5,job,submit,a\n20,backfill,begin,\n400,job,end,a\n"))
 def test_spoiled_files_are_refused_or_simulated(tmp_path_factory, file):
     folder = tmp_path_factory.getbasetemp() / "spoiled"
     folder.mkdir(exist_ok=True)

@@ -17,6 +17,7 @@ import random
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, floor, inf
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -308,7 +309,7 @@ def _checks(recorded: Recorded) -> set[float]:
     """When limits were checked: when jobs were killed, and every 30 s from each full pass on."""
     full = [date for date, what in recorded.cycles if what == FULL]
     found = {*recorded.checked, *full}
-    for date, following in zip(full, [*full[1:], inf], strict=True):
+    for date, following in pairwise([*full, inf]):
         gap = round(following - date) if following < inf else 2 * LIMITS_S
         if gap % LIMITS_S == 0:
             found |= {date + late for late in range(LIMITS_S, gap, LIMITS_S)}
