@@ -42,7 +42,7 @@ def test_without_a_directory_nothing_is_written(platform, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    "options", [{"attribution": True}, {"traces": ("csv",)}, {"until": -1.0}, {"solver": "best"}]
+    "options", [{"attribution": True}, {"traces": ("csv",)}, {"until_s": -1.0}, {"solver": "best"}]
 )
 def test_bad_options_are_errors_of_the_user(platform, options):
     with pytest.raises(pm.PTaskModelError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_path
@@ -17,9 +17,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which colour-blind people tell apart.
-BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW, GREY = (
-    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#999999"
-)  # fmt: skip
+BLUE: Final = "#0072B2"
+ORANGE: Final = "#E69F00"
+GREEN: Final = "#009E73"
+RED: Final = "#D55E00"
+SKY: Final = "#56B4E9"
+PINK: Final = "#CC79A7"
+YELLOW: Final = "#F0E442"
+GREY: Final = "#999999"
 TASK_COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW)
 # Of parts of a capacity, above 0 to 100 %: ColorBrewer's YlGnBu without what is too pale on white.
 HEAT = (
