@@ -24,7 +24,6 @@ LEVELS = ("debug", "info", "warning", "error")
 CLEAR_LINE = "\r\033[K"
 PREFIX = "ptaskmodel: "
 
-_told_lines: set[str] = set()  # by this process
 TERMINAL_S = 1.0
 ELSEWHERE_S = 10.0
 # Below this part of all, what is left is not guessed.
@@ -46,17 +45,9 @@ class Teller(logging.Handler):
 def tell(message: str) -> None:
     """One line on standard error, none too long, whatever the message holds."""
     line = cut(" ".join(message.splitlines()))
-    _told_lines.add(line)
     clear = CLEAR_LINE if on_terminal() else ""
     text = f"{clear}{PREFIX}{line.encode('utf-8', 'backslashreplace').decode()}"
     click.echo(text, err=True)
-
-
-def tell_once(line: str) -> None:
-    """A line that another process of the same command told, unless this one told it, too."""
-    message = line.removeprefix(PREFIX)
-    if message not in _told_lines:
-        tell(message)
 
 
 def on_terminal() -> bool:

@@ -131,11 +131,6 @@ def _states(
     return rows
 
 
-def without_power(platform: Platform, hosts: Collection[Host]) -> list[str]:
-    """Names of hosts that do not say what they draw."""
-    return [host.name for host in hosts if host_power(platform, host) is None]
-
-
 class PowerTraces:
     """The changes of a platform by itself, in order of date: computed again, not recorded."""
 

@@ -77,7 +77,7 @@ from ptaskmodel.mpi.state import (
 )
 from ptaskmodel.workload import actions as ti
 
-A_BARRIER, A_COMPUTE, A_IRECV, A_ISEND = ti.BARRIER, ti.COMPUTE, ti.IRECV, ti.ISEND
+A_BARRIER, A_COMPUTE, A_ISEND = ti.BARRIER, ti.COMPUTE, ti.ISEND
 A_RECV, A_SEND, A_SENDRECV, A_SLEEP = ti.RECV, ti.SEND, ti.SENDRECV, ti.SLEEP
 A_TEST, A_WAIT, A_WAITALL, A_LOCATION = ti.TEST, ti.WAIT, ti.WAITALL, ti.LOCATION
 A_WAITANY, A_IBARRIER = ti.WAITANY, ti.IBARRIER

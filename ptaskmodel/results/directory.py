@@ -12,16 +12,13 @@ import platform
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ptaskmodel import __version__, directories
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import digest
 from ptaskmodel.kernels.module import made_by
 from ptaskmodel.named_files import named_by
-
-if TYPE_CHECKING:
-    pass
 
 FORMAT = "ptaskmodel results 1"
 SUMMARY = "summary.json"

@@ -287,10 +287,6 @@ class Intake:
         chosen, self._ahead = self._ahead[:AHEAD_TASKS], self._ahead[AHEAD_TASKS:]
         return chosen
 
-    def stage_amount(self, task: int) -> float:
-        """Units of the stage that a task is at."""
-        return float(self.arrays.stages["amount"][self._stage(task)])
-
 
 def checked_platform(platform: Any) -> Platform:
     """A platform; SimulationError for anything else, such as the name of its file."""

@@ -10,7 +10,6 @@ from ptaskmodel.slurm.conf.facts import Conf, Partition
 from ptaskmodel.slurm.jobs.request import JobRequest
 
 INVALID_ACCOUNT, INVALID_QOS = "InvalidAccount", "InvalidQOS"
-NO_PARTITION = "InvalidPartition"
 
 
 class Member(NamedTuple):
