@@ -119,20 +119,11 @@ def test_so_they_do_under_any_config(tmp_path, part):
 
 
 @pytest.mark.jit
-def test_so_they_do_if_they_test_and_poll_at_the_same_dates(tmp_path):
-    for case in recorded("polls"):
-        text, hosts, files = polling_case(case["seed"])
-        place = tmp_path / str(case["seed"])
-        traces = read_trace(write_case(place, hosts, files), len(hosts))
-        (place / "platform.xml").write_text(text)
-        result = replay(load_platform(place / "platform.xml"), traces, hosts)
-        assert result.end_s.tolist() == pytest.approx(case["ends"], rel=1e-9, abs=1e-12), case
-
-
-@pytest.mark.jit
-def test_so_they_do_if_one_link_limits_them_all(tmp_path):
-    for case in recorded("crowds"):
-        text, hosts, files = crowd_case(case["seed"])
+@pytest.mark.parametrize(("kind", "made"), [("polls", polling_case), ("crowds", crowd_case)])
+def test_so_they_do_if_they_test_and_poll_or_if_one_link_limits_them_all(tmp_path, kind, made):
+    """Ranks that test and poll do so at the same dates."""
+    for case in recorded(kind):
+        text, hosts, files = made(case["seed"])
         place = tmp_path / str(case["seed"])
         traces = read_trace(write_case(place, hosts, files), len(hosts))
         (place / "platform.xml").write_text(text)
