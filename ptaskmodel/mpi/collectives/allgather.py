@@ -14,9 +14,7 @@ import numpy as np
 from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.mpi.collectives.alltoall import MESHES, in_mesh
-from ptaskmodel.mpi.collectives.bcast import (
-    broadcast_whole,
-)
+from ptaskmodel.mpi.collectives.bcast import broadcast_whole
 from ptaskmodel.mpi.collectives.gather_scatter import gather
 from ptaskmodel.mpi.collectives.rings import (
     all_to_all_pairs,

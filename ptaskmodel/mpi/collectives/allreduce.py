@@ -34,9 +34,7 @@ from ptaskmodel.mpi.collectives.steps import (
     swap,
 )
 from ptaskmodel.mpi.collectives.trees import fan_in
-from ptaskmodel.workload.actions import (
-    REDUCE,
-)
+from ptaskmodel.workload.actions import REDUCE
 
 # Algorithms.
 (

@@ -35,9 +35,7 @@ from ptaskmodel.mpi.collectives.steps import (
     other,
 )
 from ptaskmodel.mpi.collectives.trees import BINARY, binary_family, child, fan_out
-from ptaskmodel.workload.actions import (
-    BCAST,
-)
+from ptaskmodel.workload.actions import BCAST
 
 # Algorithms.
 (

@@ -40,16 +40,12 @@ from ptaskmodel.mpi.collectives.gather_scatter import (
 )
 from ptaskmodel.mpi.collectives.names import CHOICES
 from ptaskmodel.mpi.collectives.nonblocking import non_blocking
-from ptaskmodel.mpi.collectives.reduce import (
-    reduce,
-)
+from ptaskmodel.mpi.collectives.reduce import reduce
 from ptaskmodel.mpi.collectives.reduce_scatter import (
     of_reduce_scatter,
     reduce_scatter,
 )
-from ptaskmodel.mpi.collectives.rings import (
-    prefix,
-)
+from ptaskmodel.mpi.collectives.rings import prefix
 from ptaskmodel.mpi.collectives.selection import TABLES, Chosen, picked
 from ptaskmodel.mpi.collectives.steps import (
     FINISHED,
