@@ -177,6 +177,11 @@ BAD_OPTIONS = {
         ["--policy", "redirection", "--policy-option", "alpha=2", "--policy-option", "theta=1"],
         "alpha is 2",
     ),
+    "redirected": (
+        ["--policy", "redirection"]
+        + [f"--policy-option={option}" for option in ("alpha=0.5", "theta=1", "redirected=wait")],
+        "redirected is 'wait': use start or queue",
+    ),
     "balance": (
         ["--policy", "metric-aware", "--policy-option", "balance=2"],
         "balance is 2: it must be between 0 and 1",

@@ -164,7 +164,7 @@ def test_random_workloads(policy):
 
 
 def test_redirection_of_random_workloads():
-    redirected = 0
+    redirected = queued = 0
     for seed in range(120):
         jobs, hosts = workload(seed)
         draw = random.Random(seed)
@@ -179,6 +179,7 @@ def test_redirection_of_random_workloads():
             alpha,
             draw.choice([0, 1, 2.5]),
             conflict=draw.choice(list(CONFLICTS)),
+            redirected=draw.choice(["start", "queue"]),
             principal=Easy(*map(named.get, kinds)),
         )
         found, expected = both(
@@ -192,8 +193,15 @@ def test_redirection_of_random_workloads():
         )
         assert shown(found) == shown(expected), seed
         assert metrics(found) == metrics(expected)
-        redirected += sum(attempt.ordinal for attempt in found.final)
+        moved = {attempt.job: attempt.start_s for attempt in found.final if attempt.ordinal}
+        redirected += len(moved)
+        queued += sum(
+            attempt.end_s < moved.get(attempt.job, inf)
+            for attempt in found.attempts
+            if attempt.reason == "redirected"
+        )
     assert redirected > 150
+    assert queued > 40
 
 
 @pytest.mark.parametrize(

@@ -269,6 +269,25 @@ def test_redirection_happens_once_and_only_to_jobs_that_fit_and_are_longer():
     assert all(run.ordinal == 0 for run in schedule.final)
 
 
+def test_a_redirected_job_queues_where_others_run():
+    """The group has room for one of both long jobs at a time."""
+    jobs = [
+        job("a", 0, 3, 50, 60.0),
+        job("s1", 1, 3, 10, 20.0),
+        job("b", 5, 3, 30, 40.0),
+        job("s2", 12, 3, 5, 10.0),
+    ]
+    runs = {}
+    for redirected in ("start", "queue"):
+        policy = Redirection(0.5, 0, redirected=redirected)
+        schedule = BatchSimulation(jobs, 6, policy, estimate=walltime_or_inf).run()
+        check_schedule(schedule, jobs)
+        runs[redirected] = {run.job.id: (run.start_s, run.ordinal) for run in schedule.final}
+    # a is moved for s1 at 1 and ends at 51; b runs from 11 on and is moved for s2.
+    assert runs["start"] == {"a": (1.0, 1), "s1": (1.0, 0), "b": (11.0, 0), "s2": (41.0, 0)}
+    assert runs["queue"] == {"a": (1.0, 1), "s1": (1.0, 0), "b": (51.0, 1), "s2": (12.0, 0)}
+
+
 @pytest.mark.parametrize(
     ("rule", "chosen"),
     [
@@ -287,10 +306,11 @@ def test_the_rule_of_conflict_chooses(rule, chosen):
     assert [run.job.id for run in schedule.final if run.ordinal] == [chosen]
 
 
+@pytest.mark.parametrize("redirected", ["start", "queue"])
 @pytest.mark.parametrize("principal", [Easy, Conservative, Fcfs])
-def test_redirection_loses_nothing(principal):
+def test_redirection_loses_nothing(principal, redirected):
     def make():
-        return Redirection(0.25, 1, principal=principal())
+        return Redirection(0.25, 1, principal=principal(), redirected=redirected)
 
     for seed in range(40):
         jobs = [j for j in random_jobs(seed, 40, 8) if j.num_hosts <= 6]

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from math import inf
@@ -107,19 +108,19 @@ def chosen_hosts(
     began: Ints,
     over: Ints,
     group: Ints | None = None,
-    instead_of: Ints | None = None,
+    stopped: Iterable[tuple[int, int]] = (),
 ) -> HostRuns:
     """The hosts that an allocation chooses for each attempt.
 
     groups: of hosts. By number of the attempt: how many hosts it needs, at which decision it began,
-    before which it ended (-1: not by itself), in which group it is (the first, if left out), and
-    which attempt was stopped so that it could begin (-1, or left out: none).
+    before which it ended (-1: not by itself), in which group it is (the first, if left out).
+    stopped: (number of an attempt that was stopped, number of the next start), in this order.
     """
     ended = np.flatnonzero(over >= 0)
     leaving = ended[np.argsort(over[ended], kind="stable")].tolist()
     left = over[leaving].tolist()
     groups_of = repeat(0, len(sizes)) if group is None else group.tolist()
-    stopped = repeat(-1, len(sizes)) if instead_of is None else instead_of.tolist()
+    stops = deque(stopped)
     free, gone = list(groups), 0
     running: dict[int, tuple[int, Mask]] = {}
     begins, first, length = [0], [], []
@@ -128,13 +129,13 @@ def chosen_hosts(
         place, mask = running.pop(number)
         free[place] |= mask
 
-    rows = zip(began.tolist(), sizes.tolist(), groups_of, stopped, strict=True)
-    for number, (decision, size, place, other) in enumerate(rows):
+    rows = zip(began.tolist(), sizes.tolist(), groups_of, strict=True)
+    for number, (decision, size, place) in enumerate(rows):
         while gone < len(left) and left[gone] < decision:
             give_back(leaving[gone])
             gone += 1
-        if other >= 0:
-            give_back(other)
+        while stops and stops[0][1] <= number:
+            give_back(stops.popleft()[0])
         mask = allocation.choose(size, free[place])
         assert mask is not None
         free[place] &= ~mask
@@ -158,7 +159,8 @@ def redirecting(policy: Redirection, arrays: JobArrays, hosts: int) -> Redirecti
     sizes = arrays.num_hosts
     if not ((sizes >= 1) & (sizes <= principal.bit_count())).all():
         return None
-    return Redirecting(apart.bit_count(), float(policy.theta), *RULES[policy.conflict])
+    rule = RULES[policy.conflict]
+    return Redirecting(apart.bit_count(), float(policy.theta), *rule, policy.queues)
 
 
 def redirected_schedule(
@@ -178,12 +180,15 @@ def redirected_schedule(
     def runs_of(number: int) -> Runs:
         return find().runs(number)
 
-    again = {int(row["job"]) for row in lost}
+    moved = lost["job"].tolist()
+    waiting = set(moved[int(clock["n_again"]) :])
+    again = set(moved) - waiting
     attempts: list[Attempt] = [None] * started  # type: ignore[list-item]
-    columns = ("job", "number", "start", "expected")
-    for k, number, start, expected in zip(*(lost[name].tolist() for name in columns), strict=True):
+    columns = ("job", "number", "start", "expected", "end")
+    rows = zip(*(lost[name].tolist() for name in columns), strict=True)
+    for k, number, start, expected, end in rows:
         attempt = PlainAttempt(jobs[k], runs_of, start, expected, number, KILLED)
-        attempt.end_s = float(records[k]["start"])
+        attempt.end_s = end
         attempt.reason = "redirected"
         attempts[number] = attempt
     final: list[Attempt] = []
@@ -199,6 +204,9 @@ def redirected_schedule(
     for k, (has_run, code, number, start, expected, end, over) in enumerate(rows):
         if not has_run:
             final.append(Attempt(jobs[k], 0, None, inf, -1, WAITING))
+            continue
+        if k in waiting:
+            final.append(attempts[number])
             continue
         attempt = PlainAttempt(jobs[k], runs_of, start, expected, number, STATES[code])
         attempt.end_s = end if over >= 0 else None
@@ -221,11 +229,10 @@ def _places(state: State, groups: tuple[Mask, Mask], allocation: Allocation) -> 
     records = state.jobs[order]
     began, over = records["began"].copy(), records["over"].copy()
     apart = records["apart"].copy()
-    instead_of = np.full(len(order), -1)
     began[lost["number"]] = lost["began"]
     over[lost["number"]], apart[lost["number"]] = -1, 0
-    instead_of[state.jobs["number"][lost["job"]]] = lost["number"]
-    return chosen_hosts(allocation, groups, records["hosts"], began, over, apart, instead_of)
+    stopped = zip(lost["number"].tolist(), lost["before"].tolist(), strict=True)
+    return chosen_hosts(allocation, groups, records["hosts"], began, over, apart, stopped)
 
 
 @dataclass(slots=True, eq=False)
@@ -264,7 +271,9 @@ class CompiledBatch:
                 self.state = state = with_more_pieces(state)
                 continue
             if progress is not None:
-                progress(*(clock[name].item() for name in ("now", "over", "waiting")))
+                names = ("now", "over", "waiting", "n_lost", "n_again")
+                now, over, waiting, lost, again = (clock[name].item() for name in names)
+                progress(now, over, waiting + lost - again)
             if status != PAUSED:
                 break
         if status == CIRCLES or (until_s == inf and clock["waiting"].item()):

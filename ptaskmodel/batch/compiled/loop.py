@@ -21,6 +21,7 @@ from ptaskmodel.batch.compiled.policies import (
     fill,
     keep_promises,
     redirect,
+    start_apart,
     start_in_order,
 )
 from ptaskmodel.batch.compiled.queue import add_free, enter, forget_past, give_hosts
@@ -139,8 +140,13 @@ def submit_and_decide(s, ended, late, reach):
         start_in_order(s)
     elif clock.policy == REDIRECTION:
         extend_apart(s)
+        start_apart(s)
         backfill(s, ended or late)
-        redirect(s, first)
+        if redirect(s, first):
+            # The open loop asks again, as a job has come back to the queue.
+            clock.at_date += 1
+            clock.decisions += 1
+            backfill(s, True)
     else:
         fill(s)
 

@@ -2,7 +2,8 @@
 """Kernels of the built-in policies: they choose what starts now, bit-identical to `batch.policies`.
 
 With redirection, each running job has a counter, and the last hosts form a second group. The state
-describes the principal group; of the redirection group only the running jobs are kept.
+describes the principal group; of the redirection group only the running jobs are kept, and those
+that wait for it.
 """
 
 from __future__ import annotations
@@ -402,8 +403,11 @@ def extend_apart(s):
 
 @jit
 def redirect(s, first):
-    """Count for the jobs submitted now, from ``first`` on, that wait, and move who qualifies."""
-    clock = s.clock[0]
+    """Count for the jobs submitted now, from ``first`` on, that wait, and move who qualifies.
+
+    Whether a job that was moved has to wait.
+    """
+    clock, before = s.clock[0], s.clock[0].n_lost
     for j in range(first, clock.position):
         if s.queue[clock.leaves + s.jobs[j].rank].hosts == LARGEST:
             continue
@@ -411,7 +415,9 @@ def redirect(s, first):
         if chosen >= 0:
             _forget_counts(s)
             _set_apart(s, chosen)
+            start_apart(s)
             backfill(s, True)
+    return clock.n_again < clock.n_lost and clock.n_lost > before
 
 
 @jit
@@ -426,7 +432,8 @@ def _count(s, estimate):
             if job.estimate < estimate:
                 continue
             job.counter += 1
-            if job.counter > clock.theta and job.hosts <= clock.free_apart:
+            room = clock.hosts_apart if clock.queues else clock.free_apart
+            if job.counter > clock.theta and job.hosts <= room:
                 key = clock.sign * _compared(clock, job)
                 if (
                     chosen < 0
@@ -459,20 +466,32 @@ def _forget_counts(s):
 
 @jit
 def _set_apart(s, j):
-    """Stop a job and begin it anew in the group set apart."""
+    """Stop a job, which is to begin anew in the group set apart."""
     clock, job, lost = s.clock[0], s.jobs[j], s.lost[s.clock[0].n_lost]
-    lost.job, lost.number, lost.began = j, job.number, job.began
-    lost.start, lost.expected = job.start, job.expected
+    lost.job, lost.number, lost.began, lost.before = j, job.number, job.began, clock.started
+    lost.start, lost.expected, lost.end = job.start, job.expected, clock.now
     clock.n_lost += 1
     expect_no_more(s, j)
     drop_end(s, j)
     clock.free += job.hosts
     job.apart = 1
-    job.start, job.expected = clock.now, clock.now + job.estimate
-    job.number, job.began = clock.started, clock.decisions
-    s.order[clock.started] = j
-    clock.started += 1
-    push_end(s, clock.now + job.duration, j)
-    clock.free_apart -= job.hosts
-    s.apart[clock.n_apart] = j
-    clock.n_apart += 1
+
+
+@jit
+def start_apart(s):
+    """Begin the jobs that were moved anew, in order, as long as they fit. s: the state."""
+    clock = s.clock[0]
+    while clock.n_again < clock.n_lost:
+        j = s.lost[clock.n_again].job
+        job = s.jobs[j]
+        if job.hosts > clock.free_apart:
+            return
+        clock.n_again += 1
+        job.start, job.expected = clock.now, clock.now + job.estimate
+        job.number, job.began = clock.started, clock.decisions
+        s.order[clock.started] = j
+        clock.started += 1
+        push_end(s, clock.now + job.duration, j)
+        clock.free_apart -= job.hosts
+        s.apart[clock.n_apart] = j
+        clock.n_apart += 1

@@ -62,7 +62,15 @@ SLOT = np.dtype([("date", REAL), ("free", INT)], align=True)
 INSTANT = np.dtype([("date", REAL), ("free", INT), ("need", INT)], align=True)
 # An attempt that redirection has stopped.
 LOST = np.dtype(
-    [("job", INT), ("number", INT), ("began", INT), ("start", REAL), ("expected", REAL)],
+    [
+        ("job", INT),
+        ("number", INT),
+        ("began", INT),
+        ("before", INT),  # the number of the next start
+        ("start", REAL),
+        ("expected", REAL),
+        ("end", REAL),
+    ],
     align=True,
 )
 CLOCK = np.dtype(
@@ -106,9 +114,12 @@ CLOCK = np.dtype(
         ("theta", REAL),
         ("rule", INT),
         ("sign", INT),  # of the rule: -1 for the largest
+        ("hosts_apart", INT),
         ("free_apart", INT),
         ("n_apart", INT),
         ("n_lost", INT),
+        ("n_again", INT),  # of those lost, how many have begun anew
+        ("queues", INT),  # whether redirected jobs may wait for hosts
     ],
     align=True,
 )
@@ -116,13 +127,14 @@ CLOCK = np.dtype(
 
 class Redirecting(NamedTuple):
     """What redirection needs: the hosts set apart, theta, and of the rule of conflict what it
-    compares and its sign (-1 for the largest).
+    compares and its sign (-1 for the largest); whether redirected jobs may queue.
     """
 
     hosts: int
     theta: float
     rule: int
     sign: int
+    queues: bool
 
 
 class State(NamedTuple):
@@ -134,7 +146,8 @@ class State(NamedTuple):
     hosts, the highest first. order: jobs by number of their starts; first_piece: where the hosts
     of each begin in ``pieces``. fresh: jobs submitted at this date. slots, instants: the calendar
     of conservative; ranks: who holds a reservation, in the order of the queue. apart: who runs in
-    the group that redirection sets apart, in no order; lost: the attempts that it stopped.
+    the group that redirection sets apart, in no order; lost: the attempts that it stopped, whose
+    jobs begin anew in this order.
     """
 
     clock: Any
@@ -204,8 +217,9 @@ def new_state(
         "depth": depth,
     }
     if redirecting is not None:
-        apart, given["theta"], given["rule"], given["sign"] = redirecting
-        given["free_apart"] = apart
+        apart, *rest = redirecting
+        given |= zip(("theta", "rule", "sign", "queues"), rest, strict=True)
+        given["hosts_apart"] = given["free_apart"] = apart
     for name, value in given.items():
         clock[name] = value
     again = 0 if redirecting is None else n  # each job is redirected at most once

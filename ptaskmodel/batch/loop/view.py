@@ -165,8 +165,8 @@ class View:
         return [attempt for attempt in attempts if attempt.mask & self.within]
 
     def is_waiting(self, job: Job) -> bool:
-        """Whether the job is (still) in the queue."""
-        return job in self._state.waiting
+        """Whether the job is (still) in the queue that the view shows."""
+        return job in self._state.waiting and (self._chosen is None or job in self._chosen)
 
     # --- what happened ----------------------------------------------------------------------
 

@@ -6,10 +6,11 @@ policy of their own (EASY by default).
 
 Each running job of the principal group has a counter. When a job is submitted while others run and
 does not start at once, the counter of every running job whose walltime is at least its own rises by
-one. A running job qualifies if its counter exceeds the threshold theta and it fits in the free
-hosts of the redirection group. It is then killed and restarted there from the beginning, at most
-once; all counters are reset. Each rise of a counter triggers this test. If several jobs qualify at
-once, the rule of conflict chooses one.
+one. A running job qualifies if its counter exceeds the threshold theta and it fits in the
+redirection group: in its free hosts, or, if redirected jobs queue there, in all of them. It is then
+killed and begins anew there, at most once; all counters are reset. Each rise of a counter triggers
+this test. If several jobs qualify at once, the rule of conflict chooses one. A queue in the
+redirection group is served first come, first served.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ CONFLICTS: Mapping[str, Callable[[Attempt, int, float], tuple[float, ...]]] = {
     "oldest": lambda attempt, counter, walltime: (attempt.number,),
     "youngest": lambda attempt, counter, walltime: (-attempt.number,),
 }
+START, QUEUE = "start", "queue"
 
 
 class Redirection:
@@ -42,8 +44,10 @@ class Redirection:
     alpha: share of the hosts in the redirection group, in (0, 1). theta: threshold of the
     counters, 0 or more. conflict: which of the jobs that qualify is redirected: that of the
     largest ``counter`` (the oldest of equals), or the ``longest`` or ``shortest`` by walltime, the
-    ``largest`` or ``smallest`` by hosts, the ``oldest`` or ``youngest`` by start. principal: the
-    policy of the principal group. Jobs larger than the principal group are rejected.
+    ``largest`` or ``smallest`` by hosts, the ``oldest`` or ``youngest`` by start. redirected: jobs
+    are redirected when they can ``start`` at once, or whatever runs in the group, to ``queue``
+    there. principal: the policy of the principal group. Jobs larger than the principal group are
+    rejected.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class Redirection:
         theta: float,
         *,
         conflict: str = "counter",
+        redirected: str = START,
         principal: Policy | None = None,
         order: Order | None = None,
     ) -> None:
@@ -64,13 +69,19 @@ class Redirection:
                 f"redirection: conflict rule '{conflict}' is unknown: use one of "
                 f"{', '.join(CONFLICTS)}"
             )
+        if redirected not in (START, QUEUE):
+            raise SimulationError(
+                f"redirection: redirected is '{redirected}': use {START} or {QUEUE}"
+            )
         self.alpha = alpha
         self.theta = theta
         self.principal = principal or Easy(order)
         self.order = getattr(self.principal, "order", None)
         self.conflict = conflict
         self._conflict = CONFLICTS[conflict]
+        self.queues = redirected == QUEUE
         self._counters: dict[Job, int] = {}
+        self._queue: list[Job] = []  # of the redirection group
 
     def groups(self, num_hosts: int) -> tuple[Mask, Mask]:
         """The hosts of the principal group and of the redirection group."""
@@ -80,26 +91,38 @@ class Redirection:
 
     def decide(self, view: View) -> Iterator[Decision]:
         principal, apart = self.groups(view.num_hosts)
-        part = view.part(principal)
+        part, group = view.part(principal), view.part(apart)
         for attempt in view.ended:
             self._counters.pop(attempt.job, None)
         for job in view.submitted:
             if job.num_hosts > part.num_hosts:
                 yield Reject(job, f"larger than the principal group ({part.num_hosts} hosts)")
+        yield from self._start_queued(group)
         yield from self._principal(part)
         for job in view.submitted:
-            if not view.is_waiting(job):
+            if not view.is_waiting(job) or job in self._queue:
                 continue
-            chosen = self._count(job, part, view.part(apart))
+            chosen = self._count(job, part, group)
             if chosen is not None:
                 self._counters.clear()
                 yield Requeue(chosen.job, "redirected")
-                yield Start(chosen.job, within=apart)
+                self._queue.append(chosen.job)
+                yield from self._start_queued(group)
                 yield from self._principal(part)
 
+    def _start_queued(self, group: View) -> Iterator[Decision]:
+        """Start the first jobs of the queue of the redirection group as long as they fit."""
+        while self._queue and group.fits(self._queue[0]):
+            yield Start(self._queue.pop(0), within=group.within)
+
     def _principal(self, part: View) -> Iterator[Decision]:
-        """The decisions of the policy of the principal group, about jobs that still wait."""
-        yield from self.principal.decide(part.part(still_waiting=True))
+        """The decisions of the policy of the principal group, about jobs that still wait there."""
+        if self._queue:
+            moved = set(self._queue)
+            queue = [job for job in part.queue if part.is_waiting(job) and job not in moved]
+            yield from self.principal.decide(part.part(queue=queue))
+        else:
+            yield from self.principal.decide(part.part(still_waiting=True))
 
     def _count(self, job: Job, principal: View, apart: View) -> Attempt | None:
         """Raise the counters for a job that was made to wait; the attempt to redirect, if any."""
@@ -109,6 +132,9 @@ class Redirection:
             if attempt.ordinal or walltime < limit:
                 continue
             counter = self._counters[attempt.job] = self._counters.get(attempt.job, 0) + 1
-            if counter > self.theta and apart.fits(attempt.job):
+            if counter > self.theta and self._has_room(apart, attempt.job):
                 candidates.append((self._conflict(attempt, counter, walltime), attempt))
         return min(candidates, key=lambda entry: entry[0])[1] if candidates else None
+
+    def _has_room(self, apart: View, job: Job) -> bool:
+        return job.num_hosts <= apart.num_hosts if self.queues else apart.fits(job)
