@@ -1,4 +1,4 @@
-"""Draws the rooms of the package and the way of the data: docs/pictures/house.svg, data.svg.
+"""Draw the layers of the package and the data flow: docs/pictures/house.svg, data.svg.
 
 Run from anywhere: python docs/pictures/draw_house.py
 """
@@ -11,28 +11,28 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 INK, SOFT, PAPER = "#23313f", "#5d6b78", "#ffffff"
-# Colours of floors, and of kinds of things.
+# Colours of layers, and of kinds of boxes.
 WARM, COOL, GREEN, GREY = "#f6e3d0", "#d8e6f5", "#dcefdd", "#eceff2"
 
-# Rooms from the roof down: (name, what it is for), and the colour of the floor.
-FLOORS = (
+# Layers from the top down: the colour, and (name, purpose) of each package.
+LAYERS = (
     (GREY, (("cli", "one thin module a command"),)),
-    (GREY, (("campaign", "many runs, kept and compared"),)),
-    (GREY, (("runs", "what each kind of run does with its inputs and its directory"),)),
+    (GREY, (("campaign", "many runs: factors, workers, statistics"),)),
+    (GREY, (("runs", "each kind of run: inputs, execution, output directory"),)),
     (GREY, (("results", "tables, traces, pictures, comparisons, pages"),)),
     (
         GREEN,
         (
-            ("slurm", "what Slurm does"),
-            ("connect", "SimPy, Batsim's schedulers"),
+            ("slurm", "Slurm, simulated or real"),
+            ("connect", "SimPy, schedulers for Batsim"),
         ),
     ),
     (
         GREEN,
         (
-            ("apps", "parallel tasks of programs"),
-            ("calibration", "parameters that fit"),
-            ("batch", "WHO WAITS: jobs, policies"),
+            ("apps", "applications as parallel tasks"),
+            ("calibration", "fitted parameters"),
+            ("batch", "jobs and policies"),
         ),
     ),
     (
@@ -41,25 +41,25 @@ FLOORS = (
             ("mpi", "MPI ranks, messages"),
             ("simulation", "tasks"),
             ("recording", "exact intervals"),
-            ("energy", "joules"),
+            ("energy", "energy, power"),
         ),
     ),
-    (COOL, (("engine", "WHEN: activities, dates, the stream of events"),)),
+    (COOL, (("engine", "time: activities, event queue, stream of events"),)),
     (
         WARM,
         (
-            ("platform", "WHAT EXISTS"),
-            ("workload", "WHAT RUNS"),
-            ("sharing", "WHO GETS HOW MUCH"),
+            ("platform", "hosts, links, routes"),
+            ("workload", "works, tasks, jobs"),
+            ("sharing", "rates of tasks"),
         ),
     ),
     (WARM, (("kernels", "Python functions as machine code"),)),
-    (GREY, (("", "errors, units, names, files: the ground"),)),
+    (GREY, (("", "used by all: errors, units, names, files"),)),
 )
 
 
 class Drawing:
-    """Boxes, arrows and words, as SVG."""
+    """Boxes, arrows and text, as SVG."""
 
     def __init__(self, width: int, height: int, title: str) -> None:
         self._parts = [
@@ -85,7 +85,7 @@ class Drawing:
     def box(
         self, x: float, y: float, width: float, height: float, fill: str, *lines: str, r: int = 3
     ) -> None:
-        """A box; its first line is bold, if there is one."""
+        """Draw a box; its first line is bold unless empty."""
         self._parts.append(
             f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="{r}" '
             f'fill="{fill}" stroke="{INK}"/>'
@@ -110,31 +110,31 @@ class Drawing:
 
 def draw_house(path: Path) -> None:
     left, width, height, gap, top = 60, 640, 48, 6, 74
-    drawing = Drawing(760, top + len(FLOORS) * (height + gap) + 16, "The rooms of ptaskmodel")
+    drawing = Drawing(760, top + len(LAYERS) * (height + gap) + 16, "The packages of ptaskmodel")
     middle = left + width / 2
     drawing.shape(f"{left - 24},{top - 6} {middle},14 {left + width + 24},{top - 6}", GREY)
     drawing.text(middle, 48, "ptaskmodel", 16, weight="bold")
-    for k, (colour, rooms) in enumerate(FLOORS):
+    for k, (colour, packages) in enumerate(LAYERS):
         y = top + k * (height + gap)
-        each = (width - gap * (len(rooms) - 1)) / len(rooms)
-        for i, (name, purpose) in enumerate(rooms):
+        each = (width - gap * (len(packages) - 1)) / len(packages)
+        for i, (name, purpose) in enumerate(packages):
             drawing.box(left + i * (each + gap), y, each, height, colour, name, purpose)
-    bottom = top + len(FLOORS) * (height + gap)
+    bottom = top + len(LAYERS) * (height + gap)
     drawing.arrow((left + width + 24, top), (left + width + 24, bottom - gap))
     drawing.text(left + width + 24, bottom + 10, "imports", 12, fill=SOFT)
     drawing.write(path)
 
 
 def draw_data(path: Path) -> None:
-    drawing = Drawing(900, 330, "The way of the data")
+    drawing = Drawing(900, 330, "The data flow")
     drawing.box(10, 30, 120, 44, PAPER, "", "platform.xml, or", "Platform.build", r=14)
     drawing.box(10, 140, 120, 44, PAPER, "", "tasks.json, jobs,", "or your program", r=14)
     drawing.box(175, 26, 130, 52, WARM, "Platform", "hosts, links, routes")
     drawing.box(175, 136, 130, 52, WARM, "Task", "a work on hosts")
-    drawing.box(350, 82, 130, 52, COOL, "Pattern", "uses of resources")
-    drawing.box(525, 82, 140, 52, COOL, "Loop", "one queue of dates")
+    drawing.box(350, 82, 130, 52, COOL, "Usage vector", "uses of resources")
+    drawing.box(525, 82, 140, 52, COOL, "Loop", "one event queue")
     drawing.box(525, 220, 140, 52, WARM, "Solver", "one component")
-    drawing.box(725, 26, 165, 52, COOL, "Stream", "date, kind, subject, value")
+    drawing.box(725, 26, 165, 52, COOL, "Stream", "time, kind, subject, value")
     drawing.box(725, 136, 165, 52, COOL, "Listeners", "observers, recorders")
     drawing.box(725, 246, 165, 52, GREY, "Records, intervals", "tables, pictures, report")
     drawing.arrow((130, 52), (173, 52))
@@ -149,9 +149,9 @@ def draw_data(path: Path) -> None:
     drawing.arrow((807, 188), (807, 244))
     drawing.text(562, 181, "uses", 12, anchor="end", fill=SOFT)
     drawing.text(628, 181, "rates", 12, anchor="start", fill=SOFT)
-    drawing.text(415, 152, "routed once for all who", 12, fill=SOFT)
-    drawing.text(415, 168, "share work and hosts", 12, fill=SOFT)
-    drawing.text(595, 296, "what an event touches,", 12, fill=SOFT)
+    drawing.text(415, 152, "routed once for each", 12, fill=SOFT)
+    drawing.text(415, 168, "work and its hosts", 12, fill=SOFT)
+    drawing.text(595, 296, "what an event affects,", 12, fill=SOFT)
     drawing.text(595, 312, "no more", 12, fill=SOFT)
     drawing.write(path)
 
