@@ -202,7 +202,9 @@ def machine_states(schedule: Schedule, over_time: Load) -> States:
             changes += [(switch.done_s, 0, -n, 0)] if is_done else []
     gone = unavailable_hosts(schedule)
     others = [*(change[0] for change in changes), *(date for date, _ in gone)]
-    dates = np.unique(np.concatenate([over_time.date_s, others]))
+    dates = over_time.date_s
+    if others:
+        dates = np.unique(np.concatenate([dates, others]))
     counts = np.zeros((3, len(dates)), dtype=np.int64)
     for date, *rest in changes:
         counts[:, np.searchsorted(dates, date)] += rest
