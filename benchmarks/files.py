@@ -26,8 +26,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
+import replay_loads
 
 import ptaskmodel as pm
+from ptaskmodel.batch.measures.schedule import load
 from ptaskmodel.batch.plan import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.results.tables.batch import plain_job_lines, write_schedule
@@ -36,6 +38,7 @@ from ptaskmodel.simulation.records import TaskRecord
 from ptaskmodel.workload.formats.batsim import read_batsim, write_batsim
 from ptaskmodel.workload.formats.swf import FIELDS, read_swf, swf_from_workload, write_swf
 from ptaskmodel.workload.formats.tasks_json import load_tasks, write_tasks
+from ptaskmodel.workload.formats.ti_trace import read_trace
 from ptaskmodel.workload.jobs import job_arrays
 from ptaskmodel.workload.reading import read_workload
 
@@ -219,11 +222,22 @@ def schedules(log: Path, place: Path) -> dict[str, tuple[Callable[[], object], W
 
     def whole() -> None:
         options = {"host_names": names, "version": "0", "simulation_s": 0.0}
-        write_schedule(directory, schedule, workload_name="w0", **options)
+        write_schedule(directory, schedule, load(schedule), workload_name="w0", **options)
 
     whole()
     others = csv_writers(pd.read_csv(directory / "jobs.csv"), place / "other.csv")
     return {"jobs.csv out": (jobs_csv, others), "all files of a schedule": (whole, others)}
+
+
+def traces(place: Path) -> dict[str, tuple[Callable[[], object], Ways]]:
+    """The trace of a stencil, all ranks in one file."""
+    path = place / "trace.txt"
+    path.write_text("".join(replay_loads.stencil(64, 250)))
+
+    def by_pandas() -> object:
+        return pd.read_csv(path, sep=" ", header=None, names=range(5))
+
+    return {"TI trace, text": (lambda: read_trace(path), {"pandas": by_pandas})}
 
 
 def seconds(way: Callable[[], object]) -> float:
@@ -254,7 +268,7 @@ def main() -> None:
         batsim_json(place / "batsim.json", options.jobs)
         tasks_json(place / "tasks.json", options.jobs // 4)
         rows = logs(log, place) | batsims(place / "batsim.json", place)
-        rows |= tasks(place / "tasks.json", place) | schedules(log, place)
+        rows |= tasks(place / "tasks.json", place) | schedules(log, place) | traces(place)
         for what, (ours, others) in rows.items():
             if options.only in what:
                 ways = {"": ours, **others}
