@@ -10,6 +10,8 @@ import re
 SHOWN = 60
 LONGEST_WORD = 200
 LONGEST = 1000
+# What one message names of the problems of a file; of more it says the number.
+MOST_PROBLEMS = 20
 _LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 
 
@@ -17,11 +19,18 @@ class PTaskModelError(Exception):
     """A mistake in what the user gave: a file, an option, an argument.
 
     The message is one line that says where (file and line, or JSON pointer), what, and the remedy.
-    The command line prints it and exits with code 2.
+    Of a file with several problems it is a line that says so, and one for each. The command line
+    prints it and exits with code 2.
     """
 
+    @property
+    def message(self) -> str:
+        """The message as it was given, however long."""
+        return super().__str__()
+
     def __str__(self) -> str:
-        return cut(super().__str__())
+        lines = self.message.split("\n", MOST_PROBLEMS + 2)[: MOST_PROBLEMS + 2]
+        return "\n".join(map(cut, lines))
 
 
 def cut(text: str, longest: int = LONGEST) -> str:

@@ -1,19 +1,45 @@
 """Collect the remarks on a run: every warning and note, and how it affects the results.
 
 Every warning of the package passes `warn`, which keeps it for the run's summary.json. The command
-line keeps and shows warnings of other packages (`keep`).
+line keeps and shows warnings of other packages (`keep`). What a reader made of a file is in an
+`Account`: what it left unread, took for something else, assumed, or left out.
+
+A reader takes an `Account` of its file as an argument, or returns the remarks of one with what it
+read, so that none is written without. It tells the account in passing:
+
+    account = Account(path, WorkloadError)
+    account.unused("the column 'colour'", line=1, field="colour")
+    account.taken("commas separate the fields")
+    account.assumed("no memory: each job holds that of its nodes", field="ReqMem")
+    for line, row in rows:
+        with account.row(line):  # what is refused inside costs this row alone, and is told
+            jobs.append(job_of(row))
+    account.check_rows(len(rows))  # refuses the file if most of its rows cannot be read
+    with account.problems(line):  # what is refused inside is a problem of the file
+        ...
+    account.check()  # refuses it with all its problems in one message
+    Workload(..., remarks=account.remarks)
+
+Whatever has remarks hands them to `for_summary`. The terminal shows the first of those that are
+alike (`shortened`), summary.json has all that are kept.
 """
 
 from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from ptaskmodel.errors import MOST_PROBLEMS, PTaskModelError
+from ptaskmodel.files import AnyPath, shown_path
 
 WARNING, NOTE = "warning", "note"
 LEVELS = (WARNING, NOTE)
+# What every record of a summary has.
+ALWAYS = ("level", "text", "effect")
 
 OVERLOAD, STOPPED, KILLED, FAILED = "overload", "stopped", "killed", "failed"
 REFUSED, NEVER_STARTED = "refused", "never started"
@@ -30,16 +56,31 @@ EFFECTS: Mapping[str, str] = {
     NO_ATTRIBUTION: "what limited whom was not recorded",
 }
 
+NOT_USED, TAKEN, ASSUMED, LEFT_OUT = "not used", "taken as", "assumed", "left out"
+# Remarks of a kind on a field that are kept; of more the number is.
+MOST = 1000
+
 
 class Remark(NamedTuple):
-    """One sentence on a run. effect: a key of `EFFECTS`; None: it changes no reading."""
+    """One sentence on a run, or on a file that was read.
+
+    effect: a key of `EFFECTS`; None: it changes no reading. kind: what remarks on a file have in
+    common (see `Account`); where several are alike, the terminal shows the first. file, line,
+    field: the place, where there is one; the text names the line, too. more: how many that
+    are alike follow and are not kept.
+    """
 
     text: str
     level: str = NOTE
     effect: str | None = None
+    kind: str | None = None
+    file: str | None = None
+    line: int | None = None
+    field: str | None = None
+    more: int | None = None
 
 
-_kept: ContextVar[list[Remark] | None] = ContextVar("remarks", default=None)
+_kept: ContextVar[dict[str, Remark] | None] = ContextVar("remarks", default=None)
 
 
 def warn(text: str, effect: str | None = None, category: type[Warning] = UserWarning) -> None:
@@ -48,17 +89,34 @@ def warn(text: str, effect: str | None = None, category: type[Warning] = UserWar
     warnings.warn(text, category, stacklevel=3)
 
 
+def warn_of(told: Sequence[Remark], category: type[Warning] = UserWarning) -> None:
+    """Keep what is told of a file; issue one Python warning, of a `category`, of those alike."""
+    for remark in told:
+        keep(remark)
+    token = _kept.set(None)  # the command line keeps what it shows
+    try:
+        for record in shortened(for_summary(told)):
+            warnings.warn(record["text"], category, stacklevel=3)
+    finally:
+        _kept.reset(token)
+
+
+def finding(line: int, kind: str, text: str) -> Remark:
+    """A remark of a `kind`: a `text` on a `line` of a file, without the place (see `placed`)."""
+    return Remark(text, WARNING, None, kind, None, line)
+
+
 def keep(remark: Remark) -> None:
     """Keep a remark for the run that is being made, unless its text is kept already."""
     kept = _kept.get()
-    if kept is not None and all(remark.text != other.text for other in kept):
-        kept.append(remark)
+    if kept is not None:
+        kept.setdefault(remark.text, remark)
 
 
 @contextlib.contextmanager
 def listening() -> Iterator[None]:
     """Keep the remarks made inside, apart from those before: of one command, or of one run."""
-    token = _kept.set([])
+    token = _kept.set({})
     try:
         yield
     finally:
@@ -72,17 +130,174 @@ def joining() -> Iterator[None]:
         yield
 
 
-def for_summary(*more: Iterable[Remark | str]) -> list[dict[str, str | None]]:
+def for_summary(*more: Iterable[Remark | str]) -> list[dict[str, Any]]:
     """All remarks of a run for its summary.json: those kept, then more; each text once.
 
-    Strings are notes without an effect.
+    Strings are notes without an effect. Of a remark on no file, the fields of a place are left out.
     """
     found: dict[str, Remark] = {}
-    for each in (_kept.get() or (), *more):
+    for each in ((_kept.get() or {}).values(), *more):
         for one in each:
             remark = Remark(one) if isinstance(one, str) else one
             found.setdefault(remark.text, remark)
     return [
-        {"level": remark.level, "text": remark.text, "effect": remark.effect}
+        {
+            name: value
+            for name, value in remark._asdict().items()
+            if name in ALWAYS or value is not None
+        }
         for remark in found.values()
     ]
+
+
+def shortened(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The records of a summary; of those alike on lines of a file the first, and how many follow.
+
+    Alike: of the same level, effect, kind, file and field.
+    """
+    alike: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for record in records:
+        key = tuple(map(record.get, ("level", "effect", "kind", "file", "field")))
+        alike.setdefault(key if record.get("line") is not None else (record["text"],), []).append(
+            record
+        )
+    found: list[Mapping[str, Any]] = []
+    for first, *others in alike.values():
+        more = len(others) + sum(each.get("more", 0) for each in (first, *others))
+        text = f"{first['text']} (and {more:,} more such)" if more else first["text"]
+        found.append({**first, "text": text})
+    return found
+
+
+_Group = tuple[str, str | None, str]
+
+
+class Account:
+    """What is told while a file is read.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    error : subclass of PTaskModelError
+        What a file that cannot be read raises; what is caught of a row.
+    """
+
+    def __init__(self, path: AnyPath, error: type[PTaskModelError]) -> None:
+        self.file = shown_path(path)
+        self.found: list[Remark] = []  # their texts without the place
+        self._error = error
+        self._counts: Counter[_Group] = Counter()
+        self._problems: list[tuple[int | None, str]] = []
+        self._bad_rows: list[tuple[int | None, str]] = []
+        self._num_problems = self._num_bad_rows = 0
+
+    def unused(self, what: str, line: int | None = None, field: str | None = None) -> None:
+        """Tell `what` of the file has no effect, at a `line` and `field`."""
+        self.tell(NOT_USED, what, line, field)
+
+    def taken(self, what: str, line: int | None = None, field: str | None = None) -> None:
+        """Tell `what` of the file was changed or taken for what else, at a `line` and `field`."""
+        self.tell(TAKEN, what, line, field)
+
+    def assumed(self, what: str, line: int | None = None, field: str | None = None) -> None:
+        """Tell `what` was assumed, as the file does not say it, at a `line` and `field`."""
+        self.tell(ASSUMED, what, line, field)
+
+    def left_out(self, what: str, line: int | None = None, field: str | None = None) -> None:
+        """Tell `what` that could be read was left out, at a `line` and `field`."""
+        self.tell(LEFT_OUT, what, line, field)
+
+    def tell(
+        self,
+        kind: str,
+        what: str,
+        line: int | None = None,
+        field: str | None = None,
+        level: str = NOTE,
+    ) -> None:
+        """Tell `what`, at a `line` and `field`; MOST of a `kind`, `field` and `level` are kept."""
+        key = kind, field, level
+        self._counts[key] += 1
+        if self._counts[key] <= MOST:
+            self.found.append(Remark(what, level, None, kind, self.file, line, field))
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """All that was told, rows that were left out first."""
+        rows = [
+            Remark(f"left out: {what}", WARNING, None, LEFT_OUT, self.file, line)
+            for line, what in self._bad_rows
+        ]
+        counts = self._counts | Counter({(LEFT_OUT, None, WARNING): self._num_bad_rows})
+        told = []
+        for remark in (*rows, *self.found):
+            key = str(remark.kind), remark.field, remark.level
+            more = counts.pop(key, 0) - MOST
+            told.append(placed(remark if more <= 0 else remark._replace(more=more)))
+        return tuple(told)
+
+    @contextlib.contextmanager
+    def row(self, line: int | None) -> Iterator[None]:
+        """What is refused inside costs the row at a `line`: it is left out, and told."""
+        try:
+            yield
+        except self._error as error:
+            self.bad_row(self._what(error, line), line)
+
+    def bad_row(self, what: str, line: int | None = None) -> None:
+        """The row at a `line` cannot be read (`what` is wrong), and is left out."""
+        self._num_bad_rows += 1
+        if self._num_bad_rows <= MOST:
+            self._bad_rows.append((line, what))
+
+    def check_rows(self, rows: int) -> None:
+        """Refuse the file if more than half of its `rows` cannot be read."""
+        if 2 * self._num_bad_rows > rows:
+            self._problems = self._bad_rows + self._problems
+            self._num_problems += self._num_bad_rows
+            self.check()
+
+    @contextlib.contextmanager
+    def problems(self, line: int | None = None) -> Iterator[None]:
+        """What is refused inside, at a `line`, is a problem; what follows is looked at too."""
+        try:
+            yield
+        except self._error as error:
+            self.problem(self._what(error, line), line)
+
+    def problem(self, what: str, line: int | None = None) -> None:
+        """The file cannot be read: `what` is wrong at a `line`; `check` raises it."""
+        self._num_problems += 1
+        if self._num_problems <= MOST_PROBLEMS:
+            self._problems.append((line, what))
+
+    def check(self) -> None:
+        """Raise the error of this file with all its problems, if it has any."""
+        if self._num_problems:
+            raise self._error(problems_text(self.file, self._problems, self._num_problems))
+
+    def _what(self, error: PTaskModelError, line: int | None) -> str:
+        """The message of an error without the place that the account names itself."""
+        text = error.message
+        for place in (f"{self.file}:{line}: ", f"{self.file}: "):
+            text = text.removeprefix(place)
+        return text
+
+
+def placed(remark: Remark) -> Remark:
+    """The remark with the place in its text, if it is on a line of its file."""
+    if remark.line is None:
+        return remark
+    return remark._replace(text=f"{remark.file}:{remark.line}: {remark.text}")
+
+
+def problems_text(file: str, problems: Iterable[tuple[int | None, str]], number: int) -> str:
+    """One message of the problems of a `file`, each (line, what); number: how many there are."""
+    shown = list(problems)[:MOST_PROBLEMS]
+    if number == 1:
+        ((line, what),) = shown
+        return f"{file}: {what}" if line is None else f"{file}:{line}: {what}"
+    lines = [what if line is None else f"line {line}: {what}" for line, what in shown]
+    lines += [f"and {number - len(shown):,} more"] if number > len(shown) else []
+    return "\n  ".join([f"{file}: {number:,} problems:", *lines])

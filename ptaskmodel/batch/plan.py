@@ -177,7 +177,7 @@ class Plan:
         self.workload = workload
         lasts_s = self._lasts_s(workload)
         self.remarks = (
-            *map(Remark, workload.notes),
+            *workload.remarks,
             *self._past_walltimes(workload, lasts_s),
             *self._dependencies(workload),
             *self._overload(workload, lasts_s),

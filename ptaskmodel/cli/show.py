@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ptaskmodel.cli.table import text_table
 from ptaskmodel.files import json_text
+from ptaskmodel.remarks import shortened
 from ptaskmodel.results.states import (
     NOT_SUBMITTED,
     OUTCOMES,
@@ -121,8 +122,8 @@ def slowdown_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def remark_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """The remarks on a run, a line each."""
-    return [(remark["level"], remark["text"]) for remark in summary["remarks"]]
+    """The remarks on a run, a line each; of those that are alike one."""
+    return [(remark["level"], remark["text"]) for remark in shortened(summary["remarks"])]
 
 
 def energy_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:

@@ -239,7 +239,7 @@ class Builder:
             tuple(self.hosts),
             tuple(self.links),
             self.config,
-            tuple(self.source.notes),
+            tuple(self.source.account.found),
             tuple(self.source.hints),
             tuple(self.zones),
             self.points,

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptaskmodel.memory import collector_at_rest
-from ptaskmodel.platform.facts import Host, Link, Note
+from ptaskmodel.platform.facts import Host, Link
 from ptaskmodel.platform.topologies.topology import WalkTable
+from ptaskmodel.remarks import Remark
 
 ROOT = -1
 LOOPBACK = -1
@@ -122,8 +123,8 @@ class Facts:
     hosts: tuple[Host, ...]
     all_links: tuple[Link, ...]
     config: dict[str, str]
-    notes: tuple[Note, ...]
-    hints: tuple[Note, ...]
+    notes: tuple[Remark, ...]
+    hints: tuple[Remark, ...]
     zones: tuple[Zone, ...]
     points: Points
     duplex: dict[str, int]

@@ -162,14 +162,6 @@ class RouteParts(NamedTuple):
         return self.up + self.across + self.down
 
 
-class Note(NamedTuple):
-    """Something odd in a file, that does not stop its reading."""
-
-    line: int
-    kind: str
-    text: str
-
-
 def short(text: str) -> str:
     """Quoted, on one line and never long."""
     return repr(text if len(text) <= 60 else f"{text[:57]}...")

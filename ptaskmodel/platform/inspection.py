@@ -21,9 +21,10 @@ from ptaskmodel.errors import RouteError
 from ptaskmodel.files import shown_path, whole_file
 from ptaskmodel.names import join_names
 from ptaskmodel.platform.declared import NONE, Zone
-from ptaskmodel.platform.facts import Note, RouteParts, short
+from ptaskmodel.platform.facts import RouteParts, short
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.power import power_findings
+from ptaskmodel.remarks import Remark, finding
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.platform import Platform
@@ -46,7 +47,7 @@ COLUMNS = ("src", "dst", "latency_s", "links")
 SHOWN_ZONES = 20
 
 
-def check_platform(platform: Platform) -> list[Note]:
+def check_platform(platform: Platform) -> list[Remark]:
     """Findings, in order of the lines of the file: those of the reader, then ours.
 
     Pairs of hosts are all tried up to 4,000, else as many are drawn (always the same).
@@ -54,13 +55,13 @@ def check_platform(platform: Platform) -> list[Note]:
     findings = [*platform.notes, *platform.hints]
     findings += _merged(platform)
     findings += _check_routes(platform)
-    return sorted(findings, key=lambda note: note.line)
+    return sorted(findings, key=lambda note: note.line or 0)
 
 
-def _merged(platform: Platform) -> list[Note]:
+def _merged(platform: Platform) -> list[Remark]:
     """One finding per line and kind: a cluster has as many equal links as hosts."""
-    counts: dict[tuple[int, str], int] = {}
-    first: dict[tuple[int, str], Note] = {}
+    counts: dict[tuple[int | None, str | None], int] = {}
+    first: dict[tuple[int | None, str | None], Remark] = {}
     for note in (*_check_hosts(platform), *_check_links(platform), *power_findings(platform)):
         key = note.line, note.kind
         counts[key] = counts.get(key, 0) + 1
@@ -71,36 +72,40 @@ def _merged(platform: Platform) -> list[Note]:
     ]
 
 
-def _check_hosts(platform: Platform) -> Iterator[Note]:
+def _check_hosts(platform: Platform) -> Iterator[Remark]:
     for host in platform.hosts:
         line = platform.host_line(host.index)
         where = f"host {short(host.name)}: "
         if _SEPARATOR.search(host.name):
-            yield Note(line, "name", where + NAME)
+            yield finding(line, "name", where + NAME)
         if host.speed_flops == 0:
-            yield Note(line, "speed 0", f"{where}speed 0: a task with flops there never ends")
+            yield finding(line, "speed 0", f"{where}speed 0: a task with flops there never ends")
         elif host.speed_flops < SLOW_HOST_FLOPS:
             speed = units.format_speed(host.speed_flops)
-            yield Note(line, "slow host", f"{where}only {speed}, a millionth of a real core")
+            yield finding(line, "slow host", f"{where}only {speed}, a millionth of a real core")
 
 
-def _check_links(platform: Platform) -> Iterator[Note]:
+def _check_links(platform: Platform) -> Iterator[Remark]:
     for link in platform.links:
         line = platform.link_line(link.index)
         where = f"link {short(link.name)}: "
         if _SEPARATOR.search(link.name):
-            yield Note(line, "name", where + NAME)
+            yield finding(line, "name", where + NAME)
         rate = units.format_bandwidth(link.bandwidth_Bps)
         if link.bandwidth_Bps == 0:
-            yield Note(line, "bandwidth 0", f"{where}its bandwidth is 0: no transfer ends")
+            yield finding(line, "bandwidth 0", f"{where}its bandwidth is 0: no transfer ends")
         elif link.bandwidth_Bps < SLOW_LINK_BPS:
-            yield Note(line, "slow link", f"{where}{rate} is less than 1 kB/s; is the unit right?")
+            yield finding(
+                line, "slow link", f"{where}{rate} is less than 1 kB/s; is the unit right?"
+            )
         if link.latency_s > LONG_LATENCY_S:
             latency = units.format_time(link.latency_s)
-            yield Note(line, "long latency", f"{where}a latency of {latency}; is the unit right?")
+            yield finding(
+                line, "long latency", f"{where}a latency of {latency}; is the unit right?"
+            )
 
 
-def _check_routes(platform: Platform) -> Iterator[Note]:
+def _check_routes(platform: Platform) -> Iterator[Remark]:
     """Pairs without route, with an empty one, with a latency that holds them, by fault."""
     missing: list[str] = []
     held: dict[int, tuple[int, float, list[str]]] = {}  # by line: a link, the least rate, pairs
@@ -126,12 +131,12 @@ def _check_routes(platform: Platform) -> Iterator[Note]:
             free.setdefault(platform.leaf_zone(source), []).append(pair)
     if missing and not all(zone.kind == NONE for zone in platform.zones):
         line = platform.zones[0].line
-        yield Note(line, "no route", f"{_some(missing)} without a route; declare one")
+        yield finding(line, "no route", f"{_some(missing)} without a route; declare one")
     for number, pairs in free.items():
         zone = platform.zones[number]
         where = f"zone {short(zone.name)}: "
         text = f"{where}{_some(pairs)} with an empty route: nothing can be sent; declare one"
-        yield Note(zone.line, "empty route", text)
+        yield finding(zone.line, "empty route", text)
 
     for line, (link, rate, pairs) in held.items():
         what = f"link {short(platform.all_links[link].name)}"
@@ -141,7 +146,7 @@ def _check_routes(platform: Platform) -> Iterator[Note]:
             f"below half of the bandwidth, a flow at {units.format_bandwidth(rate, 4)} or more; "
             "set network/TCP-gamma"
         )
-        yield Note(line, "window", text)
+        yield finding(line, "window", text)
 
 
 def tcp_window(platform: Platform) -> float:

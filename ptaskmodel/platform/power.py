@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ptaskmodel.errors import PlatformError
-from ptaskmodel.platform.facts import Host, Link, Note, short
+from ptaskmodel.platform.facts import Host, Link, short
 from ptaskmodel.platform.platform import Platform
+from ptaskmodel.remarks import Remark, finding
 
 # As in SimGrid, blanks may stand before a number and not after.
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -88,7 +89,7 @@ def sleep_states(platform: Platform, host: Host) -> Mapping[int, Sleep]:
         raise _error(platform, platform.host_line(host.index), _name(host), error) from None
 
 
-def power_findings(platform: Platform) -> Iterator[Note]:
+def power_findings(platform: Platform) -> Iterator[Remark]:
     """What is wrong or odd in the properties that only energy reads."""
     for host in platform.hosts:
         if host.properties:
@@ -100,34 +101,34 @@ def power_findings(platform: Platform) -> Iterator[Note]:
             yield from _link_findings(link, line, where)
 
 
-def _host_findings(host: Host, line: int, where: str) -> Iterator[Note]:
+def _host_findings(host: Host, line: int, where: str) -> Iterator[Remark]:
     found = host.properties.get
     try:
         power = _host_power(found("wattage_per_state"), found("wattage_off"), _count(host))
     except ValueError as error:
-        yield Note(line, "power", f"{where}: {error} (only energy needs it)")
+        yield finding(line, "power", f"{where}: {error} (only energy needs it)")
         power = None
     if power is not None and any(state.full_W < state.idle_W for state in power.states):
         what = "wattage_per_state: less power with all cores busy than idle"
-        yield Note(line, "less power", f"{where}: {what}; is the order Idle:Epsilon:AllCores?")
+        yield finding(line, "less power", f"{where}: {what}; is the order Idle:Epsilon:AllCores?")
     if "watt_per_state" in host.properties and "wattage_per_state" not in host.properties:
         what = "watt_per_state is an old name that nobody reads"
-        yield Note(line, "old power", f"{where}: {what}; write wattage_per_state")
+        yield finding(line, "old power", f"{where}: {what}; write wattage_per_state")
     if "sleep_pstates" in host.properties:
         try:
             _sleep_states(host.properties["sleep_pstates"], host.speeds_flops)
         except ValueError as error:
-            yield Note(line, "sleep", f"{where}: {error}")
+            yield finding(line, "sleep", f"{where}: {error}")
 
 
-def _link_findings(link: Link, line: int, where: str) -> Iterator[Note]:
+def _link_findings(link: Link, line: int, where: str) -> Iterator[Remark]:
     old, new = link.properties.get("watt_range"), link.properties.get("wattage_range")
     try:
         _link_power(old if new is None else new)
     except ValueError as error:
-        yield Note(line, "power", f"{where}: {error} (only energy needs it)")
+        yield finding(line, "power", f"{where}: {error} (only energy needs it)")
     if old is not None:
-        yield Note(line, "old power", f"{where}: watt_range is an old name of wattage_range")
+        yield finding(line, "old power", f"{where}: watt_range is an old name of wattage_range")
 
 
 def _count(host: Host) -> int:

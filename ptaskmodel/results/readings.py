@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ptaskmodel.remarks import EFFECTS, WARNING
+from ptaskmodel.remarks import EFFECTS, WARNING, shortened
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures.drawing import clock_text
 from ptaskmodel.results.tables.mpi import SPANS
@@ -28,7 +28,7 @@ def warnings_of(results: Results) -> list[str]:
 
 def _told(results: Results) -> list[tuple[str, str | None]]:
     """(text, effect) of what changes how a run is read."""
-    remarks = results.summary.get("remarks") or []
+    remarks = shortened(results.summary.get("remarks") or [])
     found = [(one["text"], one["effect"]) for one in remarks if changes_reading(one)]
     if results.what == "rank" and not (results.directory / SPANS).exists():
         found.append((BARE_REPLAY, None))
@@ -43,7 +43,7 @@ def _because(effect: str | None) -> str:
 
 def other_remarks(results: Results) -> list[Mapping[str, Any]]:
     """The remarks that change no reading."""
-    remarks = results.summary.get("remarks") or []
+    remarks = shortened(results.summary.get("remarks") or [])
     return [remark for remark in remarks if not changes_reading(remark)]
 
 

@@ -273,7 +273,7 @@ def summary_of(
         "worst_rank": int(computing.argmax()) if computing.any() else None,
         "network_model": result.model,
         "solver": result.solver,
-        "remarks": for_summary(remarks_on(platform), _unreceived(result), trace.notes),
+        "remarks": for_summary(remarks_on(platform), _unreceived(result), trace.remarks),
         "end_date": result.makespan_s,
         "simulation_wall_time_s": watch.rest_s,
         "kernels_wall_time_s": watch.kernels_s,

@@ -254,9 +254,9 @@ def slurm_into(
             **summary_of(found, alone),
             "remarks": for_summary(
                 () if platform is None else remarks_on(platform),
-                conf.notes,
+                conf.remarks,
                 unread_notes(conf),
-                submissions.notes,
+                submissions.remarks,
                 notes,
                 orphan_notes(found),
                 stranger_remarks(found) if accounts is None else qos_notes(found),

@@ -291,8 +291,8 @@ def live_into(
         "remarks": for_summary(
             () if platform is None else remarks_on(platform),
             [] if run.stopped is None else [Remark(str(run.stopped), WARNING, STOPPED)],
-            conf.notes,
-            submissions.notes,
+            conf.remarks,
+            submissions.remarks,
             run.notes,
             outcome_remarks(state_counts([run]), "job"),
         ),

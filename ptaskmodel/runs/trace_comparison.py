@@ -223,7 +223,7 @@ def compare_into(
             "format": FORMAT,
             "what": made.what,
             "files": files,
-            "remarks": for_summary(remarks_on(platform), trace.notes),
+            "remarks": for_summary(remarks_on(platform), trace.remarks),
             **provenance(list(inputs)),
         }
         write_json(place / SUMMARY, summary)

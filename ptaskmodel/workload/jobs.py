@@ -21,10 +21,13 @@ from numpy.typing import NDArray
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.lazy import OnDemand
 from ptaskmodel.memory import collector_at_rest
+from ptaskmodel.remarks import Remark
 from ptaskmodel.workload.works import DelayWork, Work
 
 if TYPE_CHECKING:
     import pandas
+
+    from ptaskmodel.remarks import Account
 
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -114,7 +117,7 @@ class Workload:
     """Jobs in order of submission, their profiles, and where they come from.
 
     ``num_hosts`` is the size of the machine that the workload was made for (None: unknown).
-    ``notes`` tell what was changed or left out when the workload was read, one sentence each.
+    ``remarks`` tell what was left out, changed or assumed when the workload was read or made.
     """
 
     jobs: Sequence[Job]
@@ -122,18 +125,27 @@ class Workload:
     num_hosts: int | None = None
     name: str = "w0"
     origin: str = ""
-    notes: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         made_for = "" if self.num_hosts is None else f" for {self.num_hosts} hosts"
         return f"<Workload {self.name}: {len(self.jobs)} jobs{made_for}>"
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The texts of the remarks."""
+        return tuple(remark.text for remark in self.remarks)
+
+    def told(self, account: Account) -> Workload:
+        """The same workload with the account of the file that it was read from."""
+        return replace(self, remarks=(*account.remarks, *self.remarks))
+
     def with_jobs(self, jobs: Sequence[Job], note: str | None = None) -> Workload:
         """The same workload with other jobs, and only the profiles that these run."""
         profiles = {job.profile: job.work for job in jobs}
-        notes = self.notes if note is None else (*self.notes, note)
-        return replace(self, jobs=jobs, profiles=profiles, notes=notes)
+        remarks = self.remarks if note is None else (*self.remarks, Remark(note))
+        return replace(self, jobs=jobs, profiles=profiles, remarks=remarks)
 
     def frame(self) -> pandas.DataFrame:
         """One row a job: the columns of `workload_from_frame`, in order of submission.
@@ -199,8 +211,8 @@ def workload_from_frame(
         said = _said_besides(record, where)
         made = Job(job_id, submit_s, int(num_hosts), profile, work, walltime_s, **said)
         jobs.append(checked_job(made, where))
-    notes = _unread_notes(list(map(str, frame.columns)))
-    return Workload(sorted_jobs(jobs), known, name=name, origin=name, notes=notes)
+    remarks = _unread(list(map(str, frame.columns)))
+    return Workload(sorted_jobs(jobs), known, name=name, origin=name, remarks=remarks)
 
 
 def _table(given: Any, name: str) -> pandas.DataFrame:
@@ -214,13 +226,13 @@ def _table(given: Any, name: str) -> pandas.DataFrame:
     raise WorkloadError(f"{name}: a {kind} is no pandas.DataFrame (nor rows as dicts); make one")
 
 
-def _unread_notes(names: list[str]) -> tuple[str, ...]:
+def _unread(names: list[str]) -> tuple[Remark, ...]:
     said = []
     for name in names:
         if name not in FRAME_COLUMNS:
             near = difflib.get_close_matches(name, FRAME_COLUMNS, 1)
             said.append(f"{name} (did you mean {near[0]}?)" if near else name)
-    return (f"columns that are not read: {', '.join(said)}",) if said else ()
+    return (Remark(f"columns that are not read: {', '.join(said)}"),) if said else ()
 
 
 def _said_besides(record: dict, where: str) -> dict[str, Any]:

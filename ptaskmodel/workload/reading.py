@@ -10,6 +10,7 @@ from typing import Any
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path
+from ptaskmodel.remarks import Account
 from ptaskmodel.workload.formats.table import FORMATS, JOBS, Cleaning, Writing, formats_of
 from ptaskmodel.workload.jobs import Workload
 
@@ -52,10 +53,11 @@ def format_of(path: str | os.PathLike[str]) -> str:
 def read_workload(path: str | os.PathLike[str], cleaning: Cleaning | None = None) -> Workload:
     """The workload of a file (``-``: standard input). ``cleaning`` applies to logs.
 
-    Raises WorkloadError.
+    Its remarks say what was left out, changed or assumed. Raises WorkloadError.
     """
     format_ = format_of(path)
-    made: Workload = _module(format_).read(path, cleaning or Cleaning())
+    account = Account(path, WorkloadError)
+    made: Workload = _module(format_).read(path, cleaning or Cleaning(), account).told(account)
     _log.info("read %s (%s): %d jobs", shown_path(path), format_, len(made.jobs))
     return made
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import whole_file
+from ptaskmodel.remarks import Remark
 from ptaskmodel.workload.actions import (
     ACTIONS,
     ALLGATHERV,
@@ -171,7 +172,12 @@ class Trace:
     values: FloatArray
     type_bytes: float
     origin: str = ""
-    notes: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The texts of the remarks."""
+        return tuple(remark.text for remark in self.remarks)
 
     @property
     def ranks(self) -> int:
@@ -228,7 +234,7 @@ class Lines:
                 let_go(array)
 
 
-def trace_of(lines: Lines, ranks: int, origin: str, notes: Sequence[str]) -> Trace:
+def trace_of(lines: Lines, ranks: int, origin: str, told: Sequence[Remark]) -> Trace:
     """The trace of what stands in files, checked. Raises WorkloadError with file and line."""
     first_type = 1.0
     known: set[bool] = set()
@@ -244,13 +250,13 @@ def trace_of(lines: Lines, ranks: int, origin: str, notes: Sequence[str]) -> Tra
         in_order &= bool(part.ranks[0] >= last_rank and (np.diff(part.ranks) >= 0).all())
         last_rank = int(part.ranks[-1])
         is_open |= bool((part.values[part.start[0] : part.start[-1]] == UNDEFINED).any())
-    told = list(notes)
+    said = []
     if len(known) > 1:
-        told.append(
+        said.append(
             f"some ranks say init with a field and some without: elements have {first_type:g} bytes"
         )
     if beyond:
-        told.append(f"left out {beyond:,} fields beyond those that their actions have")
+        said.append(f"left out {beyond:,} fields beyond those that their actions have")
     whose, actions, start, values = lines.ranks, lines.actions, lines.start, lines.values
     if not in_order:
         order = np.argsort(whose, kind="stable")
@@ -262,7 +268,7 @@ def trace_of(lines: Lines, ranks: int, origin: str, notes: Sequence[str]) -> Tra
         start = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     keys = np.arange(ranks + 1, dtype=whose.dtype)  # of another type, all ranks would be copied
     first = np.searchsorted(whose, keys).astype(np.int64)
-    told += _idle(first)
+    said += _idle(first)
     unclear = settle(actions, whose, start, values) if is_open else -1
     if unclear >= 0:
         rank = int(whose[unclear])
@@ -272,7 +278,7 @@ def trace_of(lines: Lines, ranks: int, origin: str, notes: Sequence[str]) -> Tra
             "stands for any source or for none (MPI_PROC_NULL), and fewer messages come than are "
             "asked for so: write -555 for any, -666 for none"
         )
-    return Trace(actions, first, start, values, first_type, origin, tuple(told))
+    return Trace(actions, first, start, values, first_type, origin, (*told, *map(Remark, said)))
 
 
 def _idle(first: IntArray) -> list[str]:

@@ -24,6 +24,7 @@ from ptaskmodel.calibration import (
     write_calibration,
 )
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement
+from ptaskmodel.remarks import Remark
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.tasks import Delay, Flow, ParallelTask, Task
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
@@ -187,7 +188,7 @@ def test_jobs_that_are_parallel_tasks_need_more_and_count_for_k():
         Job("noise", 0.0, 2, "p", work, competitors=2.0),
         Job("pause", 0.0, 2, "d", wait),
     )
-    given = Workload(jobs, {"p": work, "d": wait}, notes=("read",))
+    given = Workload(jobs, {"p": work, "d": wait}, remarks=(Remark("read"),))
     made = apply_to_jobs(ptask_calibration(), given, {"cluster": "grisou"})
     app, noise, pause = made.jobs
     assert (app.work, app.competitors) == (HomogeneousWork(10.0, 20.0), 6.7)

@@ -13,8 +13,19 @@ from batsim_sessions import Calls, job, reply, serve
 from ptaskmodel import remarks
 from ptaskmodel.cli import main
 from ptaskmodel.connect.batsim.transport import recorded
+from ptaskmodel.errors import WorkloadError
 from ptaskmodel.platform import load_platform
-from ptaskmodel.remarks import EFFECTS, LEVELS, Remark, for_summary, joining, listening, warn
+from ptaskmodel.remarks import (
+    EFFECTS,
+    LEVELS,
+    Account,
+    Remark,
+    for_summary,
+    joining,
+    listening,
+    shortened,
+    warn,
+)
 from ptaskmodel.results.schemas import schema_of
 from ptaskmodel.results.states import WORDS, outcome_remarks
 from ptaskmodel.runs.simulate import SimulationOptions, simulate_into
@@ -64,7 +75,10 @@ def told(capsys):
 
 def kept(case):
     found = json.loads((case / "out" / "summary.json").read_text())["remarks"]
-    assert all(each.keys() == {"level", "text", "effect"} for each in found)
+    schema = schema_of("summary.json")["properties"]["remarks"]["items"]
+    assert all(
+        set(schema["required"]) <= each.keys() <= set(schema["properties"]) for each in found
+    )
     return {each["text"]: each for each in found}
 
 
@@ -185,3 +199,62 @@ def test_jobs_that_did_not_end_by_themselves():
     # The words are those of tables; of one state there is no remark twice.
     (both,) = outcome_remarks({"walltime": 1, "COMPLETED_WALLTIME_REACHED": 1}, "job", 1)
     assert both.text == "2 of 2 jobs were killed at walltime, 1 of them only because of neighbours"
+
+
+def test_the_terminal_shows_the_first_of_remarks_that_are_alike_and_the_summary_all():
+    account = Account("log.txt", WorkloadError)
+    for line in range(2, 6):
+        account.unused(f"field {line} is not read", line, "gpu")
+    account.assumed("no memory: each job holds its nodes'", field="mem")
+    account.bad_row("is no job", 9)
+    account.check_rows(10)
+    records = for_summary(account.remarks)
+    assert [each["text"] for each in records] == [
+        "log.txt:9: left out: is no job",
+        *(f"log.txt:{line}: field {line} is not read" for line in range(2, 6)),
+        "no memory: each job holds its nodes'",
+    ]
+    assert records[1] == {
+        "level": "note", "text": "log.txt:2: field 2 is not read", "effect": None,
+        "kind": "not used", "file": "log.txt", "line": 2, "field": "gpu",
+    }  # fmt: skip
+    assert [each["text"] for each in shortened(records)] == [
+        "log.txt:9: left out: is no job",
+        "log.txt:2: field 2 is not read (and 3 more such)",
+        "no memory: each job holds its nodes'",
+    ]
+
+
+def test_an_account_keeps_a_bounded_number_and_counts_the_rest():
+    account = Account("log.txt", WorkloadError)
+    for line in range(1, 2 * remarks.MOST + 1):
+        account.bad_row("is no job", line)
+    assert len(account.remarks) == remarks.MOST
+    (shown,) = shortened(for_summary(account.remarks))
+    assert shown["text"].endswith(f"(and {2 * remarks.MOST - 1:,} more such)")
+
+
+def test_a_file_is_refused_with_all_its_problems_at_once():
+    account = Account("log.txt", WorkloadError)
+    for line in range(1, 24):
+        with account.problems(line):
+            raise WorkloadError(f"log.txt:{line}: is wrong")
+    with pytest.raises(WorkloadError) as caught:
+        account.check()
+    said = str(caught.value).splitlines()
+    assert said[:2] == ["log.txt: 23 problems:", "  line 1: is wrong"]
+    assert said[-2:] == ["  line 20: is wrong", "  and 3 more"]
+    one = Account("log.txt", WorkloadError)
+    one.problem("is wrong", 7)
+    with pytest.raises(WorkloadError, match=r"^log.txt:7: is wrong$"):
+        one.check()
+
+
+def test_a_file_is_refused_when_most_of_its_rows_cannot_be_read():
+    account = Account("log.txt", WorkloadError)
+    for line in (1, 2):
+        with account.row(line):
+            raise WorkloadError("is no job")
+    account.check_rows(4)
+    with pytest.raises(WorkloadError, match="2 problems:\n  line 1: is no job\n  line 2: is no"):
+        account.check_rows(3)

@@ -356,7 +356,7 @@ class Book:
                 for name, shelf in self.shelves.items()
                 for profile, work in shelf.works.items()
             },
-            notes=tuple(note for workload in found for note in workload.notes),
+            remarks=tuple(each for workload in found for each in workload.remarks),
         )
 
     def _read(self, name: str, path: Path, cleaning: Cleaning | None) -> Workload:

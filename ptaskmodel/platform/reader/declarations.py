@@ -9,10 +9,11 @@ from ptaskmodel.errors import PlatformError
 from ptaskmodel.files import read_text
 from ptaskmodel.platform.builder import Builder, properties_of
 from ptaskmodel.platform.declared import CLUSTER, VIVALDI, WIFI_ZONE
-from ptaskmodel.platform.facts import SHARED, WIFI, AvailabilityTrace, Disk, Note, short
+from ptaskmodel.platform.facts import SHARED, WIFI, AvailabilityTrace, Disk, short
 from ptaskmodel.platform.reader.clusters import expand_radical
 from ptaskmodel.platform.reader.elements import Element
 from ptaskmodel.platform.reader.traces import TraceError, parse_trace
+from ptaskmodel.remarks import finding
 
 MAX_TRACE_BYTES = 256 * 1024 * 1024
 SPLIT = frozenset({"SPLITDUPLEX", "FULLDUPLEX"})
@@ -306,7 +307,7 @@ class Declarations:
         for name, element in self.trace_elements.items():
             if name not in connected:
                 what = f"trace {short(name)}: no trace_connect names it, so it has no effect"
-                self.source.hints.append(Note(element.line, "unused", what))
+                self.source.hints.append(finding(element.line, "unused", what))
         for element in self.connections:
             trace = self.builder.traces.get(element["trace"])
             if trace is None:

@@ -7,15 +7,15 @@ at the end list tags, attributes and nesting as data.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
-from ptaskmodel.platform.facts import Note, short
+from ptaskmodel.platform.facts import short
 from ptaskmodel.platform.topologies.families import BY_NAME
+from ptaskmodel.remarks import WARNING, Account, Remark, finding
 
 # Rates of real networks in Gbit/s: the same figure in gigabytes is suspect, except near a host.
 _NETWORK_GBIT = frozenset({10.0, 25.0, 40.0, 56.0, 100.0, 200.0, 400.0})
@@ -23,7 +23,7 @@ _NETWORK_GBIT = frozenset({10.0, 25.0, 40.0, 56.0, 100.0, 200.0, 400.0})
 _EIGHTHS_GBIT = frozenset({0.125, 1.25, 12.5})
 _LOCAL_RATES = frozenset({"loopback_bw", "limiter_link", "read_bw", "write_bw"})
 
-MAX_NOTES = 1000
+MAX_HINTS = 1000
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
@@ -56,7 +56,7 @@ class Element:
 
 
 class Source:
-    """The file being read: makes the errors, keeps the notes, converts attribute values.
+    """The file being read: makes the errors, keeps the account, converts attribute values.
 
     lines: whether errors name the line (the elements of a platform built in Python have none).
     """
@@ -64,9 +64,8 @@ class Source:
     def __init__(self, path: Path, lines: bool = True) -> None:
         self.path = path
         self._lines = lines
-        self.notes: list[Note] = []
-        self.hints: list[Note] = []
-        self._kinds: Counter[str] = Counter()
+        self.account = Account(path, PlatformError)
+        self.hints: list[Remark] = []
 
     def error(self, element: Element, what: str) -> PlatformError:
         """``file:line: element: what; remedy``, to be raised."""
@@ -77,15 +76,13 @@ class Source:
         return PlatformError(f"{place}: {what}")
 
     def note(self, element: Element, kind: str, what: str) -> None:
-        """Remember something odd; at most MAX_NOTES of a kind."""
-        self._kinds[kind] += 1
-        if self._kinds[kind] <= MAX_NOTES:
-            self.notes.append(Note(element.line, kind, f"{element}: {what}"))
+        """Tell the account that `what` is odd at an element; kind: a word for what is alike."""
+        self.account.tell(kind, f"{element}: {what}", element.line, level=WARNING)
 
     def hint(self, element: Element, kind: str, what: str) -> None:
-        """Remember something for whoever validates the file; at most MAX_NOTES in all."""
-        if len(self.hints) < MAX_NOTES:
-            self.hints.append(Note(element.line, kind, f"{element}: {what}"))
+        """Remember something for whoever validates the file; at most MAX_HINTS in all."""
+        if len(self.hints) < MAX_HINTS:
+            self.hints.append(finding(element.line, kind, f"{element}: {what}"))
 
     def time_s(self, element: Element, name: str) -> float:
         return self._quantity(element, name, element[name], units.TIME_UNITS, "s")

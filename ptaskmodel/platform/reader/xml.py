@@ -20,11 +20,11 @@ from ptaskmodel.errors import PlatformError
 from ptaskmodel.files import AnyPath, read_bytes, shown_path
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform.builder import Builder
-from ptaskmodel.platform.facts import Note, PlatformWarning, short
+from ptaskmodel.platform.facts import PlatformWarning, short
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.reader.document import Document
 from ptaskmodel.platform.reader.elements import Source
-from ptaskmodel.remarks import WARNING, Remark, warn
+from ptaskmodel.remarks import Remark, placed, warn_of
 
 _PIECE = 2**16
 _DECLARATION = re.compile(
@@ -237,17 +237,13 @@ def load_platform(path: AnyPath) -> Platform:
     but usable gives a PlatformWarning per kind; ``Platform.notes`` lists all of them.
     """
     platform = read_platform(path)
-    for remark in remarks_on(platform):
-        warn(remark.text, category=PlatformWarning)
+    warn_of(remarks_on(platform), PlatformWarning)
     return platform
 
 
 def remarks_on(platform: Platform) -> list[Remark]:
-    """What is odd in a platform file but usable, a warning for each kind."""
-    return [
-        Remark(f"{platform.path}:{note.line}: {note.text}", WARNING)
-        for note in _one_per_kind(platform.notes)
-    ]
+    """What is odd in a platform file but usable."""
+    return [placed(remark) for remark in platform.notes]
 
 
 def read_platform(path: AnyPath) -> Platform:
@@ -270,17 +266,3 @@ def parse_platform(content: bytes, path: Path) -> Platform:
         time.perf_counter() - began,
     )
     return platform
-
-
-def _one_per_kind(notes: tuple[Note, ...]) -> list[Note]:
-    first: dict[str, Note] = {}
-    counts: dict[str, int] = {}
-    for note in notes:
-        first.setdefault(note.kind, note)
-        counts[note.kind] = counts.get(note.kind, 0) + 1
-    return [
-        note._replace(text=f"{note.text} (and {counts[kind] - 1} more such)")
-        if counts[kind] > 1
-        else note
-        for kind, note in first.items()
-    ]

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.batch.machine.host_sets import Mask, members, of_hosts
 from ptaskmodel.errors import SlurmError
+from ptaskmodel.remarks import Remark
 
 # What PartitionName's OverSubscribe may be.
 NO, YES, FORCE, EXCLUSIVE = "NO", "YES", "FORCE", "EXCLUSIVE"
@@ -249,7 +250,7 @@ class Conf:
     nodes, partitions: in the order of the file. down_nodes: states of nodes that DownNodes lines
     give. epilog: whether there is one. database: whether accounting goes to slurmdbd. others: keys
     that were read past, in order.
-    notes: what Slurm changes of what was given, one sentence each.
+    remarks: what Slurm changes of what was given.
     """
 
     nodes: tuple[NodeLine, ...]
@@ -295,8 +296,13 @@ class Conf:
     enforce: frozenset[str] = frozenset()
     down_nodes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     others: tuple[Unread, ...] = ()
-    notes: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     origin: str = ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The texts of the remarks."""
+        return tuple(remark.text for remark in self.remarks)
 
     @property
     def default_partition(self) -> Partition | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, shown_path
-from ptaskmodel.remarks import warn
+from ptaskmodel.remarks import Remark, warn
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import (
     TREE,
@@ -193,7 +193,7 @@ class _Builder:
             priority=PriorityParameters(**self.priority),
             down_nodes=MappingProxyType({name: state for name, (state, _) in self.down.items()}),
             others=tuple(self.others),
-            notes=tuple(self.notes),
+            remarks=tuple(map(Remark, self.notes)),
             origin=self.origin,
             **self.scalars,
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ptaskmodel.remarks import Remark
 from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.workload.works import Work
 
@@ -132,10 +133,15 @@ class JobRequest:
 class Submissions:
     """Jobs in order of submission, and where they come from.
 
-    t0: Unix time of the simulation's date 0; None: unknown. notes: what was left out or changed
-    when they were read, one sentence each.
+    t0: Unix time of the simulation's date 0; None: unknown. remarks: what was left out, changed
+    or assumed when they were read.
     """
 
     jobs: tuple[JobRequest, ...]
     t0: int | None = None
-    notes: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The texts of the remarks."""
+        return tuple(remark.text for remark in self.remarks)

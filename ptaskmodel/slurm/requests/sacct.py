@@ -11,6 +11,7 @@ from typing import Any
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text, shown_path
+from ptaskmodel.remarks import Remark
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.conf.phases import PHASE_S
@@ -92,7 +93,7 @@ def read_sacct(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
         raise SlurmError(f"{where}: has no job that is over; give another period to sacct")
     t0 = int(min(job.submit_s for job in found.values())) // ALIGNED_s * ALIGNED_s
     jobs = [_from(job, t0, phase_s) for job in found.values()]
-    told = tuple(f"{count} {what}" for what, count in sorted(notes.items()))
+    told = tuple(Remark(f"{count} {what}") for what, count in sorted(notes.items()))
     return Submissions(tuple(sorted(jobs, key=lambda job: job.submit_s)), t0, told)
 
 

@@ -17,6 +17,7 @@ from ptaskmodel.batch.jobs.parallel_tasks import bundled_profiles
 from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.errors import SlurmError, WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, AnyPath, read_bytes, read_text, shown_path
+from ptaskmodel.remarks import Remark
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import Conf, Gres
 from ptaskmodel.slurm.conf.phases import PHASE_S
@@ -66,11 +67,12 @@ def submissions_of(
     partitions = {partition.name for partition in conf.partitions}
     jobs = [_request(job, counts, partitions) for job in workload.jobs]
     strange = {name for job in workload.jobs for name in _places(job) if name not in partitions}
-    notes = list(workload.notes)
+    remarks = list(workload.remarks)
     if strange:
         some = ", ".join(sorted(strange)[:3])
-        notes.append(f"{len(strange)} queues or partitions are not in the configuration: {some}")
-    return Submissions(tuple(jobs), t0, tuple(notes))
+        what = f"{len(strange)} queues or partitions are not in the configuration: {some}"
+        remarks.append(Remark(what))
+    return Submissions(tuple(jobs), t0, tuple(remarks))
 
 
 def _places(job: Job) -> list[str]:
@@ -128,7 +130,7 @@ def with_profiles(
         raise SlurmError(f"profiles '{kind}': use one of {', '.join(KINDS)}")
     host = machine.platform.host(machine.names[0])
     works: dict[str, Work] = {}
-    notes = list(submissions.notes)
+    remarks = list(submissions.remarks)
     for of_tasks, part in ((False, 1), (True, host.cores)):
         some = [job for job in submissions.jobs if (job.tasks is not None) == of_tasks]
         if not some:
@@ -145,9 +147,9 @@ def with_profiles(
         else:
             workload = trace_profiles(workload)
         works |= {job.id: job.work for job in workload.jobs}
-        notes += workload.notes
+        remarks += workload.remarks
     jobs = tuple(replace(job, work=works[job.id]) for job in submissions.jobs)
-    return Submissions(jobs, submissions.t0, tuple(notes))
+    return Submissions(jobs, submissions.t0, tuple(remarks))
 
 
 def _jobs_of(requests: Iterable[JobRequest]) -> Iterable[Job]:

@@ -12,6 +12,7 @@ from typing import Any
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import STDIN, shown_path, write_bytes
 from ptaskmodel.memory import collector_at_rest
+from ptaskmodel.remarks import Account, Remark
 from ptaskmodel.workload.amounts import LARGEST, FieldError, check_number
 from ptaskmodel.workload.formats.batsim_columns import ORIGINS, read_columns
 from ptaskmodel.workload.formats.batsim_profiles import Reader, profile_fields
@@ -36,9 +37,11 @@ def looks_like(start: bytes) -> bool:
     return start.startswith((b"{", b"["))
 
 
-def read(path: str | os.PathLike[str], cleaning: Cleaning) -> Workload:
-    """As every format of jobs (see `table`): there is nothing to clean."""
-    return read_batsim(path)
+def read(path: str | os.PathLike[str], cleaning: Cleaning, account: Account) -> Workload:
+    """As every format of jobs (see `table`): cleaning changes nothing; account: what is told."""
+    with collector_at_rest():
+        document = read_json(Path(path), writable=True)
+        return workload_of(document, Path(path))[0]
 
 
 def write(workload: Workload, path: str | os.PathLike[str], options: Writing) -> None:
@@ -54,9 +57,8 @@ def read_batsim(path: str | os.PathLike[str]) -> Workload:
     Raises WorkloadError, one line with the JSON pointer of what is wrong, for anything that
     cannot be run; nothing is left out silently.
     """
-    with collector_at_rest():
-        document = read_json(Path(path), writable=True)
-        return workload_of(document, Path(path))[0]
+    account = Account(path, WorkloadError)
+    return read(path, Cleaning(), account).told(account)
 
 
 def workload_of(
@@ -93,7 +95,7 @@ def workload_of(
         None if num_hosts is None else int(num_hosts),
         name="stdin" if str(path) == STDIN else path.name.split(".")[0],
         origin=where,
-        notes=tuple(str(note) for note in document["notes"]),
+        remarks=tuple(Remark(str(note)) for note in document["notes"]),
         extra=extra,
     )
     return workload, profiles
@@ -271,7 +273,7 @@ def _document(workload: Workload, version: int, num_hosts: int | None) -> dict[s
         "jobs": _entries(workload.jobs),
         "profiles": profiles,
     }
-    if workload.notes:
+    if workload.remarks:
         document["notes"] = list(workload.notes)
     return document
 

@@ -20,6 +20,7 @@ from ptaskmodel import csv_columns
 from ptaskmodel.errors import WorkloadError, cut
 from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path, write_bytes
 from ptaskmodel.lazy import OnDemand
+from ptaskmodel.remarks import LEFT_OUT, Account, Remark, warn_of
 from ptaskmodel.workload.amounts import FieldError
 from ptaskmodel.workload.formats.table import Cleaning, Writing
 from ptaskmodel.workload.jobs import JobArrays, JobTable, Workload, column_of, job_arrays, names_of
@@ -87,13 +88,11 @@ class SwfLog:
     """A log: its header lines ("; Key: value") in order, and one row of 18 values per job.
 
     rows: float64, shape (jobs, 18), columns as in FIELDS; -1 is the format's own "unknown".
-    notes: what was left unread, one sentence each.
     """
 
     header: tuple[tuple[str, str], ...]
     rows: NDArray[np.float64]
     origin: str = ""
-    notes: tuple[str, ...] = ()
 
     def column(self, name: str) -> NDArray[np.float64]:
         return self.rows[:, COLUMN[name]]
@@ -117,10 +116,10 @@ def looks_like(start: bytes) -> bool:
     return start[:1] in b";-0123456789"
 
 
-def read(path: str | os.PathLike[str], cleaning: Cleaning) -> Workload:
-    """As every format of jobs (see `table`)."""
+def read(path: str | os.PathLike[str], cleaning: Cleaning, account: Account) -> Workload:
+    """As every format of jobs (see `table`); account: what is told of the file."""
     return workload_from_swf(
-        read_swf(path),
+        read_swf(path, account),
         processors_per_host=cleaning.processors_per_host,
         zero_run_time_s=cleaning.zero_run_time_s,
         max_hosts=cleaning.max_hosts,
@@ -133,12 +132,18 @@ def write(workload: Workload, path: str | os.PathLike[str], options: Writing) ->
     write_swf(swf_from_workload(workload), path)
 
 
-def read_swf(path: str | os.PathLike[str]) -> SwfLog:
+def read_swf(path: str | os.PathLike[str], account: Account | None = None) -> SwfLog:
     """Read an SWF log (also gzipped): every header line and all 18 fields of every job.
 
-    What follows the 18th field of a line is left unread, with a note. Raises WorkloadError with
-    file and line for a line that has not 18 numbers.
+    What follows the 18th field of a line is left unread, and told. account: what is told of the
+    file; None: each remark is a Python warning. Raises WorkloadError with file and line for a line
+    that has not 18 numbers.
     """
+    if account is None:
+        account = Account(path, WorkloadError)
+        log = read_swf(path, account)
+        warn_of(account.remarks)
+        return log
     where = shown_path(path)
     content = read_bytes(path, error=WorkloadError).removeprefix(UTF8_MARK)
     text, quick = _split(content)
@@ -159,8 +164,9 @@ def read_swf(path: str | os.PathLike[str]) -> SwfLog:
     if rows is not None:
         return SwfLog(tuple(header), rows, where)
     rows, longer = _parsed(lines, numbers, where)
-    notes = (f"left unread what follows the 18th field on {longer} lines",) if longer else ()
-    return SwfLog(tuple(header), rows, where, notes)
+    if longer:
+        account.unused(f"left unread what follows the 18th field on {longer} lines")
+    return SwfLog(tuple(header), rows, where)
 
 
 def _split(content: bytes) -> tuple[str, bytes]:
@@ -252,7 +258,7 @@ def clean(
     if zero.any() and zero_run_time_s is not None:
         rows[zero, COLUMN["run_time_s"]] = zero_run_time_s
         notes.append(f"made {int(zero.sum())} jobs of 0 s last {zero_run_time_s:g} s")
-    return SwfLog(log.header, rows, log.origin), (*log.notes, *notes)
+    return SwfLog(log.header, rows, log.origin), tuple(notes)
 
 
 def sizes(log: SwfLog) -> NDArray[np.float64]:
@@ -323,7 +329,7 @@ def workload_from_swf(
         None if machine is None else math.ceil(machine / processors_per_host),
         name=Path(log.origin or "swf").name.split(".")[0],
         origin=log.origin,
-        notes=notes,
+        remarks=tuple(Remark(note, kind=LEFT_OUT, file=log.origin or None) for note in notes),
     )
 
 

@@ -5,7 +5,8 @@ three functions:
 
 - ``looks_like(start: bytes) -> bool``: whether a file that begins so may be one (for files whose
   name does not tell);
-- ``read(path, cleaning: Cleaning) -> Workload``; raises WorkloadError with file and place;
+- ``read(path, cleaning: Cleaning, account: Account) -> Workload``; tells the account what it did
+  not take as it stands (see `remarks.Account`); raises WorkloadError with file and place;
 - ``write(workload, path, options: Writing) -> None``, atomically (see `files`).
 """
 

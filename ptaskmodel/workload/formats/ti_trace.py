@@ -24,6 +24,7 @@ import numpy as np
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import read_bytes, read_pieces, shown_path, taken_for, write_bytes
 from ptaskmodel.memory import available_bytes
+from ptaskmodel.remarks import Remark
 from ptaskmodel.workload.actions import ACTIONS
 from ptaskmodel.workload.formats.ti_scanner import (
     FINE,
@@ -100,14 +101,14 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
             f"{shown_path(path)}: names {len(names)} traces for {ranks} ranks: give one for each"
         )
     reading = _Reading()
-    notes = []
+    told = []
     for rank, name in enumerate(names):
         own = _beside(path, name, content)
         _named(own)
         foreign = reading.file(own, rank)
         if foreign:
-            notes.append(f"{own}: left out {foreign} lines of other ranks than {rank}")
-    return trace_of(reading.lines(), len(names), shown_path(path), notes)
+            told.append(Remark(f"{own}: left out {foreign} lines of other ranks than {rank}"))
+    return trace_of(reading.lines(), len(names), shown_path(path), told)
 
 
 def _head(path: Path) -> bytes:
