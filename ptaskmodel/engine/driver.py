@@ -75,6 +75,7 @@ from ptaskmodel.engine.usage.vectors import Patterns
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import as_compiled, is_wanted, want
 from ptaskmodel.platform import Platform
+from ptaskmodel.platform.routing.choice import Routing
 from ptaskmodel.sharing.rules import RULES, SOLVERS
 
 INFINITY = float("inf")
@@ -90,6 +91,7 @@ class Core:
     model: how communications become uses of links. solver: one of `sharing.rules.SOLVERS`.
     count: what counts as one competitor on a shared link: each task, flow, or pair of hosts.
     optimise: off, every change re-solves the whole system with nothing left out (for tests).
+    routing: how flows choose their routes; None: they take those of the platform.
 
     Raises SimulationError on an unknown option.
     """
@@ -101,6 +103,7 @@ class Core:
         solver: str,
         count: str = "task",
         optimise: bool = True,
+        routing: Routing | None = None,
     ) -> None:
         self.platform = platform
         self.model = model
@@ -112,7 +115,7 @@ class Core:
         self.state.clock[0]["by_rounds"] = optimise and RULES[rule].by_rounds
         repeats = RULES[rule].counts_repeats
         self._want_kernels()
-        self.router = Router(platform, model, count, repeats, self.state.resources)
+        self.router = Router(platform, model, count, repeats, self.state.resources, routing)
         n_hosts = len(platform.hosts)
         self.state.resources["group"][n_hosts:] = self.router.clusters.owner
         may_fail = np.zeros(n_hosts, dtype=np.bool_)
@@ -473,16 +476,18 @@ class Core:
         kept = self.__dict__.copy()
         del kept["router"], kept["listeners"], kept["listeners_to_ranks"]
         kept["state"] = kept_arrays(self.state, self.patterns.n_elements)
-        kept["router"] = self.router.count, self.router.repeats
+        kept["router"] = self.router.count, self.router.repeats, self.router.flow_routes.routing
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         state = state_of(kept.pop("state"))
-        count, repeats = kept.pop("router")
+        count, repeats, routing = kept.pop("router")
         self.__dict__.update(kept)
         self.state = state
         self._want_kernels()
-        self.router = Router(self.platform, self.model, count, repeats, self.state.resources)
+        self.router = Router(
+            self.platform, self.model, count, repeats, self.state.resources, routing
+        )
         self._forget_listeners()
 
 

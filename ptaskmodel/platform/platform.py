@@ -38,6 +38,7 @@ from ptaskmodel.platform.topologies.topology import WalkTable
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.build import PlatformBuild
+    from ptaskmodel.platform.routing.fabric import Fabric
 
 CACHED_ROUTES = 2**16
 
@@ -198,6 +199,13 @@ class Platform:
         from ptaskmodel.platform.graph import build_graph
 
         return build_graph(self.facts)
+
+    @functools.cached_property
+    def fabric(self) -> Fabric:
+        """The graph in which flows may choose their ways; see ``routing.fabric``."""
+        from ptaskmodel.platform.routing.fabric import Fabric
+
+        return Fabric(self.facts)
 
     def _parts(self, source: int, destination: int) -> RouteParts:
         """The route between two points."""

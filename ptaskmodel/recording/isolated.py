@@ -30,7 +30,8 @@ def times_alone(simulation: Simulation) -> list[float | None]:
     groups: dict[tuple, list[TaskRef]] = {}
     for ref in done:
         task = ref.task
-        key = (id(task.work), task.hosts, task.competitors, task.rate_bound)
+        own_route = None if simulation.routing is None else ref.id
+        key = (id(task.work), task.hosts, task.competitors, task.rate_bound, own_route)
         groups.setdefault(key, []).append(ref)
     # Short ones first: their times are differences of dates, exact while dates are small.
     ordered = sorted(groups.values(), key=lambda refs: min(_lasted(ref) for ref in refs))
@@ -60,6 +61,7 @@ def _empty(simulation: Simulation) -> Simulation:
         solver=simulation.solver,
         network_model=simulation.network_model.name,
         count=simulation.count,
+        routing=simulation.routing,
     )
 
 
@@ -81,9 +83,8 @@ def _bare(task: Task, **changes: object) -> Task:
 def _in_turn(simulation: Simulation, refs: Sequence[TaskRef]) -> list[float]:
     """Times of tasks that run one after the other."""
     alone = _empty(simulation)
-    tasks = [
-        _bare(ref.task, id=str(k), after=(str(k - 1),) if k else ()) for k, ref in enumerate(refs)
-    ]
+    before = [(), *((ref.id,) for ref in refs)]
+    tasks = [_bare(ref.task, id=ref.id, after=ids) for ref, ids in zip(refs, before, strict=False)]
     alone.add_all(tasks)
     alone.run()
     return [_lasted(ref) for ref in alone.tasks()]
@@ -96,7 +97,7 @@ def _one_by_one(simulation: Simulation, refs: Sequence[TaskRef]) -> list[float |
     for ref in sorted(refs, key=lambda ref: (ref.start_s or 0.0, ref.index)):
         empty.advance_to(ref.start_s or 0.0)
         alone = empty.fork()
-        task = alone.add(_bare(ref.task))
+        task = alone.add(_bare(ref.task, id=ref.id))
         alone.run_until_change()
         times[ref.index] = _lasted(task) if task.state == "completed" else None
     return [times[ref.index] for ref in refs]

@@ -61,6 +61,7 @@ NAMES = frozenset(
         "pstate_changes.csv",
         "ranks.csv",
         "reasons.csv",
+        "routes.csv",
         "runs.csv",
         "sacct.txt",
         "schedule.json",

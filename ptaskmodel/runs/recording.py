@@ -136,6 +136,8 @@ class Wanted(Protocol):
     @property
     def count(self) -> str: ...
     @property
+    def routing(self) -> object: ...
+    @property
     def traces(self) -> tuple[str, ...]: ...
     @property
     def attribution(self) -> bool: ...
@@ -184,6 +186,7 @@ class Checkpoints:
             "solver": options.solver,
             "network_model": options.network_model,
             "count": options.count,
+            "routing": str(options.routing),
         }
 
     def found(self) -> Simulation | None:

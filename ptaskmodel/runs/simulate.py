@@ -12,10 +12,13 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
+from ptaskmodel.platform.routing.choice import PLATFORM, Routing, routing_of
+from ptaskmodel.platform.routing.given import GivenRoutes
 from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn
 from ptaskmodel.renamed import with_old_names
 from ptaskmodel.results.directory import whole_directory
 from ptaskmodel.results.states import outcome_remarks, stopped_remark
+from ptaskmodel.results.tables.routes import write_flow_routes
 from ptaskmodel.results.tables.tasks import summarise, write_results
 from ptaskmodel.runs.options.rows import (
     check_group,
@@ -26,7 +29,7 @@ from ptaskmodel.runs.options.rows import (
 )
 from ptaskmodel.runs.options.simulate import SIMULATE
 from ptaskmodel.runs.recording import Checkpoints, Observation
-from ptaskmodel.simulation.checks import overload_text
+from ptaskmodel.simulation.checks import check_given_routes, overload_text
 from ptaskmodel.simulation.records import frame
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.formats.tasks_json import read_tasks_file
@@ -50,7 +53,8 @@ class SimulationOptions:
 
     until_s: date at which to stop, s (None: the end). traces: of `results.TRACE_FORMATS`;
     trace_limit: their largest size together, about, GB (None: none). attribution: also what limited
-    each task, its slowdown, and the use of hosts and links. neighbours: also who slowed whom, on
+    each task, its slowdown, and the use of hosts and links. routing: as `Simulation` takes it.
+    routes: also the route of each flow. neighbours: also who slowed whom, on
     which host or link. energy: also joules of hosts, links and tasks, and the power curve.
     checkpoint_every: wall time between checkpoints, s, written beside the directory, as
     DIRECTORY.checkpoint, until the run ends (None: none is). resume: go on from that checkpoint if
@@ -60,11 +64,13 @@ class SimulationOptions:
     solver: str | None = None
     network_model: str | None = None
     count: str = "task"
+    routing: str | Routing = PLATFORM
     until_s: float | None = None
     traces: tuple[str, ...] = ()
     trace_limit: float | None = None
     attribution: bool = False
     energy: bool = False
+    routes: bool = False
     neighbours: bool = False
     checkpoint_every: float | None = None
     resume: bool = False
@@ -123,6 +129,11 @@ def simulation_inputs(
 
         power_tables(platform)  # what is wrong with it is said before anything is compiled
     given["until_s"] = given["until"]  # the name in campaigns
+    if isinstance(given["routing"], str):
+        given["routing"] = routing = routing_of(given["routing"]) or PLATFORM
+        if isinstance(routing, GivenRoutes):
+            check_given_routes(routing, platform, tasks)
+            files.append(routing.file)
     options = SimulationOptions(**fields_in(SimulationOptions, given))
     return SimulationInputs(platform, tasks, options, tuple(map(Path, files)))
 
@@ -153,8 +164,9 @@ def simulate_into(
         )
     if directory is None:
         check_nothing_to_write(
-            traces=options.traces, attribution=options.attribution, neighbours=options.neighbours
-        )
+            traces=options.traces, attribution=options.attribution,
+            neighbours=options.neighbours, routes=options.routes,
+        )  # fmt: skip
     inputs, tasks = list(inputs), list(tasks)
     checkpoints = Checkpoints(directory, options, platform, tasks)
     watch = Stopwatch()
@@ -165,9 +177,11 @@ def simulate_into(
             solver=options.solver,
             network_model=options.network_model,
             count=options.count,
+            routing=options.routing,
         )
         made.add_all(tasks)
-    if (piling_up := overload_text(platform, tasks)) is not None:
+    own_routes = options.routing != PLATFORM
+    if not own_routes and (piling_up := overload_text(platform, tasks)) is not None:
         warn(piling_up, OVERLOAD)
 
     def run(place: Path | None) -> tuple[dict[str, Any], tuple[TaskRecord, ...]]:
@@ -216,6 +230,8 @@ def simulate_into(
             from ptaskmodel.results.pages.interference import costs_of, write_costs
 
             files = (*files, write_costs(place, costs_of(made, neighbours, alone_s)))
+        if options.routes:
+            files = (*files, write_flow_routes(place, made))
         files = write_results(place, summary, records, alone_s=alone_s, files=files)
     checkpoints.remove()
     return SimulationRun(summary, records, Path(directory), files)

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ptaskmodel.engine.usage.flows import flows_of
 from ptaskmodel.engine.usage.paths import Paths
 from ptaskmodel.engine.usage.placement import Clusters, Demands
-from ptaskmodel.errors import RouteError
+from ptaskmodel.errors import RouteError, shown
 from ptaskmodel.platform import Platform
+from ptaskmodel.platform.routing.given import GivenRoutes
 from ptaskmodel.workload.amounts import FloatArray, IntArray
 from ptaskmodel.workload.checks import Finding, Found, check_document, told_once
 from ptaskmodel.workload.tasks import Task
@@ -46,6 +48,27 @@ def check_tasks(
     """
     on_platform = () if platform is None else _on_platform(tasks, platform)
     return told_once((*check_document(document, tasks), *on_platform))
+
+
+def check_given_routes(routes: GivenRoutes, platform: Platform, tasks: Sequence[Task]) -> None:
+    """Raise RouteError unless a file gives each flow of tasks a walk, and names no other flows.
+
+    routes: what it gives. platform: has the hosts of the tasks.
+    """
+    left = routes.paths.copy()
+    fabric = platform.fabric
+    for k, task in enumerate(tasks):
+        name = str(k) if task.id is None else task.id
+        hosts = [platform.host(host).index for host in task.hosts]
+        for number, source, target in flows_of(task, hosts):
+            left.pop((name, number), None)
+            if source != target:
+                routes.way(fabric, name, number, fabric.node[source], fabric.node[target])
+    for (name, number), path in left.items():
+        raise RouteError(
+            f"{routes.file}:{path.line}: there is no flow {number} of a task {shown(name)}; "
+            "correct the line, or leave it out"
+        )
 
 
 def _on_platform(tasks: Sequence[Task], platform: Platform) -> Iterator[Found]:

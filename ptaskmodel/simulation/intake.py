@@ -9,13 +9,14 @@ import contextlib
 import itertools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.store import enlarged
+from ptaskmodel.engine.usage.flows import flows_of
 from ptaskmodel.engine.usage.placement import NUMBER_BYTES, hosts_of, places_of
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError, shown
 from ptaskmodel.platform import Platform
@@ -86,6 +87,8 @@ class Intake:
         ``after`` that is no task, or a circle of them; nothing has been added then.
         """
         first = len(self.facts)
+        if core.router.flow_routes.routing is not None:
+            self._check_no_replay(tasks)
         places = self._places(tasks, core)
         self._name(tasks)
         try:
@@ -93,7 +96,7 @@ class Intake:
         except WorkloadError:
             self._forget(first)
             raise
-        self._register(tasks, places, first)
+        self._register(tasks, places, first, core.router.flow_routes.routing is not None)
         if len(tasks) > 1:  # for one the loop asks itself
             now = core.now
             core.make_room_for_wakes(sum([task.start_s > now for task in tasks]))
@@ -139,6 +142,16 @@ class Intake:
             except PlatformError as error:
                 raise PlatformError(f"{name}{error}") from None
 
+    def _check_no_replay(self, tasks: Sequence[Task]) -> None:
+        """Raise SimulationError for a task whose ranks send messages, which cannot be routed."""
+        for k, task in enumerate(tasks, start=len(self.facts)):
+            if any(isinstance(work, TraceWork) for work in task.work.one_round()):
+                name = str(k) if task.id is None else task.id
+                raise SimulationError(
+                    f"task {name!r}: it replays a trace, whose messages take the platform's "
+                    "routes; use --routing platform"
+                )
+
     def _name(self, tasks: Sequence[Task]) -> None:
         first = len(self.facts)
         for k, task in enumerate(tasks, start=first):
@@ -172,10 +185,17 @@ class Intake:
             check_acyclic(found, self.ids)
         return found
 
-    def _register(self, tasks: Sequence[Task], places: Sequence[bytes], first: int) -> None:
+    def _register(
+        self, tasks: Sequence[Task], places: Sequence[bytes], first: int, choose: bool
+    ) -> None:
+        """Enter tasks. choose: their flows choose their own routes."""
         last = first + len(tasks)
         works = [task.work for task in tasks]
-        programs = self.programs.find(works, places, [task.competitors for task in tasks])
+        competitors = [task.competitors for task in tasks]
+        names: Sequence[str | None] = [None] * len(tasks)
+        if choose:
+            names = self.ids[first:last]
+        programs = self.programs.find(works, places, competitors, names)
         arrays = self.programs.enter(self.arrays)
         arrays = arrays._replace(tasks=enlarged(arrays.tasks, last))
         self.arrays = arrays
@@ -244,6 +264,11 @@ class Intake:
             self.programs.route(arrays, core, [stage])
         except (PlatformError, SimulationError) as error:
             raise type(error)(f"task {self.ids[task]!r}: {error}") from None
+
+    def flows_of(self, task: int) -> Iterator[tuple[int, int, int]]:
+        """(number, sender, receiver) of the flows of a task, hosts by index; of one round."""
+        fact = self.facts[task]
+        return flows_of(fact, [self.host_index[name] for name in fact.hosts])
 
     def begin_ranks(self, replays: Applications) -> None:
         """Let the ranks of the tasks that the loop has listed for that begin.

@@ -34,6 +34,7 @@ def check_parts(simulation: Simulation) -> None:
         solver=facts["solver"],
         network_model=facts["network_model"].name,
         count=facts["count"],
+        routing=facts["routing"],
         optimise=bool(facts["core"].options.incremental),
     )
     _check_attributes("simulation", facts, vars(made), optional=("_replays",))

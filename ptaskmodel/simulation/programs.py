@@ -1,6 +1,7 @@
 """Programs: the stages of a task's work on its hosts, routed when they are about to begin.
 
-Tasks with the same work on the same hosts share one program.
+Tasks with the same work on the same hosts share one program, unless their flows choose their own
+routes.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import numpy as np
 
 from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.store import enlarged
+from ptaskmodel.engine.usage.flows import number_of_flows
+from ptaskmodel.engine.usage.placement import NUMBER_BYTES, FlowName
 from ptaskmodel.simulation.life import STAGE, Tasks
 from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Work, may_last
 
-Key = tuple[int, bytes, float | None]
+Key = tuple[int, bytes, float | None, str | None]
 
 # A stage that is not routed.
 NEW_STAGE = np.array((-1, 0.0, np.nan, 0), dtype=STAGE)
@@ -30,6 +33,7 @@ class Programs:
     works: list[Work] = field(default_factory=list)
     places: list[bytes] = field(default_factory=list)  # of the hosts, by `places_of`
     competitors: list[float | None] = field(default_factory=list)
+    tasks: list[str | None] = field(default_factory=list)  # whose flows choose their routes
     first: list[int] = field(default_factory=list)  # stage of each program in the state
     stage_work: list[Work] = field(default_factory=list)
     stage_program: list[int] = field(default_factory=list)
@@ -42,6 +46,7 @@ class Programs:
             self.works.copy(),
             self.places.copy(),
             self.competitors.copy(),
+            self.tasks.copy(),
             self.first.copy(),
             self.stage_work.copy(),
             self.stage_program.copy(),
@@ -54,16 +59,21 @@ class Programs:
         works: Sequence[Work],
         places: Sequence[bytes],
         competitors: Sequence[float | None],
+        tasks: Sequence[str | None],
     ) -> list[int]:
-        """The programs of works on hosts; new ones are not in the state yet."""
+        """The programs of works on hosts; new ones are not in the state yet.
+
+        tasks: the id of each task whose flows choose their own routes, else None.
+        """
         programs: list[int] = []
         new = len(self.works)
-        for key in zip(map(id, works), places, competitors, strict=True):
+        for key in zip(map(id, works), places, competitors, tasks, strict=True):
             program = self.known.setdefault(key, new)
             if program == new:
                 self.works.append(works[len(programs)])
                 self.places.append(key[1])
                 self.competitors.append(key[2])
+                self.tasks.append(key[3])
                 new += 1
             programs.append(program)
         return programs
@@ -122,6 +132,7 @@ class Programs:
                 [self.stage_work[stage] for stage in new],
                 [self.places[program] for program in programs],
                 [self.competitors[program] for program in programs],
+                [self._first_flow(stage) for stage in new],
             )
             patterns = core.find(shapes)
             core.hold(patterns)
@@ -134,6 +145,16 @@ class Programs:
         tasks.stages["amount"][numbers] = np.where(
             np.isnan(given), core.state.patterns["amount"][found], given
         )
+
+    def _first_flow(self, stage: int) -> FlowName | None:
+        """The name of the first flow of a stage; None: its flows take the platform's routes."""
+        program = self.stage_program[stage]
+        task = self.tasks[program]
+        if task is None:
+            return None
+        ranks = len(self.places[program]) // NUMBER_BYTES
+        before = self.stage_work[self.first[program] : stage]
+        return FlowName(task, sum(number_of_flows(work, ranks) for work in before))
 
     def release(self, tasks: Tasks, core: Core) -> None:
         """Let go of the patterns of programs whose tasks are all over."""

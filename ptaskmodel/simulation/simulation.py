@@ -20,6 +20,7 @@ from ptaskmodel.errors import SimulationError
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.mpi.names import SMPI
 from ptaskmodel.platform import Platform
+from ptaskmodel.platform.routing.choice import Routing, routing_of
 from ptaskmodel.renamed import with_old_names
 from ptaskmodel.simulation import life, records
 from ptaskmodel.simulation.advancing import Advancing
@@ -64,6 +65,8 @@ class Simulation(Advancing[Observer]):
     messages of ranks travel as in `replay` (flows of tasks then have neither its factors nor its
     envelope: they are those of CM02); None: what the platform's <config> says, else L07.
     count: what counts as one competitor on a shared link: each task, flow, or pair of hosts.
+    routing: which routes flows take: "platform" (as None), "ecmp" or "ecmp:SEED" (each flow one of
+    its shortest paths, by hops, chosen by a hash), or "file:FILE" (CSV: task,flow,path).
     optimise: off, every change re-solves the whole system with nothing left out (for tests).
 
     It can be pickled, and goes on bit for bit; observers and listeners do not follow.
@@ -78,6 +81,7 @@ class Simulation(Advancing[Observer]):
         solver: str | None = None,
         network_model: str | None = None,
         count: str = "task",
+        routing: str | Routing | None = None,
         optimise: bool = True,
     ) -> None:
         self.platform = checked_platform(platform)
@@ -89,7 +93,8 @@ class Simulation(Advancing[Observer]):
             self.network_model = find_model(network_model, platform.config)
         self.solver = solver or ("bmf" if self.network_model.parallel else "maxmin")
         self.count = count
-        self.core = Core(platform, self.network_model, self.solver, count, optimise)
+        self.routing = routing_of(routing) if isinstance(routing, str) else routing
+        self.core = Core(platform, self.network_model, self.solver, count, optimise, self.routing)
         self.core.state.clock[0]["gathers"] = 1
         self._intake = Intake(self.core)
         self._replays: Applications | None = None  # once a task replays a trace
@@ -403,6 +408,13 @@ class Simulation(Advancing[Observer]):
     def tasks(self) -> Iterator[TaskRef]:
         """All tasks, in the order they were added."""
         return (TaskRef(self, k) for k in range(len(self._intake.facts)))
+
+    def flows_of(self, task: TaskRef) -> Iterator[tuple[int, int, int]]:
+        """(number, sender, receiver) of the flows of a task, hosts by index; see `routing`.
+
+        They are numbered from 0 through its stages, in each by the ranks of sender, then receiver.
+        """
+        return self._intake.flows_of(task.index)
 
     def _state_name(self, task: int) -> str:
         return records.state_name(self.core, self._intake, task, self._idle)

@@ -42,7 +42,7 @@ SLURM_JOBS = "id,submit,nodes,cores,limit,run\nj1,0,4,,600,300\nj2,10,4,,300,100
 PLANS = Path(__file__).parents[2] / "experiments"
 EVERY = "--attribution --trace csv"
 RUNS = {
-    "simulate": f"simulate p.xml t.json {EVERY} --energy --neighbours",
+    "simulate": f"simulate p.xml t.json {EVERY} --energy --neighbours --routes",
     "batch": f"batch p.xml w.json --profiles ptask {EVERY} --neighbours --leave-out-larger",
     "fair": "batch p.xml w.json --fairness both --leave-out-larger --energy",
     "failing": "batch p.xml w.json --leave-out-larger --on-failure requeue "

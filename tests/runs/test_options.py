@@ -146,6 +146,7 @@ CASES = {
     "simulate": {
         **MODEL,
         "network_model": {"tasks": "flow.json", "network_model": "CM02"},
+        "routing": {"routing": "ecmp:1"},
         "until": {"until": 500.0},
         "energy": {"energy": True},
     },

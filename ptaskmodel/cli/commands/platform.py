@@ -78,6 +78,31 @@ def _progress(
     return click.progressbar(pairs, length, "routes", file=sys.stderr, hidden=hidden)
 
 
+@platform.command("paths")
+@platform_argument
+@click.argument("source", metavar="SOURCE")
+@click.argument("target", metavar="TARGET")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def _paths(platform_file: Path, source: str, target: str, as_json: bool) -> None:
+    """How many equal paths lead from host SOURCE to host TARGET: those that --routing ecmp draws.
+
+    Equal are the paths of the fewest hops between hosts, switches and routers.
+    """
+    from ptaskmodel.platform import load_platform
+
+    loaded = load_platform(platform_file)
+    fabric = loaded.fabric
+    if source == target:
+        raise PlatformError(f"{source} is both ends; name two hosts")
+    ends = (fabric.node[loaded.host(name).index] for name in (source, target))
+    count, hops = fabric.equal_paths(*ends)
+    if as_json:
+        click.echo(json.dumps({"source": source, "target": target, "paths": count, "hops": hops}))
+    else:
+        plural = "s" * (count != 1), "s" * (hops != 1)
+        click.echo(f"{source} to {target}: {count:,} path{plural[0]} of {hops} hop{plural[1]}")
+
+
 @platform.command()
 @platform_argument
 def validate(platform_file: Path) -> None:

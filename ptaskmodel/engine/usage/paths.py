@@ -123,6 +123,11 @@ class Paths:
                 pass
         return self._one_by_one(sources, targets)
 
+    def legs(self, routes: Sequence[tuple[int, ...]]) -> Legs:
+        """The ``routes`` given, as links of the platform."""
+        n = len(routes)
+        return Legs(*self.flat(routes), np.zeros(n), np.ones(n, dtype=np.bool_))
+
     def _inside(self, cluster: Cluster, sources: IntArray, targets: IntArray) -> Legs:
         numbers, n = self.platform.local_numbers, len(sources)
         start = np.empty(n + 1, dtype=np.int64)

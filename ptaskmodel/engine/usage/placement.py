@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.topologies.families import FAMILIES
+from ptaskmodel.platform.topologies.link_loads import Tally
 from ptaskmodel.platform.topologies.star import star_links
 from ptaskmodel.platform.topologies.topology import NO_ENDS
 from ptaskmodel.workload.works import Work
@@ -230,19 +231,40 @@ class Row:
     bound: float = np.inf
 
 
+class FlowName(NamedTuple):
+    """What routing knows a flow by: its task, and its number among the flows of that."""
+
+    task: str
+    number: int
+
+
 class Shape(NamedTuple):
     """What a pattern is of: a work on hosts (indices). Equal keys ask the same.
 
     The key of what only holds its hosts (a delay, or ranks besides) is None, as it has no work, and
     these hosts, each once. In a flow model that of others is their host, or where they go from
-    and to.
+    and to. Where flows choose their routes, a key also has the name of the first one.
     """
 
     key: tuple
     work: Work  # keeps the id in the key its own
     places: bytes  # its hosts, by `places_of`
     competitors: float | None
+    first_flow: FlowName | None = None
 
     @property
     def hosts(self) -> tuple[int, ...]:
         return hosts_of(self.places)
+
+
+def new_tally(resources: int, links: int) -> Tally:
+    """An empty tally of so many ``resources``, with room for so many ``links``."""
+    return Tally(
+        np.zeros(1, dtype=np.int64),
+        np.empty(links, dtype=np.int64),
+        np.empty(links),
+        np.empty(links),
+        np.empty(links),
+        np.full(resources, -1, dtype=np.int64),
+        np.zeros(2),
+    )

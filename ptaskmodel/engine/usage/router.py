@@ -24,20 +24,24 @@ from ptaskmodel.engine.usage.assembly import (
     lay_parallel_flows,
     lay_stages,
 )
+from ptaskmodel.engine.usage.flows import FlowRoutes, each_pair
 from ptaskmodel.engine.usage.network_models import COUNTS, CROSS_TRAFFIC, NetworkModel
 from ptaskmodel.engine.usage.paths import WIFI_LINK, Paths
 from ptaskmodel.engine.usage.placement import (
     NUMBER_BYTES,
     Clusters,
     Demands,
+    FlowName,
     Placement,
     Row,
     Shape,
     hosts_of,
+    new_tally,
     places_of,
 )
 from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, SimulationError
 from ptaskmodel.platform import Platform
+from ptaskmodel.platform.routing.choice import Routing
 from ptaskmodel.platform.topologies.link_loads import Tally, Ways
 from ptaskmodel.platform.topologies.topology import LONGEST
 from ptaskmodel.workload.amounts import Demand
@@ -58,6 +62,7 @@ class Router:
     resources: the records of an engine; their current latencies and bandwidths are read.
     count: what counts as one competitor on a link: the task, each flow, or each pair of hosts.
     repeats: keep one element for each entry of a repeated host (fairbottleneck), or merge them.
+    routing: how flows choose their routes; None: they take those of the platform.
     """
 
     def __init__(
@@ -67,6 +72,7 @@ class Router:
         count: str,
         repeats: bool,
         resources: np.ndarray,
+        routing: Routing | None = None,
     ) -> None:
         if count not in COUNTS:
             raise SimulationError(
@@ -81,14 +87,15 @@ class Router:
         self.n_hosts = len(platform.hosts)
         self.fatpipe = np.array(resources["fatpipe"])
         self.clusters = Clusters.of(platform)
-        self._tally = _new_tally(len(resources), 64)
+        self._tally = new_tally(len(resources), 64)
         self.paths = Paths(platform, self.clusters)
+        self.flow_routes = FlowRoutes(self.paths, routing)
 
     def on(self, resources: np.ndarray) -> Router:
         """The same router reading other records."""
         twin = copy.copy(self)
         twin.latency_s, twin.bandwidth_Bps = resources["latency"], resources["capacity"]
-        twin._tally = _new_tally(len(self._tally.place), len(self._tally.resource))
+        twin._tally = new_tally(len(self._tally.place), len(self._tally.resource))
         return twin
 
     @property
@@ -103,16 +110,20 @@ class Router:
 
         Raises SimulationError where the network model cannot express the work.
         """
-        return self._shape(work, places_of(hosts), competitors)
+        return self._shape(work, places_of(hosts), competitors, None)
 
-    def _shape(self, work: Work, places: bytes, competitors: float | None) -> tuple[Shape, float]:
+    def _shape(
+        self, work: Work, places: bytes, competitors: float | None, name: FlowName | None
+    ) -> tuple[Shape, float]:
         if work.duration_s is not None or isinstance(work, TraceWork):
             own = places
             if len(places) > NUMBER_BYTES:
                 own = places_of(sorted(set(hosts_of(places))))
             return Shape((None, own), work, places, None), 0.0
+        own_name = () if name is None else (name,)
         if self.model.parallel:
-            return Shape((id(work), places, competitors), work, places, competitors), np.nan
+            key = id(work), places, competitors, *own_name
+            return Shape(key, work, places, competitors, name), np.nan
         hosts = hosts_of(places)
         asked = work.demand(len(hosts))
         flops = float(np.broadcast_to(asked.flops, len(hosts)).sum())
@@ -126,24 +137,29 @@ class Router:
             )
         ends = hosts[int(asked.flow_from[0])], hosts[int(asked.flow_to[0])]
         amount = float(asked.flow_bytes[0] / self.model.bandwidth_factor)
-        return Shape(ends, work, places_of(ends), None), amount
+        return Shape((*ends, *own_name), work, places_of(ends), None, name), amount
 
     def shapes(
         self,
         works: Sequence[Work],
         places: Sequence[bytes],
         competitors: Sequence[float | None],
+        names: Sequence[FlowName | None],
     ) -> tuple[list[Shape], list[float]]:
-        """The shapes of works on hosts (see `places_of`), and their amounts, as `shape` does."""
+        """The shapes of works on hosts (see `places_of`), and their amounts, as `shape` does.
+
+        names: of the first flow of each work; None: its flows take the platform's routes.
+        """
         kinds: set[type[Work]] = set(map(type, works))
-        if self.model.parallel and not may_last(kinds) and TraceWork not in kinds:
+        plain = self.flow_routes.routing is None and not may_last(kinds) and TraceWork not in kinds
+        if self.model.parallel and plain:
             keys = zip(map(id, works), places, competitors, strict=True)
             shapes = list(
                 itertools.starmap(Shape, zip(keys, works, places, competitors, strict=True))
             )
             return shapes, [np.nan] * len(shapes)
-        each = zip(works, places, competitors, strict=True)
-        pairs = [self._shape(work, where, share) for work, where, share in each]
+        each = zip(works, places, competitors, names, strict=True)
+        pairs = [self._shape(*one) for one in each]
         return [shape for shape, _ in pairs], [amount for _, amount in pairs]
 
     def route(self, shape: Shape) -> Row:
@@ -157,12 +173,14 @@ class Router:
             if len(hosts) == 1:
                 one = np.ones(1)
                 return Row(np.array(hosts, dtype=np.int64), one, one, one, 1.0, 0.0, 0.0)
-            return self._flow(hosts[0], hosts[1])
+            return self._flow(hosts[0], hosts[1], shape.first_flow)
         clear(self._tally)
         where = np.array(hosts, dtype=np.int64)
         asked = shape.work.demand(len(hosts))
         cpu = self._cpu(np.array(np.broadcast_to(asked.flops, len(hosts))), where)
-        if asked.pair_bytes > 0.0 and len(hosts) > 1:
+        if shape.first_flow is not None:
+            self._named_flows(asked, where, shape.first_flow)
+        elif asked.pair_bytes > 0.0 and len(hosts) > 1:
             self._all_to_all(where, asked.pair_bytes)
         elif len(asked.flow_bytes):
             self._flows(asked, where)
@@ -197,6 +215,22 @@ class Router:
             np.maximum.at(largest, inverse, asked.flow_bytes)
         self._pairs(sources, targets, amount, largest)
 
+    def _named_flows(self, asked: Demand, where: IntArray, first: FlowName) -> None:
+        """Add flows between ranks, each on the route that it chooses."""
+        if asked.pair_bytes > 0.0 and len(where) > 1:
+            asked = each_pair(asked.pair_bytes, len(where))
+        n = len(asked.flow_bytes)
+        if n == 0:
+            return
+        names = [FlowName(first.task, first.number + k) for k in range(n)]
+        sources, targets = where[asked.flow_from], where[asked.flow_to]
+        there, _ = self.flow_routes.named(names, sources, targets)
+        self._make_room(len(there.links))
+        add_routes(
+            self._tally, self._over, there.start, there.links, there.extra_s, asked.flow_bytes,
+            asked.flow_bytes,
+        )  # fmt: skip
+
     def _pairs(
         self, sources: IntArray, targets: IntArray, amount: FloatArray, largest: FloatArray
     ) -> None:
@@ -225,7 +259,6 @@ class Router:
 
     def _all_to_all(self, where: IntArray, size: float) -> None:
         """Add ``size`` bytes between each two ranks to the tally."""
-        n = len(where)
         by_zone: dict[int, list[int]] = {}
         for host in where.tolist():
             by_zone.setdefault(self.clusters.zone[host], []).append(host)
@@ -236,11 +269,7 @@ class Router:
         if apart and self._by_zone(by_zone, size, False):
             return
         clear(self._tally)
-        ranks = np.arange(n)
-        sources, targets = np.repeat(ranks, n), np.tile(ranks, n)
-        others = sources != targets
-        amount = np.full(n * (n - 1), size)
-        self._flows(Demand(0.0, 0.0, sources[others], targets[others], amount), where)
+        self._flows(each_pair(size, len(where)), where)
 
     def _by_zone(self, by_zone: dict[int, list[int]], size: float, shortcut: bool) -> bool:
         """Add an all-to-all zone by zone; False (with the tally spoilt) where that cannot be."""
@@ -306,7 +335,7 @@ class Router:
         """
         cluster = self.clusters[int(placement.cluster[0])]
         assert cluster is not None
-        _, works, _, competitors = zip(*shapes, strict=True)
+        _, works, _, competitors, _ = zip(*shapes, strict=True)
         demands = Demands.of(works, competitors, placement.start)
         most_ranks = int(np.diff(placement.start).max())
         longest = int(cluster.table[LONGEST])
@@ -341,14 +370,14 @@ class Router:
 
     def whole_tally(self) -> tuple[Tally, Ways]:
         """A tally with room for every link, and what kernels read of the links."""
-        return _new_tally(len(self._tally.place), len(self.platform.all_links)), self._over
+        return new_tally(len(self._tally.place), len(self.platform.all_links)), self._over
 
     def _make_room(self, links: int) -> None:
         """Let the tally hold so many links more, or all that there are."""
         used = int(self._tally.size[0])
         links = min(used + links, len(self.platform.all_links))
         if len(self._tally.resource) < links:
-            larger = _new_tally(len(self._tally.place), 2 * links)
+            larger = new_tally(len(self._tally.place), 2 * links)
             for old, new in zip(self._tally, larger, strict=True):
                 new[: len(old)] = old
             self._tally = larger
@@ -378,9 +407,11 @@ class Router:
         patterns: np.ndarray,
         room: Callable[[int], np.ndarray],
         first: int,
+        names: Sequence[FlowName] | None = None,
     ) -> int:
         """Lay out flows between pairs of hosts, writing elements from ``first`` on.
 
+        names: of flows that choose their routes, which must all have one.
         may_fail: of each host, whether flows are to be its users (in a parallel model they are).
         room: gives the elements, with room for so many. Returns the place after the last element.
         Patterns without a way to go keep ``first`` < 0, and in a parallel model those that take no
@@ -391,9 +422,8 @@ class Router:
             return self._lay_parallel_flows(sources, targets, numbers, patterns, room, first)
         cross = CROSS_TRAFFIC if model.crosstraffic else 0.0
         flow = np.array((model.latency_factor, model.weight_s, cross))
-        for group in self.paths.groups(sources, targets):
-            there = self.paths.many(sources[group], targets[group])
-            back = self.paths.many(targets[group], sources[group]) if cross else there
+        groups = self.flow_routes.groups(sources, targets, names, model.crosstraffic)
+        for group, there, back in groups:
             elements = room(first + len(there.links) + len(back.links) + 2 * len(group))
             first = int(
                 lay_flows(
@@ -424,7 +454,7 @@ class Router:
             )  # fmt: skip
         return first
 
-    def _flow(self, src: int, dst: int) -> Row:
+    def _flow(self, src: int, dst: int, name: FlowName | None) -> Row:
         patterns, elements = records(1, PATTERN), records(0, ELEMENT)
         patterns["first"] = -1
 
@@ -435,7 +465,8 @@ class Router:
 
         ends = np.array([src], dtype=np.int64), np.array([dst], dtype=np.int64)
         may_fail = np.zeros(self.n_hosts, dtype=np.bool_)
-        self.lay_flows(*ends, may_fail, np.zeros(1, dtype=np.int64), patterns, room, 0)
+        names = None if name is None else [name]
+        self.lay_flows(*ends, may_fail, np.zeros(1, dtype=np.int64), patterns, room, 0, names)
         laid = patterns[0]
         if laid["first"] < 0:
             raise self.no_way(src, dst)
@@ -465,16 +496,3 @@ class Router:
         if src == dst and self.clusters[self.clusters.zone[src]] is not None:
             remedy = "give its cluster a loopback_bw and a loopback_lat"
         return RouteError(f"no link from {names[0]!r} to {names[1]!r} for a flow; {remedy}")
-
-
-def _new_tally(resources: int, links: int) -> Tally:
-    """An empty tally with room for so many links."""
-    return Tally(
-        np.zeros(1, dtype=np.int64),
-        np.empty(links, dtype=np.int64),
-        np.empty(links),
-        np.empty(links),
-        np.empty(links),
-        np.full(resources, -1, dtype=np.int64),
-        np.zeros(2),
-    )

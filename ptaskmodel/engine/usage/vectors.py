@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ptaskmodel.engine.state import FREE, PATTERN, State
 from ptaskmodel.engine.store import enlarged, room_for_elements, whole
-from ptaskmodel.engine.usage.placement import Placement, Row, Shape, flat_hosts, places_of
+from ptaskmodel.engine.usage.placement import FlowName, Placement, Row, Shape, flat_hosts, places_of
 from ptaskmodel.engine.usage.router import Router
-from ptaskmodel.errors import PlatformError, PTaskModelError, SimulationError
+from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, SimulationError
 from ptaskmodel.workload.works import ParallelWork
 
 IntArray = NDArray[np.int64]
@@ -108,7 +108,7 @@ class Patterns:
             flows = [k for k, shape in zip(unrouted, shapes, strict=True) if type(shape) is int]
         for first in range(0, len(flows), FLOWS_AT_ONCE):
             state = self._route_flows(state, flows[first : first + FLOWS_AT_ONCE], router)
-        if router.model.parallel:
+        if router.model.parallel and router.flow_routes.routing is None:
             others = self._unrouted(state, others)
             state = self._route_in_clusters(state, others, router)
         failure = None
@@ -200,10 +200,17 @@ class Patterns:
             state = room_for_elements(state, count)
             return state.elements
 
-        self.n_elements = router.lay_flows(
-            source[flows], target[flows], self.may_fail, given, state.patterns, room,
-            self.n_elements,
-        )  # fmt: skip
+        names: list[FlowName] | None = None
+        if router.flow_routes.routing is not None:
+            first = (self.shape(number).first_flow for number in given.tolist())
+            names = [name for name in first if name is not None]
+        try:
+            self.n_elements = router.lay_flows(
+                source[flows], target[flows], self.may_fail, given, state.patterns, room,
+                self.n_elements, names,
+            )  # fmt: skip
+        except RouteError:  # they are routed one by one: the one without a way says so
+            return state
         self.routed += given[state.patterns["first"][given] >= 0].tolist()
         return state
 
@@ -225,7 +232,7 @@ class Patterns:
         """Whether a pattern of a flow model is a flow from or to a host."""
         shape = self.shapes[number]
         if isinstance(shape, Shape):
-            return len(shape.key) == 2 and shape.key[0] is not None and host in shape.key
+            return len(shape.key) > 1 and shape.key[0] is not None and host in shape.key[:2]
         return shape is not None and host in divmod(shape, self.n_hosts)
 
     def _ends(self, numbers: list[int]) -> tuple[IntArray, IntArray]:
@@ -236,7 +243,7 @@ class Patterns:
         for k in np.flatnonzero(source < 0).tolist():
             shape = shapes[k]
             assert isinstance(shape, Shape)
-            source[k], target[k] = shape.key if len(shape.key) == 2 else (shape.key[0], -1)
+            source[k], target[k] = shape.key[:2] if len(shape.key) > 1 else (shape.key[0], -1)
         return source, target
 
     def _with_room(self, state: State, count: int) -> State:

@@ -111,11 +111,14 @@ def summarise(
 
 def choices(simulation: Simulation) -> dict[str, str]:
     """What a summary says of how the platform was shared."""
-    return {
+    made = {
         "solver": simulation.solver,
         "network_model": simulation.network_model.name,
         "count": simulation.count,
     }
+    if simulation.routing is not None:
+        made["routing"] = str(simulation.routing)
+    return made
 
 
 def write_results(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.engine.usage.network_models import COUNTS, NETWORK_MODELS
 from ptaskmodel.errors import PTaskModelError, SimulationError
+from ptaskmodel.platform.routing.choice import PLATFORM as PLATFORM_ROUTES
 from ptaskmodel.results import TRACE_FORMATS
 from ptaskmodel.sharing.rules import SOLVERS
 from ptaskmodel.units import UnitError, parse_time, split_float
@@ -134,6 +135,12 @@ MODEL = (
     Option(
         "count", COUNTS, "task", None, "Who counts as one competitor on a shared link.", PLATFORM
     ),
+)  # fmt: skip
+ROUTING = Option(
+    "routing", TEXT, PLATFORM_ROUTES, None,
+    "Which routes flows take: platform, ecmp[:SEED] (each flow one of its shortest paths, by a "
+    "hash) or file:FILE (CSV: task,flow,path).",
+    PLATFORM, metavar="platform|ecmp[:SEED]|file:FILE",
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from ptaskmodel.runs.options.rows import (
     NOT_NEGATIVE,
     PLATFORM,
     RESULTS,
+    ROUTING,
     Option,
     calibration_rows,
     recording_rows,
@@ -16,9 +17,15 @@ from ptaskmodel.runs.options.rows import (
 
 SIMULATE = (
     *MODEL,
+    ROUTING,
     *calibration_rows("the tasks without competitors", PLATFORM),
     Option("until", NOT_NEGATIVE, None, "s", "Stop at this date.", COURSE, metavar="T"),
     *recording_rows("task"),
+    Option(
+        "routes", FLAG, False, None,
+        "Also write the route that each flow takes: routes.csv, which --routing file: reads.",
+        RESULTS, writes=True,
+    ),
     Option(
         "neighbours", FLAG, False, None,
         "Also write who slowed whom, and on which host or link: interference.csv.", RESULTS,
