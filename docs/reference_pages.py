@@ -1,4 +1,4 @@
-"""Writes what the code says into reference/commands.md and reference/api.md: make reference."""
+"""Writes what the code says into the pages of reference/: make reference."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ _MORE = {
 }
 
 MARK = "<!-- Made by docs/reference_pages.py from here on: make reference -->\n"
+TABLE = "<!-- Made by docs/reference_pages.py from {}: make reference -->\n"
+END = "<!-- so far -->\n"
 # What every command takes is said at the top of the page.
 EVERYWHERE = frozenset({"verbose", "quiet", "log_level"})
 
@@ -42,7 +44,22 @@ def pages() -> dict[str, str]:
     for name, make in (("commands.md", commands), ("api.md", api)):
         text = (PAGES / name).read_text(encoding="utf-8").partition(MARK)[0]
         found[name] = f"{text}{MARK}\n" + "\n".join(make())
+    text = (PAGES / "results.md").read_text(encoding="utf-8")
+    mark = TABLE.format("tables.toml")
+    head, _, rest = text.partition(mark)
+    found["results.md"] = f"{head}{mark}\n{tasks_columns()}\n{END}{rest.partition(END)[2]}"
     return found
+
+
+def tasks_columns() -> str:
+    """The columns of tasks.csv that are there after every run, as a Markdown table."""
+    from ptaskmodel.results.schemas import schema_of
+
+    schema = schema_of("tasks.csv")
+    rows = ["| column | meaning |", "|---|---|"]
+    for name in schema["required"]:
+        rows.append(f"| `{name}` | {schema['properties'][name]['description']} |")
+    return "\n".join(rows) + "\n"
 
 
 def commands() -> Iterator[str]:

@@ -98,7 +98,7 @@ class SimPyBridge:
                 event = self._events.pop(ref.index, None)
                 if event is None:
                     continue
-                record = _record(ref)
+                record = ref.record
                 if record.final_state == "completed":
                     event.succeed(record)
                 else:
@@ -133,9 +133,3 @@ def delay_to(date: float, now: float) -> float:
     """
     delay = date - now
     return delay if now + delay <= date else math.nextafter(delay, 0.0)
-
-
-def _record(ref: TaskRef) -> TaskRecord:
-    start, finish = ref.start_s, ref.end_s
-    duration = None if start is None or finish is None else finish - start
-    return TaskRecord(ref.id, ref.task.profile, start, finish, duration, ref.state, ref.task.hosts)

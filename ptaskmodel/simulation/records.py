@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, overload
 
 import numpy as np
@@ -46,19 +47,6 @@ STATE_NAMES = {
 }
 
 
-# The columns of tasks.csv and of frames, each with the attribute of a record that it holds:
-# `results.tables.tasks.write_tasks_csv` lays out their values in this order.
-COLUMNS = {
-    "task_id": "task_id",
-    "profile": "profile",
-    "start_time": "start_s",
-    "finish_time": "end_s",
-    "execution_time": "execution_s",
-    "final_state": "final_state",
-    "hosts": "hosts",
-}
-
-
 def date_or_none(value: float) -> float | None:
     """A date of a record, None if it is nan: it has not come."""
     value = float(value)
@@ -73,15 +61,21 @@ class TaskRecord:
     final_state: completed, failed (a host or link went down), walltime, cancelled,
     dependency_failed, or, if it is not over: running, waiting, suspended, starved (it can never
     progress again).
+
+    Each field is a column of tasks.csv, of frames and of `--json`, in this order.
     """
 
+    # column: its name there, if it is another. results/schemas/tables.toml says what it means.
     task_id: str
     profile: str | None
-    start_s: float | None
-    end_s: float | None
-    execution_s: float | None
+    start_s: float | None = field(metadata={"column": "start_time"})
+    end_s: float | None = field(metadata={"column": "finish_time"})
+    execution_s: float | None = field(metadata={"column": "execution_time"})
     final_state: str
     hosts: tuple[str, ...]
+
+
+COLUMNS = {each.metadata.get("column", each.name): each for each in fields(TaskRecord)}
 
 
 class Referred(Protocol):
@@ -208,6 +202,13 @@ class TaskRef:
         """Stages per second at present (0 in the latency phase or when not running)."""
         return self.simulation._rate(self.index)
 
+    @property
+    def record(self) -> TaskRecord:
+        """What has become of it so far, as `Simulation.records` has it of all tasks."""
+        intake = self.simulation._intake
+        task = intake.arrays.tasks[self.index]
+        return _record(intake, self.index, task["started"], task["finished"], self.state)
+
 
 class Watch(Generic[AnObserver]):
     """The observers of a simulation, and what they have not been told yet."""
@@ -315,21 +316,32 @@ def records(core: Core, intake: Intake, idle: bool) -> list[TaskRecord]:
     table = intake.arrays.tasks
     n = len(intake.facts)
     started, finished = table["started"][:n].tolist(), table["finished"][:n].tolist()
-    found = []
-    for k, task in enumerate(intake.facts):
-        start, finish = date_or_none(started[k]), date_or_none(finished[k])
-        duration = None if start is None or finish is None else finish - start
-        state = state_name(core, intake, k, idle)
-        found.append(
-            TaskRecord(intake.ids[k], task.profile, start, finish, duration, state, task.hosts)
-        )
-    return found
+    return [
+        _record(intake, k, started[k], finished[k], state_name(core, intake, k, idle))
+        for k in range(n)
+    ]
+
+
+def _record(intake: Intake, task: int, started: float, finished: float, state: str) -> TaskRecord:
+    """What became of a task. started, finished: dates, s; nan: it has not."""
+    start_s, end_s = date_or_none(started), date_or_none(finished)
+    facts = intake.facts[task]
+    return TaskRecord(
+        task_id=intake.ids[task],
+        profile=facts.profile,
+        start_s=start_s,
+        end_s=end_s,
+        execution_s=None if start_s is None or end_s is None else end_s - start_s,
+        final_state=state,
+        hosts=facts.hosts,
+    )
 
 
 def frame(records: Iterable[TaskRecord]) -> pandas.DataFrame:
     """Return the records as a table with the columns of tasks.csv, dates in s (nan: none)."""
     import pandas
 
-    rows = [[getattr(record, name) for name in COLUMNS.values()] for record in records]
-    dates = dict.fromkeys(("start_time", "finish_time", "execution_time"), "float64")
-    return pandas.DataFrame(rows, columns=list(COLUMNS)).astype(dates)
+    rows = map(attrgetter(*(each.name for each in COLUMNS.values())), records)
+    numbers = [column for column, each in COLUMNS.items() if each.type == "float | None"]
+    found = pandas.DataFrame(list(rows), columns=list(COLUMNS))
+    return found.astype(dict.fromkeys(numbers, "float64"))

@@ -43,7 +43,10 @@ TYPES: dict[str, dict[str, Any]] = {
     "number, -1": {"type": "number", "minimum": -1},
     "number or NA": {"anyOf": [{"type": "number"}, {"const": "NA"}]},
     "number or text": {"type": ["number", "string"]},
+    "names": {"type": ["string", "null"]},
 }
+# The same of what `--json` prints: there names are a list.
+JSON_TYPES = TYPES | {"names": {"type": "array", "items": {"type": "string"}}}
 
 
 def schema_names() -> dict[str, str]:
@@ -61,7 +64,7 @@ def schema_of(name: str) -> dict[str, Any]:
     if name in DOCUMENTS:
         package, file, _ = DOCUMENTS[name]
         text = resources.files(package).joinpath(file).read_text(encoding="utf-8")
-        found: dict[str, Any] = json.loads(text)
+        found: dict[str, Any] = json.loads(text, object_hook=_with_records)
         return found
     tables = _tables()
     if name not in tables:
@@ -78,24 +81,45 @@ def _tables() -> dict[str, dict[str, Any]]:
     return tomllib.loads(text)
 
 
+def _with_records(value: dict[str, Any]) -> dict[str, Any]:
+    """The schema of the lines of a table as JSON objects for a reference to the table."""
+    table = value.get("$ref", "")
+    if not table.endswith(".csv"):
+        return value
+    columns, required = _columns(_tables()[table])
+    return _object({name: _column(columns[name], JSON_TYPES) for name in required}, required)
+
+
 def _of_line(name: str, table: dict[str, Any]) -> dict[str, Any]:
-    optional = table.get("optional", [])
-    columns = {key: text for key, text in table.items() if key not in ("line", "optional")}
+    columns, required = _columns(table)
     return {
         "$schema": DIALECT,
         "title": name,
         "description": f"A line for {table['line']}.",
+        **_object({key: _column(text, TYPES) for key, text in columns.items()}, required),
+    }
+
+
+def _columns(table: dict[str, Any]) -> tuple[dict[str, str], list[str]]:
+    """The columns of a table, and the names of those that it always has."""
+    columns = {key: text for key, text in table.items() if key not in ("line", "optional")}
+    optional = table.get("optional", [])
+    return columns, [key for key in columns if key not in optional]
+
+
+def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    return {
         "type": "object",
-        "properties": {key: _column(text) for key, text in columns.items()},
-        "required": [key for key in columns if key not in optional],
+        "properties": properties,
+        "required": required,
         "additionalProperties": False,
     }
 
 
-def _column(text: str) -> dict[str, Any]:
+def _column(text: str, types: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The schema of a column: "TYPE: what it is", TYPE with ? if the field may be empty."""
     kind, _, description = text.partition(": ")
-    found = TYPES[kind.removesuffix("?")]
+    found = types[kind.removesuffix("?")]
     if kind.endswith("?"):
         found = {"anyOf": [found, {"type": "null"}]}
     return {**found, "description": description}

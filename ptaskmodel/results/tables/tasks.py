@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -13,14 +15,18 @@ from ptaskmodel.names import join_names
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from ptaskmodel.simulation.records import TaskRecord
     from ptaskmodel.simulation.simulation import Simulation
 
 TASKS = "tasks.csv"
 
+# The texts of a column that is no number, by the type of the field.
+AS_TEXTS: dict[str, Callable[[Iterable[Any]], Iterable[str]]] = {
+    "int": lambda numbers: map(str, numbers),
+    "str": iter,
+    "str | None": lambda texts: (text or "" for text in texts),
+    "tuple[str, ...]": lambda names: map(join_names, names),
+}
 ALONE_COLUMNS = ("time_alone", "slowdown")
 
 
@@ -34,35 +40,33 @@ def write_tasks_csv(
     alone_s: the times that the tasks take alone, for two more columns: that time and the contention
     slowdown.
     """
-    import numpy
-
     from ptaskmodel.simulation.records import COLUMNS
 
     records = list(records)
-    columns = COLUMNS if alone_s is None else (*COLUMNS, *ALONE_COLUMNS)
+    columns = (*COLUMNS, *(() if alone_s is None else ALONE_COLUMNS))
     stream.write(",".join(columns) + "\n")
     for begin in range(0, len(records), csv_columns.PIECE):
         some = records[begin : begin + csv_columns.PIECE]
-        rows = [(one.start_s, one.end_s, one.execution_s) for one in some]
-        texts = (
-            (one.task_id for one in some),
-            (one.profile or "" for one in some),
-            (one.final_state for one in some),
-            (join_names(one.hosts) for one in some),
-        )
-        ids, profiles, states, hosts = map(csv_columns.quoted, texts)
-        dates = _lines(numpy.array(rows, dtype=numpy.float64))
-        last: Sequence[str] = [""] * len(some)
+        parts: list[list[str] | str] = []
+        for kind, fields in groupby(COLUMNS.values(), lambda each: str(each.type)):
+            values = [map(attrgetter(each.name), some) for each in fields]
+            if kind == "float | None":
+                parts += [",", _lines(*values)]
+                continue
+            for texts in values:
+                parts += [",", csv_columns.quoted(AS_TEXTS[kind](texts))]
         if alone_s is not None:
-            found = map(_slowdown, some, alone_s[begin : begin + csv_columns.PIECE])
-            last = [f",{line}" for line in _lines(numpy.array(list(found), dtype=numpy.float64))]
-        lines = (ids, ",", profiles, ",", dates, ",", states, ",", hosts, last, "\n")
-        stream.write(csv_columns.joined(lines, len(some)))
+            alone = alone_s[begin : begin + csv_columns.PIECE]
+            parts += [",", _lines(*zip(*map(_slowdown, some, alone), strict=True))]
+        stream.write(csv_columns.joined([*parts[1:], "\n"], len(some)))
 
 
-def _lines(rows: NDArray[np.float64]) -> list[str]:
-    """Some columns of each line; nan: none."""
-    return csv_columns.lines(*rows.T).decode().split("\n")[:-1]
+def _lines(*columns: Iterable[float | None]) -> list[str]:
+    """Columns of numbers, those of each row with commas between."""
+    import numpy
+
+    values = [numpy.array(list(column), dtype=numpy.float64) for column in columns]
+    return csv_columns.lines(*values).decode().split("\n")[:-1]
 
 
 def _slowdown(record: TaskRecord, alone_s: float | None) -> tuple[float | None, float | None]:
@@ -78,8 +82,7 @@ def record_as_json(record: TaskRecord) -> dict[str, Any]:
     """A record as a JSON object, its keys being the columns of tasks.csv."""
     from ptaskmodel.simulation.records import COLUMNS
 
-    found = {column: getattr(record, name) for column, name in COLUMNS.items()}
-    return found | {"hosts": list(record.hosts)}
+    return {column: getattr(record, each.name) for column, each in COLUMNS.items()}
 
 
 def summarise(
