@@ -38,8 +38,9 @@ LAYERS = (
     (
         COOL,
         (
-            ("mpi", "MPI ranks, messages"),
+            ("mpi", "ranks, messages"),
             ("simulation", "tasks"),
+            ("packets", "packets in queues"),
             ("recording", "exact intervals"),
             ("energy", "energy, power"),
         ),
