@@ -1,4 +1,4 @@
-"""Where parallel tasks come from: traces of programs, collectives, PDGEMM, interference."""
+"""Make parallel tasks: from traces of programs, collectives, PDGEMM, and interference."""
 
 from ptaskmodel.lazy import face
 

@@ -1,4 +1,4 @@
-"""Interference: connections that saturate a route, on and off, as tasks with start times.
+"""Interference: connections that saturate a route at times, as tasks with start times.
 
 `TwoGroups` is the platform of these experiments: two groups of nodes joined by a routing node.
 """

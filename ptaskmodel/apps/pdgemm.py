@@ -1,9 +1,9 @@
 """PDGEMM, the dense matrix product of ScaLAPACK, as parallel works at any time scale.
 
-C = A B with matrices n x n of doubles on a q x q grid of ranks (rank r is row r // q, column
-r % q). In iteration k the ranks of column k broadcast their block of A along their row and the
-ranks of row k their block of B along their column; then every rank multiplies. With S sub-blocks
-the panel of an iteration is cut into S: S q iterations with the same totals.
+C = A B, with matrices n x n of doubles on a q x q grid of ranks (rank r is row r // q, column r %
+q). In iteration k, the ranks of column k broadcast their block of A along their row, and the ranks
+of row k their block of B along their column. Then every rank multiplies. With S sub-blocks, the
+panel of an iteration is cut into S parts: there are S q iterations with the same totals.
 Source: van de Geijn and Watts, "SUMMA: scalable universal matrix multiplication algorithm", 1997.
 """
 

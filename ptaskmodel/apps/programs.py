@@ -1,8 +1,7 @@
 """Generate traces of five kinds of MPI programs, without MPI: what each rank computes and sends.
 
-These kinds are common parts of parallel programs: an all-to-all (as of FFTs), a stencil (exchanges
-with neighbours in a grid), a pipeline, a master with its workers, and a matrix product by
-broadcasts along rows and columns.
+The kinds are an all-to-all (as in FFTs), a stencil (exchanges with neighbours in a grid), a
+pipeline, a master with its workers, and a matrix product by broadcasts along rows and columns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Compare the parallel-task models of an application with its replay, alone and under contention.
+"""Compare parallel-task models of an application with its replay, alone and under contention.
 
-`compare_in_company` runs both in a simulation of the user's. `disturbed` is a replay beside endless
-flows: messages between hosts that never end.
+`compare_in_company` runs both in a simulation that the caller prepares. `disturbed` runs a replay
+beside endless flows, which are messages between hosts that never end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Turn the trace of an MPI application into a parallel task: as one bundle, or in phases.
 
-A bundle has no order: what each rank computes and what each pair exchanges progress together from
-beginning to end. Phases keep some order: they are cut at collectives, from the trace alone, or in
-time, by the times of a replay.
+A bundle has no order: all computations and exchanges progress together from beginning to end.
+Phases keep some order. They are cut at collectives, from the trace alone, or in time, by the times
+of a replay.
 """
 
 from __future__ import annotations
