@@ -1,4 +1,4 @@
-"""Names of the values that batch options take, for callers that need nothing else of a batch."""
+"""Names of the values of batch options, for callers that need nothing else of a batch."""
 
 from __future__ import annotations
 

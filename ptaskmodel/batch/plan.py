@@ -1,4 +1,4 @@
-"""The plan of a batch, made once before the run: jobs, expected run times and their execution."""
+"""The plan of a batch, made before the run: works of jobs, expected run times, execution."""
 
 from __future__ import annotations
 

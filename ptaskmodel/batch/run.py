@@ -1,6 +1,6 @@
 """Run one batch from a platform, a workload and options, and return its result.
 
-The command line, campaigns and library users call it.
+The command line, campaigns and library users call it. It chooses the open or the compiled loop.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Verifier of policies: checks of every decision, and random workloads for tests.
+"""Verify policies: check every decision, on a given workload or on random ones.
 
 Authors of policies use it. It implements the definitions and shares no code with the policies.
 """

@@ -1,8 +1,8 @@
-"""Allocation rules that choose among the free hosts, whatever the machine's partitions.
+"""Allocation rules that choose among the free hosts of a machine without partitions.
 
-First fit takes the lowest hosts, contiguous takes consecutive ones or as few pieces as possible,
-topology takes hosts below as few leaf switches as possible, random draws hosts, and spread takes
-hosts far from each other.
+First fit takes the lowest hosts. Contiguous takes consecutive hosts, or as few runs of them as
+possible. Topology takes hosts below as few leaf switches as possible. Random draws hosts. Spread
+takes hosts far from each other.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The compiled batch loop: state in arrays, kernels for policies, queue and ends (see `loop`)."""
+"""The compiled batch loop: its state in arrays, and kernels for policies, queue and ends."""

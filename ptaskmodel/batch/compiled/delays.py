@@ -1,7 +1,7 @@
 """Run batches of known run times in the compiled loop, and make their schedule.
 
-`batch.run` calls it where nothing needs Python during the run: jobs last a known time on
-whole hosts, the policy is built in, and the allocation never delays a job. Then times do not depend
+`batch.run` calls it when nothing needs Python during the run: jobs last a known time on whole
+hosts, the policy is built in, and the allocation never delays a job. Start times then do not depend
 on hosts, and ranks in the queue are known in advance. The schedule is bit-identical to that of the
 open loop. The kernel applies first fit itself. Other allocation rules, and those of redirection,
 choose the hosts afterwards, start by start, in the order of the open loop.

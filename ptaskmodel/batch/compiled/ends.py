@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""When running jobs end, for the compiled loop: a heap of true ends, and blocks of expected ends.
+"""Ends of running jobs in the compiled loop: a heap of true ends, blocks of expected ends.
 
 A block holds up to BLOCK_ENTRIES expected ends in order of time, and the sum of their hosts.
 ``places`` lists the blocks in order, ``spare`` the unused ones.

@@ -1,11 +1,11 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Kernels of the compiled batch loop: they advance a batch from event to event.
 
-At each time, ends come first, then submissions; then the policy decides once, as in the open loop.
-Sort keys of the queue depend on a job alone, so that ranks are known in advance. `delays` calls the
-loop for jobs of known run time. `parallel_tasks` calls it step by step for jobs whose ends the
-engine computes: task k of the engine is the k-th job that started. Between two calls, the profiles
-of started jobs become usage vectors 0, 1, ... of the engine.
+At each time, ends come first, then submissions; then the policy decides once, as in the open loop
+(`batch.loop.loop`). Sort keys of the queue depend only on the job, so ranks are known in advance.
+`delays` calls the loop for jobs of known run time. `parallel_tasks` calls it step by step for jobs
+whose ends the engine computes: task k of the engine is the k-th job that started. Between two
+calls, the profiles of started jobs become usage vectors 0, 1, ... of the engine.
 """
 
 from __future__ import annotations

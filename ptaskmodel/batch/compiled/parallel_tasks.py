@@ -1,9 +1,9 @@
 """Run batches of parallel tasks in the compiled loop; the engine computes when jobs end.
 
-It takes jobs of one stage on whole hosts of one cluster, a built-in policy, first fit, and a
-machine that does not change. Then a few kernels do all work between events (see `loop`). The
+It supports jobs of one stage on whole hosts of one cluster, a built-in policy, first fit, and a
+machine that does not change. A few kernels then do all work between events (see `loop`). The
 schedule is bit-identical to that of the open loop. The profiles of started jobs are routed from
-arrays, without objects: they are usage vectors 0, 1, ... of an engine of the loop's own.
+arrays, without objects: they are usage vectors 0, 1, ... of an engine that only this loop uses.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Kernels of the built-in policies: they choose what starts now, bit-identical to `batch.policies`.
+"""Kernels of the built-in policies; decisions are bit-identical to those of `batch.policies`.
 
-With redirection, each running job has a counter, and the last hosts form a second group. The state
-describes the principal group; of the redirection group only the running jobs are kept, and those
-that wait for it.
+`batch.policies` defines the same policies in Python, for the open loop; change both together. Tests
+compare them (tests/batch). With redirection, each running job has a counter, and the last hosts
+form a second group. The state describes the principal group. Of the redirection group, it holds
+only the running jobs and those that wait for it.
 """
 
 from __future__ import annotations

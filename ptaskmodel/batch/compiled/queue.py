@@ -1,11 +1,12 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Kernels of the waiting queue, of free hosts over time, and of first fit.
 
-The queue is a static tree over ranks; each node holds the fewest hosts and the smallest estimate
-below it. Node 1 is the root, the leaves of node i are those of 2 i and 2 i + 1, leaf k is rank k.
-The calendar counts free hosts over time, as `calendars.HostCounts` does: slots in order of time.
+The queue is a static tree over ranks. Each node holds the fewest hosts and the smallest estimate
+below it. Node 1 is the root, the children of node i are 2 i and 2 i + 1, and leaf k is rank k.
+
+The calendar counts free hosts over time, like `calendars.HostCounts`, in slots in order of time.
 Instants are the times of reservations of no length, in any order; each starts a slot too. First fit
-keeps the free hosts as runs of consecutive ones; the lowest run is the last.
+stores the free hosts as runs of consecutive hosts, the lowest run last.
 """
 
 from __future__ import annotations

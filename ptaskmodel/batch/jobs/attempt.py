@@ -1,4 +1,4 @@
-"""Attempts: one execution of a job on its placement, with its times and its outcome."""
+"""Attempt: one execution of a job on its placement, with its times and its outcome."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Checkpoints of jobs: the work that an interrupted job keeps, and the cost of keeping it.
+"""Checkpoints of jobs: how much work an interrupted job keeps, and what checkpoints cost.
 
 A job runs for an interval, stops to write a checkpoint, and runs on; it writes none at its end. An
-interrupted job loses its work since the last complete checkpoint, and restarts by reading that. The
-walltime counts all of this time, and starts anew with each attempt.
+interrupted job loses its work since the last complete checkpoint. Its next attempt first reads that
+checkpoint. The walltime includes all of this, and starts anew with each attempt.
 
 Sources of the best interval between checkpoints: Young, "A first order approximation to the optimum
 checkpoint interval", CACM 17(9), 1974; Daly, "A higher order estimate of the optimum checkpoint

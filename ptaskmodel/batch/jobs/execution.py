@@ -1,4 +1,4 @@
-"""How long jobs run: the protocol of executions, jobs of known run time, and the estimates.
+"""Run times of jobs: the interface of executions, jobs of known run time, and estimates.
 
 An execution starts attempts and returns which of them ends next. Estimates are the run times that
 the scheduler expects, of one job or of all in arrays.

@@ -1,8 +1,8 @@
 """Energy of a batch: an execution that also reports to a meter which job runs on which hosts.
 
-Jobs are charged as Batsim does: with the energy of their hosts from their start to their end, idle
-power included, each host counted whole. Each job also has a share (see `TaskEnergy.tasks_J`), in
-which the idle power of a host is divided by cores held.
+Jobs are charged as in Batsim: with the whole energy of their hosts from start to end, idle power
+included. Each job also has a share (see `TaskEnergy.tasks_J`), in which the idle power of a host is
+divided by cores held.
 """
 
 from __future__ import annotations

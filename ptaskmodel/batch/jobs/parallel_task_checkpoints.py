@@ -1,4 +1,4 @@
-"""Checkpoints of jobs that are parallel tasks: their completed work, and when each writes one."""
+"""Checkpoints of jobs that are parallel tasks: their completed work, and when each job writes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Jobs as parallel tasks: an execution in which run times depend on the jobs that run meanwhile.
+"""Jobs as parallel tasks: an execution in which run times depend on contention.
 
-Jobs that replay traces become parallel tasks too: one bundle a job, on the hosts of its ranks.
+With ``--profiles ptask``, a job that replays a trace becomes a parallel task too: one bundle on the
+hosts of its ranks.
 """
 
 from __future__ import annotations

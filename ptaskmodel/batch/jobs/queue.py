@@ -1,8 +1,8 @@
 """The waiting queue in the order of the policy, with a search for the next job that fits.
 
-It also holds jobs back whose submission follows the end of another job: the closed loop of users
-who wait for results. Source: Feitelson, "The Standard Workload Format", Parallel Workloads Archive:
-the think time passes between the end of the preceding job and the submission of this one.
+It also holds back jobs whose submission follows the end of another job, which models users who wait
+for results. The think time passes between the end of the preceding job and the submission.
+Source: Feitelson, "The Standard Workload Format", Parallel Workloads Archive.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The open loop of a batch: its state, what policies see and decide, and the schedule."""
+"""The open loop of a batch: its state, the view and decisions of policies, and the schedule."""

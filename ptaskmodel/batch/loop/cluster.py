@@ -1,4 +1,4 @@
-"""Hosts of a batch during a run: which are up, on and free, and the capacity that jobs leave."""
+"""Hosts of a batch during a run: which are up, on and free, and their free capacity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures and maintenance during a run: hosts and links go down and up, and jobs are hit."""
+"""Failures and maintenance during a run: hosts and links go down and up, and stop jobs."""
 
 from __future__ import annotations
 

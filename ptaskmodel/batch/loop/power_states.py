@@ -1,8 +1,9 @@
 """Power states of hosts during a run: which compute, which sleep, and switches that take time.
 
-Rules are Batsim's: between pstates that compute, a host changes at once, whatever runs there. To
-fall asleep and to wake up it passes through a pstate of its own (see `platform.power.Sleep`), in
-which one flop on one core takes as long as the switch. Nothing runs there meanwhile, nor asleep.
+The rules are Batsim's. Between pstates that compute, a host changes at once, even under load. To
+fall asleep and to wake up, it passes through a special pstate (see `platform.power.Sleep`); the
+switch takes as long as one flop on one core in that pstate. No job runs on a host that sleeps or
+switches.
 """
 
 from __future__ import annotations

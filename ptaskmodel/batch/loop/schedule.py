@@ -1,7 +1,7 @@
 """The schedule, which is the result of a batch: its attempts and the outcome of each job.
 
-`Schedule` holds objects, its arrays serve the metrics. A schedule of one attempt a job on whole
-hosts is kept in arrays alone; its objects are made on demand.
+`Schedule` holds objects; metrics use its arrays. If each job has one attempt on whole hosts, only
+arrays are stored, and objects are made on demand.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Calendars of free capacity over time: backfilling policies plan with them.
+"""Calendars of free capacity over time, which backfilling policies use to plan.
 
-`HostCounts` counts hosts; the others know which hosts, or what is left of each. A job of no length
-takes its hosts at one time: a job that begins before that time and ends after it leaves them free;
-a job that begins or ends at it does not conflict.
+`HostCounts` counts hosts; the other calendars record which hosts are free, or how much of each. A
+job of no length takes its hosts at one time. A job that runs across that time conflicts with it; a
+job that begins or ends at that time does not.
 """
 
 from __future__ import annotations

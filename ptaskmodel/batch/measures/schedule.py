@@ -1,10 +1,9 @@
 """Metrics of a schedule: waiting times, slowdowns, utilisation, and interference between jobs.
 
-Interference divides the seconds that a job lost among its neighbours. The loss is its execution
-time minus the isolated run time, on the same hosts, of the work that it did. The charges against
-neighbours (see `recording.neighbours`) are scaled so that their sum is this loss. No scaling is
-needed if the same resource limits the job alone too: its rate is then the part of the capacity that
-the others leave.
+Interference divides the seconds that a job lost among other jobs. The loss is its execution time
+minus the isolated run time, on the same hosts, of the work that it did. The charges of
+`recording.attribution` are scaled so that their sum is this loss. No scaling is needed if the same
+resource also limits the job when it runs alone.
 
 Sources: Feitelson and Rudolph, "Metrics and benchmarking for parallel job scheduling", JSSPP 1998
 (bounded slowdown); Zotkin and Keleher, "Job-length estimation and performance in backfilling

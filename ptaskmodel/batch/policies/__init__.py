@@ -1,6 +1,7 @@
-"""Scheduling policies: they decide which jobs start when.
+"""Scheduling policies of the open loop: they decide which jobs start, and when.
 
-`POLICIES` lists them by name.
+`POLICIES` lists them by name. `batch.compiled.policies` has kernels for the same decisions of the
+simplest ones (fcfs, filler, easy, conservative, redirection); change both together.
 """
 
 from __future__ import annotations

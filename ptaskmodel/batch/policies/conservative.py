@@ -1,5 +1,6 @@
 """Conservative backfilling: every waiting job has a reservation, and no job may delay one.
 
+The compiled loop has its own version in `batch.compiled.policies`.
 Source: Mu'alem and Feitelson, "Utilization, predictability, workloads, and user runtime estimates
 in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001.
 """

@@ -1,5 +1,7 @@
 """EASY backfilling: the first waiting job has a reservation, and no job may delay it.
 
+The compiled loop has its own version in `batch.compiled.policies`; Slurm's backfill is in
+`slurm.scheduling.backfill`.
 Source: Mu'alem and Feitelson, "Utilization, predictability, workloads, and user runtime estimates
 in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001.
 """

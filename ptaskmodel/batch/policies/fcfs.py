@@ -1,6 +1,6 @@
 """Policies without reservations: first come, first served, and a filler that starts what fits.
 
-`policy_under` makes, by name, the policy that another policy builds on.
+`policy_under` makes the policy, chosen by name, on which sleep-idle and power-cap build.
 """
 
 from __future__ import annotations

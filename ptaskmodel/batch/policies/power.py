@@ -1,12 +1,12 @@
 """Policies that limit power: a cap on the power of all hosts, and idle hosts that sleep.
 
-Under a cap, jobs start only while the hosts together draw no more than it, each counted with the
-most that it draws in its pstate, as in SLURM's power saving. Source: Y. Georgiou, D. Glesser and
-D. Trystram, "Adaptive resource and job management for limited power consumption", IPDPSW 2015.
-
-Idle hosts sleep after a timeout and wake up for the queue. Source: A.-C. Orgerie, L. Lefevre and
-J.-P. Gelas, "Save watts in your grid: green strategies for energy-aware framework in large scale
-distributed systems", ICPADS 2008, without its predictions.
+Under a cap, a job starts only while the hosts together draw no more than the cap; each host with a
+job counts with the largest power of its pstate, as in Slurm's power saving. Idle hosts sleep after
+a timeout and wake up for the queue; the predictions of the paper are left out.
+Sources: Y. Georgiou, D. Glesser and D. Trystram, "Adaptive resource and job management for limited
+power consumption", IPDPSW 2015 (cap); A.-C. Orgerie, L. Lefevre and J.-P. Gelas, "Save watts in
+your grid: green strategies for energy-aware framework in large scale distributed systems", ICPADS
+2008 (sleep).
 """
 
 from __future__ import annotations

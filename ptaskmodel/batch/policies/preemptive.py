@@ -1,10 +1,10 @@
-"""Priority preemption: jobs of a higher priority interrupt those of a lower one.
+"""Priority preemption: jobs of a higher priority interrupt jobs of a lower one.
 
-Each priority is scheduled as if lower ones did not exist: EASY, on the hosts that jobs of its own
-priority and above leave. If such a job cannot start beside those below, some of these make way.
-Victims are suspended and resume when their hosts are free again, or are killed and requeued, with
-or without a checkpoint, or are cancelled. A suspended job keeps its hosts from all jobs but those
-above it.
+Each priority is scheduled by EASY as if lower ones did not exist, on the hosts that its own jobs
+and higher ones leave. If a job cannot start beside jobs of lower priority, some of these are
+preempted. They are suspended and resume when their hosts are free again, or are requeued, with or
+without a checkpoint, or are killed. Only jobs of higher priority may use the hosts of a suspended
+job.
 
 Victims are chosen as Slurm's select/linear does (see "Slurm's preemption" in its documentation).
 Candidates are taken by lowest priority, then smallest, then oldest, until there is room. Then the

@@ -4,13 +4,13 @@ The hosts form two groups. The first hosts are the principal group. The last one
 all, rounded, at least one) are the redirection group. New jobs go to the principal group, under a
 policy of their own (EASY by default).
 
-Each running job of the principal group has a counter. When a job is submitted while others run and
-does not start at once, the counter of every running job whose walltime is at least its own rises by
-one. A running job qualifies if its counter exceeds the threshold theta and it fits in the
+Each running job of the principal group has a counter. A job that is submitted while others run, and
+does not start at once, adds one to the counter of every running job whose walltime is at least its
+own. A running job qualifies if its counter exceeds the threshold theta and it fits in the
 redirection group: in its free hosts, or, if redirected jobs queue there, in all of them. It is then
-killed and begins anew there, at most once; all counters are reset. Each rise of a counter triggers
-this test. If several jobs qualify at once, the rule of conflict chooses one. A queue in the
-redirection group is served first come, first served.
+killed and restarted there, at most once; all counters are reset. Each rise of a counter triggers
+this test. If several jobs qualify at once, the conflict rule chooses one. The redirection group
+serves its queue first come, first served.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Adaptive tuning: parameters of a policy that follow metrics of the run.
+"""Adaptive tuning: change parameters of a policy by metrics of the run.
 
 Source: W. Tang, D. Ren, Z. Lan, N. Desai, "Toward balanced and sustainable job scheduling for
 production supercomputers", Parallel Computing 39(12), 2013.
