@@ -1,6 +1,6 @@
 """The JSON file of a calibration: write it, read and check it, and apply it to tasks and jobs.
 
-Runs of the calibrated application then take longer, as the parameters say.
+Applying it divides the amounts of the calibrated application by its efficiencies.
 """
 
 from __future__ import annotations

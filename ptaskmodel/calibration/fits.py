@@ -1,10 +1,10 @@
-"""Fit a model to the measured run times of a group: the slow/fast model, or the parallel task.
+"""Fit a model to the measured run times of a group: the two-rate model, or the parallel task.
 
-The slow/fast model alternates between two rates. An application does c1 of its whole work a second
-while the interference is on, and c2 while it is off. The pattern starts with the application, on.
-The run time is exact: it does not average over periods.
+The two-rate model alternates between two rates. An application completes a part c1 of its whole
+work per second while the interference is on, and c2 while it is off. The interference starts with
+the application, on. The run time is exact, not an average over periods.
 
-The parallel task has parameters of its own, chosen so that simulations predict the measured runs.
+For the parallel task, parameters are chosen so that simulations predict the measured runs.
 """
 
 from __future__ import annotations

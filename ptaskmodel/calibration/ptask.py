@@ -4,7 +4,7 @@ Three parameters describe an application on a platform. Two are the efficiencies
 and of its computing: the part of the nominal speed that it reaches. The third is the number of
 competitors k that it counts for where it meets interference (share coefficient m = a / k of the
 sharing problem). The interference of w units (TCP connections, host pairs) is a task that counts
-for w: the application keeps k / (k + w) of a resource that limits both.
+for w: the application gets k / (k + w) of a resource that limits both.
 
 Unless the file names another application, it is PDGEMM in the two-group set-up.
 """

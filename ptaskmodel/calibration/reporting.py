@@ -1,7 +1,7 @@
-"""A calibration as text and as a figure: parameters with uncertainty, predictions and measurements.
+"""A calibration as text and as a figure: parameters with uncertainty, predictions, measurements.
 
-Notebooks show it with the same numbers. Colours are those of Okabe and Ito (2008), which
-colour-blind readers can distinguish.
+Notebooks show the same numbers. Colours are those of Okabe and Ito (2008), which colour-blind
+readers can distinguish.
 """
 
 from __future__ import annotations
