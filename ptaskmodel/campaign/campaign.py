@@ -1,4 +1,4 @@
-"""A campaign: plan and store together; it makes the missing runs and returns their table.
+"""A campaign: a plan and a store together; it makes the missing runs and returns their table.
 
 The command line and scripts use `Campaign`. `write_table` writes a table as Parquet or CSV.
 `told_campaigns` parses the arguments of scripts that make tables and pictures.

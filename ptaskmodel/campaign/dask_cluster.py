@@ -1,12 +1,12 @@
 """The Dask cluster of a campaign: how to reach its scheduler, and what its workers execute.
 
 `Cluster` holds the address and the certificates, and opens a client. `make_there` runs on a Dask
-worker. It makes runs in a child process (see `pool.Maker`). A run that crashes, takes too long or
-needs too much memory therefore never stops the Dask worker, which still answers meanwhile.
+worker and makes runs in a child process (see `pool.Maker`). So a run that crashes, takes too long
+or needs too much memory never stops the Dask worker, which continues to answer.
 
-Each outcome is sent at once, as a Dask event. Two messages reach the scheduler before the worker
-continues: that a part begins, and the outcome of a run that is alone in its part. So when a worker
-dies, `dask_pool` already knows what that worker was running.
+Each outcome is sent at once, as a Dask event. Two messages must reach the scheduler before the
+worker continues: the start of a part, and the outcome of a run that is alone in its part. So when a
+worker dies, `dask_pool` already knows what that worker was running.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Distribute the runs of a campaign to the workers of a Dask cluster.
 
-Each worker has parts of the runs in advance, about a second of work each, so that no worker waits
+Each worker gets parts of the runs in advance, about a second of work each, so that no worker waits
 for the scheduler. The outcome of each run arrives at once. When a worker dies, its runs go to other
 workers. A run whose process or worker dies is tried once more, on another worker if there is one;
-then it has failed, and the other runs continue. When a part of several runs kills a worker, it is
-unknown which run did it. Each of these runs is then handed out alone, so that the next death
+then it has failed, and the other runs continue. When a worker dies during a part of several runs,
+the run to blame is unknown. Each of these runs is then sent alone, so that the next death
 identifies the run.
 """
 

@@ -2,8 +2,8 @@
 
 A factor has levels (a list, a range, or the files that match a pattern), or is drawn from an
 interval. The points are all combinations of levels, times the points drawn from the intervals (at
-random, or as a Latin hypercube; McKay, Beckman and Conover 1979). Conditions leave out points: they
-are expressions in a small language, which Python's grammar parses and this module evaluates.
+random, or as a Latin hypercube; McKay, Beckman and Conover 1979). Constraints leave out points:
+they are expressions in a small language, which Python's grammar parses and this module evaluates.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Input files of runs: their digests, their content, and marks that identify unchanged copies.
 
-An input is a directory, or a file together with the files that it names. The plan puts digests
-into the names of runs; the Dask cluster uses marks and content to send inputs to workers.
+An input is a directory, or a file together with the files that it names. The plan puts digests into
+the ids of runs; the Dask cluster uses marks and content to send inputs to workers.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A run whose process dies is tried once more, by another process. If that dies too, the run has
 failed, and the other runs continue. A run that exceeds its time limit fails: its process is killed.
-`Maker` is this side of one process; `worker` is the other.
+`Maker` represents a process here; `worker` is the code that the process runs.
 """
 
 from __future__ import annotations

@@ -2,22 +2,22 @@
 
     DIR/campaign.toml       the plan
     DIR/runs/HEX.jsonl      a part: runs that one process made, or failed to make
-    DIR/runs/HEX.jsonl.closed   a part to which nothing is added any more
+    DIR/runs/HEX.jsonl.closed   a part to which no process appends any more
     DIR/runs/00000001.zip   a pack of parts
     DIR/logs/               the last output of workers that died
 
 A part has a line of JSON for each run. The process that made a run appends its line, so that
-killing any process at any time loses no finished run; at most the last line is torn. To pack parts,
-they are renamed (closed) first. A process that then appends a line sees that its part has lost its
-name, and appends the line to a new part as well. A record that is stored twice counts once.
+killing any process at any time loses no finished run; at most the last line is incomplete. To pack
+parts, they are renamed (closed) first. A process that then appends a line sees that its part has
+been renamed, and appends the line to a new part as well. A record that is stored twice counts once.
 
 A pack is a zip file, written atomically before its parts are deleted:
 
-    ids, done   of each record its run's id, and whether it is done (1) or failed (0)
+    ids, done   for each record the id of its run, and whether it is done (1) or failed (0)
     0, 1, ...   records, a line of JSON each, `LINES` lines a member
 
-A digest of inputs, options and versions identifies a run, so that copying merges the directories of
-several machines. Runs of older versions, a file each, are read and packed too.
+A digest of inputs, options and versions identifies a run, so directories of several machines merge
+by copying. Runs of older versions, one file each, are read and packed too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The process that makes runs for `pool.Maker`: it runs, stores and answers one after the other."""
+"""The process that makes runs for `pool.Maker`: it runs, stores and reports one after the other."""
 
 from __future__ import annotations
 
