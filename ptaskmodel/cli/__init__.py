@@ -1,6 +1,6 @@
 """The command line: it imports each subcommand on use, and reports every kind of failure.
 
-A wrong command line is reported in one line, with what to give instead.
+A wrong command line gives one line that says what to give instead.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Progress and log on standard error while a command runs.
+"""Progress and log messages on standard error while a command runs.
 
-Progress is shown once a second on a terminal; elsewhere it is rare, and only with -v. Log messages
+On a terminal, progress is shown once a second; elsewhere rarely, and only with -v. Log messages
 below the chosen level are hidden.
 """
 

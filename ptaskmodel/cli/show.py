@@ -1,4 +1,4 @@
-"""What commands print of results: tables of tasks and jobs, and the lines below them."""
+"""Text that commands print about results: tables of tasks and jobs, and the lines below them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands print of Slurm runs: a summary, and two configurations compared."""
+"""Text that commands print about Slurm runs: a summary, and a comparison of two configurations."""
 
 from __future__ import annotations
 

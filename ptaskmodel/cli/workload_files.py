@@ -1,4 +1,4 @@
-"""Options and functions with which workload commands read and write workloads."""
+"""Options and functions by which workload commands read and write workloads."""
 
 from __future__ import annotations
 

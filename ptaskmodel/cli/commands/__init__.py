@@ -1,1 +1,1 @@
-"""The commands, one module each or one for several small ones."""
+"""The commands: one module for each, or one for several small commands."""

@@ -1,4 +1,4 @@
-"""``ptaskmodel batch``: schedule a workload on a platform and measure what happened."""
+"""``ptaskmodel batch``: schedule a workload on a platform and compute metrics."""
 
 from __future__ import annotations
 

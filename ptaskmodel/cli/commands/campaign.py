@@ -1,4 +1,4 @@
-"""``ptaskmodel campaign``: make and keep many runs; show tables, pictures and a page of them."""
+"""``ptaskmodel campaign``: make and save many runs; show their tables, pictures and page."""
 
 from __future__ import annotations
 

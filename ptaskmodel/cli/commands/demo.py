@@ -1,6 +1,6 @@
 """``ptaskmodel demo``, ``init`` and ``warmup``: first steps with an installed package.
 
-``demo`` runs the first example, ``init`` makes the directory of a new project; their files are
+``demo`` runs the first example. ``init`` makes the directory of a new project. Their files are
 package data. ``warmup`` does nothing any more; it stays until 0.3.
 """
 

@@ -1,6 +1,6 @@
 """``ptaskmodel compare``, ``plot``, ``report`` and ``schema``: look at results of runs.
 
-They compare runs, draw pictures, write a page for readers, and print JSON Schemas of all files.
+They compare runs, draw pictures, write an HTML page, and print JSON Schemas of all files.
 """
 
 from __future__ import annotations
