@@ -1,1 +1,1 @@
-"""Connections of a simulation to other programs."""
+"""Other programs as front ends: SimPy, and schedulers that use Batsim's protocol."""

@@ -1,13 +1,13 @@
 """The guard: the parent of a program that must not outlive the simulator.
 
-`connect.guarding` starts it, and it starts the program. It runs as a program of its own, with the
-standard library alone:
+`connect.guarding` starts the guard, and the guard starts the program. The guard is a program of its
+own and uses only the standard library:
 
     python guard.py DESCRIPTOR WORD...
 
-It starts the words in its own process group, and exits with their status. When its standard input
-closes, as it does when the simulator ends in whatever way, it kills the group, itself included.
-DESCRIPTOR is closed once the program runs; if it cannot start, the reason is written there.
+It runs the command WORD... in its own process group, and exits with its status. Its standard input
+closes when the simulator ends in any way; it then kills the group, itself included. It closes
+DESCRIPTOR once the command runs; if the command cannot start, it first writes the reason there.
 """
 
 from __future__ import annotations

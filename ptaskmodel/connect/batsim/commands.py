@@ -1,4 +1,4 @@
-"""Check and carry out the commands of an external scheduler."""
+"""Check and execute the commands of an external scheduler."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Events that an external scheduler receives, in each version of the protocol.
 
-It also reads files of external events: machines that become unavailable and come back, and others.
+It also reads files of external events, such as machines that become unavailable and return.
 """
 
 from __future__ import annotations

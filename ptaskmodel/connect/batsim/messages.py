@@ -1,4 +1,4 @@
-"""Messages that a scheduler may send, and errors that report what is wrong with one.
+"""Messages that a scheduler may send, and the errors of wrong messages.
 
 An error is one line: the time, the event, the field, and the remedy.
 """

@@ -1,4 +1,4 @@
-"""The policy that represents an external scheduler: it sends events and carries out the replies.
+"""The policy that represents an external scheduler: it sends events and executes the replies.
 
 A request reports the events up to its time. The decisions of the reply take effect at their own
 times. Until the end of the reply the scheduler is busy, and events wait for the next request.

@@ -1,7 +1,7 @@
-"""Transport and session: ZeroMQ sockets to a scheduler that runs already or is started, and Redis.
+"""Transport and session: ZeroMQ sockets to a scheduler, running or to be started, and Redis.
 
-A session exchanges requests and replies with times, and measures the time that the scheduler takes.
-It can be recorded. Up to version 4, Batsim also offers jobs and profiles by way of Redis.
+A session exchanges requests and replies with times, and measures how long the scheduler takes. It
+can be recorded. Up to version 4, Batsim also publishes jobs and profiles in Redis.
 """
 
 from __future__ import annotations
