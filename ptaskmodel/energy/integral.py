@@ -1,12 +1,14 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Integrate power over changes in order of time: it is constant between two of them.
+"""Integrate power over time; between two changes it is constant.
 
-The arrays of records that `meter` keeps are here, with the kernels that work on them. Energy is
-charged by prices: while a resource draws more power than without load, each unit of its use costs
-an equal part of that. The integral of this part over time is its price, so that a use at a constant
-rate costs that rate times the rise of the price: a change costs the same however many others use
-the resource. While a task is alone with one flop a second, prices rise fast. So that later tasks
-with 1e9 do not pay for rounding errors, prices are sums of two numbers.
+`meter` calls these kernels, and keeps the record arrays that are defined here. Energy is charged by
+prices. While a resource draws more power than without load, each unit of its use costs an equal
+part of the difference. The integral of this part over time is the price of the resource. A use at a
+constant rate costs that rate times the rise of the price, so a change costs the same however many
+uses there are.
+
+While a task is alone with one flop a second, prices rise fast. Prices are therefore sums of two
+numbers, so that rounding errors do not reach later tasks with 1e9 flop a second.
 Source: T. J. Dekker, "A floating-point technique for extending the available precision", 1971.
 """
 

@@ -1,11 +1,11 @@
 """The meter: integrate the power of hosts and links exactly over the engine's events.
 
-`power_tables` holds the power of a platform; `PowerTraces` what availability traces change in it:
-hosts on and off, bandwidths of links.
-
+`power_tables` holds the power of a platform; `PowerTraces` holds what availability traces change:
+hosts on and off, bandwidths of links. A host draws Idle without load, otherwise Epsilon plus its
+load times (AllCores - Epsilon). `integral` has the arithmetic.
 Source: Heinrich, Cornebize, Degomme, Legrand, Carpen-Amarie, Hunold, Orgerie and Quinson,
 "Predicting the energy consumption of MPI applications at scale using a single node", IEEE Cluster
-2017; a host draws Idle without load, else Epsilon plus its load times (AllCores - Epsilon).
+2017.
 """
 
 from __future__ import annotations

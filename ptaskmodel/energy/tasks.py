@@ -1,4 +1,8 @@
-"""The energy of the tasks of a simulation: each holds its hosts from its start to its end."""
+"""The energy of the tasks of a simulation: each holds its hosts from its start to its end.
+
+`TaskEnergy` is the public class. It gives the starts and ends of tasks to a `meter.Meter`, which
+integrates the power of hosts and links with the kernels of `integral`.
+"""
 
 from __future__ import annotations
 
