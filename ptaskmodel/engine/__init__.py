@@ -1,1 +1,1 @@
-"""WHEN: activities on resources, one event queue, one stream of events."""
+"""The engine: activities on resources, one event queue, one stream of events."""

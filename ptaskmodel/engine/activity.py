@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """The life cycle of an activity: it starts, waits for its latency or delay, runs, and stops.
 
-Front ends call these kernels. The second part is what Python may do between two runs of the loop:
-start and change activities, cancel wake-ups, set capacities.
+Compiled front ends call the kernels of the first part. The second part is for Python, between two
+runs of the loop: start and change activities, cancel wake-ups, set capacities.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Apply changes of what resources offer, by hand or by traces: capacities, latencies, on or off.
+"""Apply changes of resources, by calls or by traces: capacities, latencies, on or off.
 
-The trace of an unused resource stays out of the event queue, so that it costs nothing; it catches
-up when an activity uses the resource. Traces that routes depend on (*live* ones: latencies, and the
-bandwidths of flow models) are always followed.
+The trace of an unused resource stays out of the event queue, so that it costs nothing. When an
+activity uses the resource, its capacity is brought up to date. Traces that routes depend on (*live*
+ones: latencies, and the bandwidths of flow models) are always followed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Check that the integers of a state are valid indices, by the declared layout of its arrays.
 
-For states from elsewhere (checkpoints), because kernels trust them. Fields that are never cleared
-are checked only where they are in use.
+The reader of checkpoints calls it, because kernels trust a state. Fields that are never cleared are
+checked only where they are in use.
 """
 
 from __future__ import annotations

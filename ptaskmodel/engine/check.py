@@ -1,4 +1,4 @@
-"""Check the invariants of an engine's state between events: for tests and for finding faults."""
+"""Check the invariants of an engine's state between events, for tests and debugging."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Run the engine for a front end: grow arrays, call solvers, forward events.
 
-It never calls a higher layer. A front end either starts activities from Python and calls `advance`,
-or links the parts of the loop into its own compiled loop and lets the driver `serve` its requests.
+The driver never calls a higher layer. A Python front end starts activities and calls `advance`. A
+compiled front end uses the parts of the loop in its own loop, and lets the driver `serve` its
+requests.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """The two heaps of the engine: the event queue, and enabled activities by end time.
 
-Each entry keeps its position in the heap, so that it can be removed. The heaps are 4-ary: few steps
-to the top, through neighbours in memory.
+Each entry stores its position in the heap, so that it can be removed. The heaps are 4-ary: few
+steps to the top, through neighbours in memory.
 
-Messages of a collective begin together, and often end together: thousands of activities have one
-time. These form *runs*: only the first is in the heap, the others are queued behind it in order. A
-new entry joins a run of its time if that is among the last few that an entry joined.
+Messages of a collective begin together, and often end together: thousands of activities have the
+same time. These form *runs*: only the first is in the heap, and the others are queued behind it in
+order. A new entry joins the run of its time if that run is among the last few that were used.
 """
 
 from __future__ import annotations

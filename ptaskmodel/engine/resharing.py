@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Recompute rates after a change: choose a solver and apply the rates that it finds."""
+"""Recompute rates after a change: choose a solver and apply its rates."""
 
 from __future__ import annotations
 

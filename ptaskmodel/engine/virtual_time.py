@@ -1,21 +1,22 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Virtual time for activities that share one bottleneck link, where a start or an end is cheap.
 
-If many activities share one link, each start and each end changes all their rates. But these rates
-are ``level / penalty``, with one level for all: what remains of each, times its penalty, decreases
-by the integral of the level over time, the virtual time ``crowd_reached``. So an activity that
-joins the group (here called a *crowd*) has a constant virtual finish time, its *goal*, and the
-smallest ends first, as in fair queueing (A. Demers, S. Keshav, S. Shenker, SIGCOMM 1989). Only this
-first one, the *head*, is in the heap of ends and has a rate; the others are in a heap by goals, at
-the far end of ``State.heap``.
+If one link limits many activities, each start and each end changes all their rates. But these rates
+are ``level / penalty``, with one level for all. The remaining work of each, times its penalty,
+decreases by the integral of the level over time, the virtual time ``crowd_reached``. So each
+activity of the group (called a *crowd* in the code) has a constant virtual finish time, its *goal*,
+and the smallest ends first, as in fair queueing (A. Demers, S. Keshav, S. Shenker, SIGCOMM 1989).
+Only this first one, the *head*, is in the heap of ends and has a rate. The others are in a heap by
+goals, at the far end of ``State.heap``.
 
-The members are all activities that use the link. It alone limits them while the level is below
-``crowd_lowest``: the smallest of their bounds and of what their other resources allow, which only
-they use. Other activities may change meanwhile if they share with no member. After any other change
-the group is dissolved: rates and ends of all are emitted as if it had not existed. It survives when
-a loop returns to Python, so that no time depends on where a run was cut or who observes it; what
-remains of members is written for readers (`write_members`). A change of a member by hand dissolves
-the group first.
+The members are all activities that use the link. The link alone limits them while the level is
+below ``crowd_lowest``: the smallest of their bounds and of what their other resources allow, which
+no other activity uses. Activities that share no resource with a member may change meanwhile. After
+any other change the group is dissolved: rates and ends of all are emitted as if it had not existed.
+
+The group survives a return of the loop to Python, so that no time depends on where a run was cut or
+observed. `write_members` writes the remaining work of members for readers. A change of a member by
+hand dissolves the group first.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Rates from event to event: what each sharing rule keeps, and what it re-solves."""
+"""Rates from event to event: for each sharing rule, what it keeps and what it re-solves."""

@@ -1,10 +1,13 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Find the levels of connected active resources: by filling if that suffices, else by Newton steps.
 
-An activity is *even* (a uniform task) if its share coefficient is the same on each of its
-resources, as of a message, which uses all links of its route equally. If all activities are even,
-bottleneck max fairness is weighted max-min fairness: levels are found in increasing order, one
-resource at a time (see `sharing.max_min`), exactly and without steps that might not converge.
+`levels` calls it. An activity is *even* (a uniform task) if its share coefficient is the same on
+each of its resources, like a message, which uses all links of its route equally. If all activities
+are even, bottleneck max fairness is weighted max-min fairness. Levels are then found in increasing
+order, one resource at a time, exactly and without steps that might not converge.
+
+This is a second progressive filling, on the records of the engine; `sharing.max_min.water_filling`
+is the first, on a solver's arrays.
 """
 
 from __future__ import annotations

@@ -1,24 +1,24 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Fair bottleneck from event to event: rounds on candidate bottlenecks only.
 
-Consider a resource of which each live task could take more, in every round, than its increment, and
-of which something is left in the end. Without it the rounds are the same, bit-identical. So rounds
-run only on the other resources, the candidate bottlenecks, here called *heavy*: they stay nearly
-the same from event to event (``active`` marks them). The other resources are *light*. Each task
-keeps the most that it took:
+Many resources change no round: each live task could take more of them, in every round, than its
+increment, and something is left of them in the end. Rounds without these resources are
+bit-identical. So rounds run only on the other resources, the candidate bottlenecks, called *heavy*
+in the code; they stay nearly the same from event to event (``active`` marks them). The others are
+called *light*. For each task the state keeps the most that it took:
 
 * ``charged``: in all rounds, including charges after it was fixed;
 * ``ceiling``: in the first round; ``next_rate``: in the second, or was charged then;
 * ``even``: in any later round in which it was live.
 
-These values are slightly above those found, and change only when a task takes more, or much less.
-Each light resource keeps what its users take of it: in the first round (``begun``) and in all
-(``load``), and the largest use in the first (``level``), the second (``second``) and any later
-round (``later``). With n users and the capacity C it changes nothing if
+These values are slightly above the computed ones. They change only when a task takes more, or much
+less. For each light resource the state keeps what its users take of it: in the first round
+(``begun``) and in all (``load``), and the largest use in the first (``level``), the second
+(``second``) and any later round (``later``). With n users and the capacity C it changes nothing if
 
     n level < C,   n second < C - begun   and   n later < C - load.
 
-Where the rates found leave this in doubt, the rounds are repeated for that resource alone. If they
+If the computed rates leave this in doubt, the rounds are repeated for that resource alone. If they
 change something, it becomes heavy and all rounds are repeated.
 """
 

@@ -5,17 +5,17 @@ Three facts keep the graph small:
 
 * a resource r *dominated* by a resource s (every activity on r also uses s, for at least as large a
   part of its capacity) never limits an activity and is left out. Each resource has one candidate s,
-  its partner, among the resources of its group (a host and the links that only it uses), and counts
+  its partner, among the resources of its group (a host and the links that only it uses). It counts
   the users that violate the condition;
 * a resource with a single user matters only if it is the tightest such resource of that user;
-* a slack resource, which its users cannot fill, each at its uncontended rate, never limits an
-  activity (under fair bottleneck it does: there ``drops_slack`` is off).
+* a slack resource never limits an activity: its users cannot fill it even at their uncontended
+  rates (under fair bottleneck it does limit them: there ``drops_slack`` is off).
 
 The remaining elements are *kept*: each activity has them in one run of ``State.kept``. A resource
 whose status changes is added to these runs or removed. A change re-solves the connected components,
 over kept elements, of the activities and resources that it affects.
 
-The kernels that count an activity in and out look at every use, and convert indices to unsigned
+The kernels that enable and disable an activity look at every use, and convert indices to unsigned
 integers: then numba does not test whether an index counts from the end.
 """
 

@@ -2,22 +2,22 @@
 """Bottleneck max fairness from event to event: slack resources have no level and cost nothing.
 
 Few resources limit an activity. These are *active*. Between two events the state keeps the level of
-each, the load of every other kept resource, and each activity's kept elements with those on active
+each, the load of every other kept resource, and each activity's kept elements, those on active
 resources first. At an event:
 
-1. the loads of affected resources are summed again; activities that are new, or whose kept elements
-   changed, take the rate that the present levels give them;
-2. every overloaded resource becomes active, without a level yet;
-3. the levels of the active resources of these activities are found (`component_levels`), with those
-   of all others fixed; then with the resources where another rate was found, and so on, up to the
-   connected component over active resources. If that visits too many activities, all are solved
-   together;
-4. activities whose rate changed update the load of their other resources (`slack_loads`); if some
-   are overloaded, again from 2;
-5. resources that limit no activity are no longer active.
+1. The loads of affected resources are summed again. Activities that are new, or whose kept elements
+   changed, take the rate that the present levels give them.
+2. Every overloaded resource becomes active, without a level yet.
+3. `component_levels` finds the levels of the active resources of these activities, with all other
+   levels fixed. Resources on which another rate results are added, and so on, up to the connected
+   component over active resources. If that visits too many activities, all are solved together.
+4. Activities whose rate changed update the load of their other resources (`slack_loads`). If some
+   are overloaded, step 2 follows again.
+5. Resources that limit no activity are no longer active.
 
-Rates that did not change stay bit-identical. If levels do not converge, the caller solves
-everything from nothing and `adopt` starts from that solution; `certified` checks all periodically.
+Rates that did not change stay bit-identical. If levels do not converge, the caller solves the whole
+component without earlier results, and `adopt` starts from that solution. `certified` checks all
+periodically.
 """
 
 from __future__ import annotations

@@ -5,12 +5,13 @@ A max-min fair allocation is the only one in which every activity is at its boun
 resource where no activity has a higher level (rate times penalty). This can be checked one resource
 at a time. At an event:
 
-1. affected are activities that are new or changed, or limited by a resource that gained or lost a
-   user;
-2. the rule's kernel computes their rates, from what all others leave of the resources;
-3. on each of these resources the others must keep their reasons: an activity limited by it finds it
-   full, with no level above its own. An activity that takes more than those that it limits now is a
-   reason for these to get more. Others that violate this are affected too, and again from 2.
+1. Activities that are new or changed, or limited by a resource that gained or lost a user, are
+   affected.
+2. The rule's kernel computes their rates, from the capacity that all others leave.
+3. On each of these resources the condition of the others must still hold: an activity limited by
+   the resource finds it full, with no level above its own. (If an affected activity now has a
+   higher level there, those that the resource limits should get more.) Activities that violate the
+   condition are affected too, and step 2 follows again.
 
 The rates of all others stay bit-identical. If most are affected, or a FATPIPE has several users,
 whole components are solved.

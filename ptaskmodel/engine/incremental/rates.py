@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Rates of the assembled subproblem, by the kernel of a rule, or in Python where it fails."""
+"""Compute rates of the assembled subproblem: by the rule's kernel, or in Python if that fails."""
 
 from __future__ import annotations
 

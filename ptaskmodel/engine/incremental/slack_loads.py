@@ -1,10 +1,10 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Approximate loads of slack resources under bottleneck max fairness; exact where nearly full.
 
-See `levels`. A resource that is not active keeps the load of the rates for which its users were
-*charged*. Most rates change little at an event; a rate that changed by less than the tolerance
-`CREEP` is not charged again. So the true load may exceed the one kept by that much. A resource for
-which that would be too much is *watched*: its load is summed at each event.
+`levels` calls it. A resource that is not active keeps the load of the rates for which its users
+were *charged*. Most rates change little at an event; a rate that changed by less than the tolerance
+`CREEP` is not charged again. So the true load may exceed the stored load by that part. A resource
+that this could overload is *watched*: its load is summed at each event.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How communications become uses of links: L07 (parallel tasks), CM02 and LV08 (flows), as data.
+"""Network models, as data: how L07 (parallel tasks), CM02 and LV08 (flows) use links.
 
 Source: SimGrid's models of these names, and the factors of CM02 and LV08 in its documentation
 (LV08: P. Velho and A. Legrand, "Accuracy study and improvement of network simulation in the SimGrid

@@ -1,7 +1,7 @@
-"""The input and output of a router: works on hosts as arrays, and the usage vectors made of them.
+"""The input and output of a router: works on hosts as arrays, and the resulting usage vectors.
 
-`Placement` and `Demands` hold many works at once. `Clusters` says which links belong to which
-cluster zone, and which shortcuts apply. `Row` and `Shape` describe what a router makes.
+`Placement` and `Demands` hold many works at once. `Clusters` holds which links belong to which
+cluster zone, and which shortcuts apply. `Row` and `Shape` are a router's results.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Route works on hosts: how much they use of each resource, and their latency.
 
-The only module that knows both works and platforms. Resources are numbered: hosts, then links.
+No other module of the engine knows both works and platforms. Resources are numbered: hosts, then
+links.
 """
 
 from __future__ import annotations

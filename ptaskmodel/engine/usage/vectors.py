@@ -1,4 +1,4 @@
-"""The usage vectors of an engine: a work on hosts is routed once, and freed by reference count."""
+"""Usage vectors of an engine: each work on hosts is routed once, and freed by reference count."""
 
 from __future__ import annotations
 
