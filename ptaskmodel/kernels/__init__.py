@@ -1,1 +1,1 @@
-"""Kernels: how Python functions become machine code at build time, and how they are called."""
+"""Kernels: compile Python functions to machine code at build time, and call them."""

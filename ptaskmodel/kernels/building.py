@@ -2,10 +2,10 @@
 
     python -m ptaskmodel.kernels [--all-levels] [--to FILE]
 
-Each kernel becomes an object file for each kind of arguments and each level of processors. These
-stay in a cache directory of the user's: what has not changed is not compiled again, and an
-interrupted build goes on where it stopped. Then the C compiler links them, and the new module
-replaces the old one atomically.
+Each kernel becomes an object file for each kind of arguments and each level of processors. Object
+files stay in a cache directory of the user: unchanged kernels are not compiled again, and an
+interrupted build continues. Then the C compiler links them, and the new module replaces the old one
+atomically.
 """
 
 from __future__ import annotations

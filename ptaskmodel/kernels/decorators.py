@@ -1,12 +1,12 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """The decorators of kernels, and how Python calls kernels.
 
-An ``entry`` is an exported kernel, which Python calls: it has machine code of its own in the module
-that is built with the package (`module`). A ``jit`` kernel becomes part of its callers. ``views``
-are such parts that return views of their arguments. ``late`` kernels have machine code of their
-own, for other kernels to call. `dispatch` makes one kernel of several, chosen by number.
+An ``entry`` is an exported kernel, which Python calls. It has machine code of its own in the module
+that is built with the package (`module`). A ``jit`` kernel is compiled into its callers. ``views``
+are jit kernels that return views of their arguments. ``late`` kernels have machine code of their
+own, for other kernels to call. `dispatch` combines several kernels into one that chooses by number.
 
-A kernel that the module lacks is compiled by numba where numba is installed (`plain`), else it is
+If the module lacks a kernel, numba compiles it, if numba is installed (`plain`); otherwise it is
 interpreted. ``PTASKMODEL_KERNELS`` chooses one way for all: ``module`` (a missing kernel is an
 error), ``numba``, or ``interpreted``, in which kernels are plain functions, as with
 ``NUMBA_DISABLE_JIT=1``.

@@ -1,9 +1,9 @@
-"""Compute a kernel's identity: a digest of everything that its machine code is made of.
+"""Compute a kernel's identity: a digest of everything that determines its machine code.
 
-This is its instructions, the constants and kernels that they name, and so on down; late kernels,
-which have machine code of their own, count by name and kind of arguments. So a kernel is compiled
-again only when something in it changes. Comments, docstrings, other functions of its file and the
-location of the package do not matter.
+The digest covers its instructions, the constants and kernels that they name, and recursively
+theirs. Late kernels, which have machine code of their own, count by name and kind of arguments. So
+a kernel is compiled again only when something in it changes. Comments, docstrings, other functions
+of its file and the location of the package do not matter.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Where machine code finds its arguments in Python's objects, and how Python calls it.
 
 The code of an exported kernel is one function (`entries.add_entry`) with the calling convention of
-METH_FASTCALL in Python's C interface: (table, arguments, their number) -> result. It reads its
-arguments from Python's objects itself. The table, which `bind` makes, has the addresses of the
-types that it expects there: for others it returns NotImplemented and does nothing.
+METH_FASTCALL in Python's C interface: (table, arguments, their number) -> result. The function
+reads its arguments from Python's objects itself. `bind` makes the table, which has the addresses of
+the expected types. For other types the function returns NotImplemented and does nothing.
 """
 
 from __future__ import annotations

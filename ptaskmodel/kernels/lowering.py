@@ -1,8 +1,8 @@
 """Type and lower kernels with numba's internals when the package is built.
 
-A kernel that others call is part of them: it is typed and lowered once, and optimised within the
-exported and late kernels, which have machine code of their own. Nothing used here is public in
-numba. If another version of numba breaks it, a build fails, but no installed package.
+A kernel that other kernels call is compiled into them: it is typed and lowered once, and optimised
+within the exported and late kernels, which have machine code of their own. Nothing used here is
+public in numba. A new version of numba may break a build, but never an installed package.
 """
 
 from __future__ import annotations

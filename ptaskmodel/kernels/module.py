@@ -1,9 +1,10 @@
 """Load the machine code that comes with the package: the extension module `ptaskmodel._kernels`.
 
-A kernel for one kind of arguments is one function of it, whose name is a digest of both. Only the
-system's loader is needed, neither numba nor llvmlite. The module bears stamps of the sources that
-it was built from. A checkout, whose sources change, rebuilds what has changed when a kernel is
-called. Where that is impossible, and in an installed package, a module of other sources is ignored.
+Each kernel, for each kind of arguments, is one function of the module, named by a digest of both.
+Loading needs only the system's loader, neither numba nor llvmlite. The module contains stamps of
+the sources that it was built from. If the sources of a checkout have changed, calling a kernel
+rebuilds what has changed. If that is impossible, or in an installed package, a module of other
+sources is ignored.
 """
 
 from __future__ import annotations

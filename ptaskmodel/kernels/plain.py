@@ -1,9 +1,9 @@
 """Compile kernels with numba's public interface, where no module has their machine code.
 
 Results are the same, but the first call takes up to a minute. Numba caches the machine code in a
-directory of the user's. Four measures keep that bearable: a kernel that Python calls and one that
-others call have separate dispatchers, so that parts have no wrappers; references are not counted;
-late kernels that no caller requested are left out; only exported kernels are cached.
+directory of the user. Four measures limit the cost. A kernel that both Python and kernels call has
+two dispatchers, so that the parts need no wrappers. References are not counted. Late kernels that
+no caller requested are left out. Only exported kernels are cached.
 """
 
 from __future__ import annotations
