@@ -1,7 +1,7 @@
 """Simulate how long parallel applications take when they share a platform (parallel-task model).
 
-The public interface: each name is loaded from its module on first use, so that ``import
-ptaskmodel`` costs next to nothing. `NAMES` lists the names by module (see `ptaskmodel.lazy`).
+This is the public interface. Each name is loaded from its module on first use, so that ``import
+ptaskmodel`` is fast. `NAMES` lists the names by module (see `ptaskmodel.lazy`).
 """
 
 from ptaskmodel.lazy import face

@@ -1,4 +1,4 @@
-"""Return the user's cache directory, which nobody else may write to."""
+"""Return the user's cache directory, which no other user may write to."""
 
 from __future__ import annotations
 

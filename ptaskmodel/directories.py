@@ -1,6 +1,6 @@
-"""Write directories of results atomically, and replace only those that we wrote.
+"""Write directories of results atomically, and replace only directories that we wrote.
 
-`results.directory` and the demo use it. A directory appears whole or not at all.
+`results.directory` and the demo use it.
 """
 
 from __future__ import annotations

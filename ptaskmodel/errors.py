@@ -1,4 +1,4 @@
-"""Errors that a user can correct, as one class; our own bugs are not among them."""
+"""Errors that a user can correct, derived from one class; internal errors are not among them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Read files from outside, with bounds; write files atomically.
+"""Read files from outside, with limits; write files atomically.
 
-All readers and writers of files use it; `directories` writes directories. What is too large, not a
-regular file or outside the directory allowed is an error of one line.
+All readers and writers of files use it; `directories` writes directories. A file that is too large,
+not regular or outside the allowed directory is an error of one line.
 """
 
 from __future__ import annotations

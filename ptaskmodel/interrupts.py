@@ -1,7 +1,7 @@
-"""Handle the signals that end a command: INT, TERM and HUP are treated alike; all is cleaned up.
+"""Handle the signals that end a command: INT, TERM and HUP all end it after a clean-up.
 
-The command line (`run_as`) installs the handlers. Code that must first come to a safe state defers
-signals (`held`) and polls them there (`check`). In a library no handler is installed, and both do
+The command line (`run_as`) installs the handlers. Code that must first reach a safe state defers
+signals (`held`) and polls them there (`check`). Without these handlers, as in a library, both do
 nothing.
 """
 

@@ -1,7 +1,7 @@
 """Load things on first use: the public names of a package, and the elements of a sequence.
 
 A package has one table of modules and the names that they provide. `face` makes ``__all__``,
-``__getattr__`` and ``__dir__`` (PEP 562) of it. Type checkers and editors read the same from the
+``__getattr__`` and ``__dir__`` (PEP 562) from it. Type checkers and editors read the same from the
 package's ``__init__.pyi``, which ``python tests/stubs.py`` writes.
 """
 

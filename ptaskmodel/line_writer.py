@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""A kernel that writes columns of numbers and texts side by side."""
+"""Write columns of numbers and texts as lines: the kernel of `csv_columns`."""
 
 from __future__ import annotations
 

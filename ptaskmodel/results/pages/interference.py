@@ -1,7 +1,8 @@
 """Interference: how much time each task lost to which other task, and on which host or link.
 
-What a task lost is its time minus its isolated run time on the same hosts. The loss is divided by
-the charges of `recording.neighbours`: how much of the limiting resource each other task used.
+The loss of a task is its time minus its isolated run time on the same hosts. The charges of
+`recording.attribution` divide the loss: they say how much of the limiting resource each other task
+used.
 """
 
 from __future__ import annotations
