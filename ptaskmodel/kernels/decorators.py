@@ -87,10 +87,14 @@ def _counted() -> Iterator[None]:
 
 
 class Stopwatch:
-    """Wall time since it was made, s: spent on having kernels ready, and on all else."""
+    """Wall time since it was made, s: spent on having kernels ready, and on all else.
+
+    processor_s: processor time of this process, kernels that are compiled included.
+    """
 
     def __init__(self) -> None:
         self._began, self._spent_before_s = time.perf_counter(), _spent_s
+        self._processor_before_s = time.process_time()
 
     @property
     def kernels_s(self) -> float:
@@ -99,6 +103,10 @@ class Stopwatch:
     @property
     def rest_s(self) -> float:
         return time.perf_counter() - self._began - self.kernels_s
+
+    @property
+    def processor_s(self) -> float:
+        return time.process_time() - self._processor_before_s
 
 
 def entry(function: Callable, *, allocates: bool = False) -> Any:

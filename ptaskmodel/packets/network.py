@@ -31,7 +31,7 @@ from ptaskmodel.packets.state import (
 )
 
 # Intervals of the recorded queues at most; at least half of them are used.
-INTERVALS = 512
+INTERVALS = 256
 # Hops of packets between two looks at the clock of the caller: some tenths of a second.
 HOPS_AT_ONCE = 1 << 21
 

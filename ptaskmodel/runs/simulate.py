@@ -188,12 +188,12 @@ def simulate_into(
         with _energy_files(made, place, options.energy) as energy:
             run_watch = Stopwatch()
             made.run(options.until_s, progress=checkpoints.watching(made, progress))
-            took_s = run_watch.rest_s
+            took_s, processor_s = run_watch.rest_s, run_watch.processor_s
             records = tuple(made.records())
             if progress is not None:
                 over = sum(record.end_s is not None for record in records)
                 progress(made.now, over, len(records))
-            summary = summarise(made, records, took_s, watch.kernels_s, inputs)
+            summary = summarise(made, records, took_s, processor_s, watch.kernels_s, inputs)
             states = summary["counts"]
             summary["remarks"] = for_summary(
                 remarks_on(platform),

@@ -81,6 +81,7 @@ def test_the_files_written(tmp_path, capsys):
     summary = json.loads((output / "summary.json").read_text())
     assert summary["counts"] == {"completed": 3}
     assert summary["simulation_wall_time_s"] > 0
+    assert summary["simulation_processor_time_s"] >= 0
     assert set(summary["versions"]) == {"ptaskmodel", "python", "numpy", "kernels"}
     assert summary["inputs"] == [
         {"path": path, "sha256": sha256(Path(path).read_bytes()).hexdigest()}

@@ -89,13 +89,15 @@ def summarise(
     simulation: Simulation,
     records: Sequence[TaskRecord],
     wall_time_s: float,
+    processor_s: float,
     kernels_s: float,
     inputs: Iterable[str | Path] = (),
 ) -> dict[str, Any]:
     """What summary.json holds: makespan, counts, choices made, versions, digests of the inputs.
 
-    wall_time_s: how long the simulation took, s; kernels_s: and having its kernels ready (loaded or
-    compiled). inputs: the files that it was read from.
+    wall_time_s: how long the simulation took, s; processor_s: the processor's time of it;
+    kernels_s: the wall time of having its kernels ready (loaded or compiled). inputs: the files
+    that it was read from.
     """
     counts = Counter(record.final_state for record in records)
     return {
@@ -107,6 +109,7 @@ def summarise(
         **choices(simulation),
         "end_date": simulation.now,
         "simulation_wall_time_s": wall_time_s,
+        "simulation_processor_time_s": processor_s,
         "kernels_wall_time_s": kernels_s,
         **provenance(inputs),
     }
