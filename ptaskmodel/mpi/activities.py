@@ -1,9 +1,9 @@
 """Number and name the computations and messages of a replay, for the recorders of simulations.
 
 The event stream reuses the numbers of ranks and message slots. Here each computation and each
-message gets a number of its own, and an id: ``rank 3 #7`` is the eighth computation of rank 3,
-``3>5 #12`` is message number 12 in the order of beginnings. Messages are counted for pairs of
-ranks, ``3>5``.
+message gets a unique number, and an id: ``rank 3 #7`` is the eighth computation of rank 3, ``3>5
+#12`` is message number 12 in order of their beginnings. ``3>5`` names a pair of ranks, by which
+messages are also counted.
 """
 
 from __future__ import annotations

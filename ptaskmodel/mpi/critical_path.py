@@ -1,9 +1,10 @@
 """The critical path of a replay: the chain of computations and messages that determines its end.
 
-It is followed backwards from the last end of a rank. What a rank did by itself (compute, sleep)
-follows on what it did before. A wait ended because a message arrived, which began when the second
-of its two ranks had posted it; so the chain continues on that rank. Nothing on the chain waits, and
-each part begins at the time, bit-identical, at which the one before it ended.
+The path is followed backwards from the last end of a rank. If the rank did something by itself
+(compute, sleep), the path continues with what it did before that. If it waited, a message ended the
+wait. That message began when the second of its two ranks had posted it, so the path continues on
+that rank. No part of the path is a wait, and each part begins at the time, bit-identical, at which
+the previous one ended.
 
 Source: C.-Q. Yang, B. P. Miller, "Critical path analysis for the execution of parallel and
 distributed programs", ICDCS 1988.

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""End an application, whether its ranks have finished or are stopped, and free its memory."""
+"""End an application whose ranks have finished or are stopped, and free its memory."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The compiled loop of a replay: what the order of a date means to MPI ranks.
+"""The compiled loop of a replay: how MPI ranks react to the events of a date.
 
-`look_ahead` finds the pairs of hosts that ranks are about to need, so that Python finds their
-routes together.
+`engine.loop` defines the order of events. `look_ahead` finds the pairs of hosts that ranks will
+soon need, so that Python finds their routes together.
 """
 
 from __future__ import annotations

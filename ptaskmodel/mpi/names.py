@@ -1,4 +1,4 @@
-"""Names of the network models that a replay knows, for the command line: it imports little."""
+"""Names of the network models of a replay, for the command line: it imports little."""
 
 from ptaskmodel.engine.usage.network_models import NETWORK_MODELS
 

@@ -1,7 +1,7 @@
 """The parameters of SMPI's model of MPI, from its defaults and a platform's <config>.
 
-Source: SimGrid's documentation of SMPI and of its configuration; network factors after A. Degomme
-et al., "Simulating MPI applications: the SMPI approach", IEEE TPDS 28(8), 2017.
+Source: SimGrid's documentation of SMPI and of its configuration; network factors from A. Degomme et
+al., "Simulating MPI applications: the SMPI approach", IEEE TPDS 28(8), 2017.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Execute what a rank does: its actions become operations, one at a time, until it must wait.
+"""Execute the actions of a rank: each becomes operations, one at a time, until the rank must wait.
 
-`next_operation` says what to do, `operate` does it. A rank's position is in its record, so Python
-can supply what is missing (a route, memory) in between.
+`next_operation` chooses an operation, and `operate` executes it. A rank's position is in its
+record, so Python can supply what is missing (a route, memory) in between.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Replay applications on the hosts of a platform, with the compiled loop.
 
-`replay` runs one, `Replay` runs it step by step. The ``hosts_*`` functions say which rank runs on
-which host. `Several` reports progress over several replays of one trace.
+`replay` runs one, and `Replay` runs it step by step. The ``hosts_*`` functions place ranks on
+hosts. `Several` reports progress over several replays of one trace.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Sum what ranks compute and send, without times; make one parallel work of it.
+"""Sum what ranks compute and send, without times; make one parallel work of the sums.
 
-Collectives count as the messages that a replay sends for them: the same steps, not executed.
+A collective counts as the messages that a replay sends for it: the same steps, not executed.
 `bundle` is the whole trace of an MPI application as one parallel work, without its order.
 """
 

@@ -1,10 +1,10 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""All-gathers, of equal and of different amounts: every rank receives what each has.
+"""All-gathers, of equal and of different amounts: every rank receives the data of each rank.
 
 Source: the algorithms of MPICH, Open MPI and StarMPI, as SMPI replays them; J. Bruck et al.,
-"Efficient algorithms for all-to-all communications in multiport message-passing systems", 1997;
-J. Chen et al., "Performance evaluation of allgather algorithms on terascale Linux cluster with
-Fast Ethernet", 2005 (neighbour exchange).
+"Efficient algorithms for all-to-all communications in multiport message-passing systems", 1997; J.
+Chen et al., "Performance evaluation of allgather algorithms on terascale Linux cluster with Fast
+Ethernet", 2005 (neighbour exchange).
 """
 
 from __future__ import annotations

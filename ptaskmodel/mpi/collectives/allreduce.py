@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""All-reduces: every rank receives what all ranks have, reduced.
+"""All-reduces: every rank receives the reduction of the data of all ranks.
 
 Source: the algorithms of Open MPI, MPICH and StarMPI, as SMPI replays them; R. Rabenseifner,
 "Optimization of collective reduction operations", ICCS 2004.

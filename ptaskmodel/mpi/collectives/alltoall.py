@@ -1,11 +1,11 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""All-to-alls: every rank sends a part of its own to each other.
+"""All-to-alls: every rank sends a different part of its data to each other rank.
 
-In a mesh, ranks exchange along rows first, then columns, then planes; all-gathers do the same.
-Paced algorithms begin a round together, so that messages do not meet on the way.
+In a mesh, ranks exchange along rows first, then columns, then planes; all-gathers do the same. In
+paced algorithms all ranks begin a round together, so that messages do not collide.
 Source: the algorithms of MPICH, Open MPI and StarMPI, as SMPI replays them; J. Bruck et al.,
-"Efficient algorithms for all-to-all communications in multiport message-passing systems", 1997;
-A. Faraj, X. Yuan, "Automatic generation and tuning of MPI collective communication routines", 2005.
+"Efficient algorithms for all-to-all communications in multiport message-passing systems", 1997; A.
+Faraj, X. Yuan, "Automatic generation and tuning of MPI collective communication routines", 2005.
 """
 
 from __future__ import annotations

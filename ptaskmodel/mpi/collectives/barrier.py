@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Barriers: empty messages, after which every rank knows that all have come.
+"""Barriers: empty messages, after which every rank knows that all ranks have arrived.
 
 Source: the algorithms of Open MPI, as SMPI replays them; D. Hensgen, R. Finkel, U. Manber, "Two
 algorithms for barrier synchronization", 1988.

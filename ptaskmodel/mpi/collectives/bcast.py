@@ -1,9 +1,9 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Broadcasts: one rank sends a whole to all others, at once, in pieces or in segments.
+"""Broadcasts: one rank sends its data to all others, at once, in pieces or in segments.
 
-Source: the algorithms of Open MPI, MPICH and StarMPI, as SMPI replays them; R. Thakur,
-R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005;
-J. Pjesivac-Grbovic et al., "Performance analysis of MPI collective operations", Cluster Computing
+Source: the algorithms of Open MPI, MPICH and StarMPI, as SMPI replays them; R. Thakur, R.
+Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005; J.
+Pjesivac-Grbovic et al., "Performance analysis of MPI collective operations", Cluster Computing
 10(2), 2007.
 """
 

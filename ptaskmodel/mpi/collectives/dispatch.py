@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Steps of any collective: read the fields of an action, call the kernel of its collective.
 
-`packed_step` is a kernel of its own, which all callers share: the algorithms are most of what
-replays compile, and are compiled once.
+`packed_step` is a late kernel that all callers share. So the algorithms, which are most of the code
+of a replay, are compiled once.
 """
 
 from __future__ import annotations

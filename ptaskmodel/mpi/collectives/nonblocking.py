@@ -1,9 +1,11 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Non-blocking collectives: a rank posts all its messages at once, and waits for them later.
 
-They are one request, over with the last of its messages. `dispatch.collective` calls this.
-Source: what applications do under SimGrid's SMPI, by one algorithm each: messages between the root
-and all others, or between all pairs. (SimGrid's own replay does not know these actions.)
+The messages are one request, which is complete with the last of them. `dispatch.collective` calls
+this module.
+Source: the behaviour of applications under SimGrid's SMPI, with one algorithm each: messages
+between the root and all others, or between all pairs. (SimGrid's own replay does not support these
+actions.)
 """
 
 from __future__ import annotations

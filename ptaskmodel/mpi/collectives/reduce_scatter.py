@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Reduce-scatters: every rank receives its own part of what all ranks have, reduced.
+"""Reduce-scatters: every rank receives its own part of the reduction of the data of all ranks.
 
-Source: the algorithms of Open MPI and MPICH, as SMPI replays them; R. Thakur, R. Rabenseifner,
-W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
+Source: the algorithms of Open MPI and MPICH, as SMPI replays them; R. Thakur, R. Rabenseifner, W.
+Gropp, "Optimization of collective communication operations in MPICH", 2005.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Exchanges that several collectives share: rings, pairs, recursive doubling and halving.
 
-Where the number of ranks is no power of two, recursive halving first makes one rank each of the
-first few pairs.
-Source: the algorithms of MPICH, Open MPI and StarMPI, as SMPI replays them; R. Thakur,
-R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
+If the number of ranks is not a power of two, recursive halving first merges each of the first few
+pairs of ranks into one.
+Source: the algorithms of MPICH, Open MPI and StarMPI, as SMPI replays them; R. Thakur, R.
+Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
 """
 
 from __future__ import annotations

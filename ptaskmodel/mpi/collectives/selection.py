@@ -1,15 +1,16 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""How the algorithm of a collective is chosen: by its name, or by numbers of ranks and bytes.
+"""Choose the algorithm of a collective: by its name, or by numbers of ranks and bytes.
 
 Names are those of SimGrid's SMPI (``smpi/allreduce`` and the like). The file of each collective
 numbers its algorithms from 0 on; a negative number is a rule in its code.
 
-A table is a line for each range of numbers of ranks: below which number (``-``: any), and from how
-many bytes on which algorithm is taken. Bytes are those of the whole of a broadcast, a reduction or
-a reduce-scatter, else those of one rank (of an all-to-all: for one other).
-Source: the fixed decisions of Open MPI 4 (coll_tuned_decision_fixed.c), as SMPI's selector ``ompi``
-has them; its default all-to-all is the same. Those of MVAPICH2 as the dates of SMPI's selector
-``mvapich2`` show them, of up to 130 ranks.
+A table has a line for each range of numbers of ranks. The line gives the number below which it
+applies (``-``: any), and for each algorithm the number of bytes from which on it is chosen. Bytes
+are those of the whole for a broadcast, a reduction or a reduce-scatter, and otherwise those of one
+rank (for an all-to-all: to one other rank).
+Sources: the fixed decisions of Open MPI 4 (coll_tuned_decision_fixed.c), as SMPI's selector
+``ompi`` has them, whose default all-to-all is the same; for MVAPICH2, dates of SMPI's selector
+``mvapich2``, up to 130 ranks.
 """
 
 from __future__ import annotations

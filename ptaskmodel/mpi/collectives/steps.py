@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""What a step of a collective operation is, and what its algorithms have in common.
+"""Steps of a collective operation, and the common part of its algorithms.
 
-An algorithm is a function of a rank, the number of ranks and the number k of a step; it gives
-``(what, peer, bytes)``. Nothing is kept between steps: where a rank stands in it is one number.
+An algorithm is a function of a rank, the number of ranks and the number k of a step, and returns
+``(what, peer, bytes)``. It stores nothing between steps: k is the whole position of a rank in it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Trees that several collectives share: flat ones, chains, binary and binomial trees.
 
-A family is (parent, number of children) of a rank, both counted from the root.
+A family of trees is a function that returns (parent, number of children) of a rank, both counted
+from the root.
 Source: the algorithms of Open MPI, as SMPI replays them; J. Pjesivac-Grbovic et al., "Performance
 analysis of MPI collective operations", Cluster Computing 10(2), 2007.
 """

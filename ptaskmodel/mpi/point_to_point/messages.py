@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Messages: match senders with receivers, in the order of posting."""
+"""Match senders with receivers, in the order in which messages were posted."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""How ranks post messages: first overheads, then the calls that SMPI makes, in turn."""
+"""Post messages: first their overheads, then the calls that SMPI makes, in turn."""
 
 from __future__ import annotations
 
