@@ -1,4 +1,4 @@
-"""WHAT EXISTS: hosts, links, zones and routes, read from SimGrid platform files."""
+"""Platforms: hosts, links, zones and routes, read from SimGrid platform files."""
 
 from ptaskmodel.lazy import face
 

@@ -1,4 +1,4 @@
-"""What a file or program declares of a platform: hosts, links, and zones that routes are found in.
+"""The declarations of a file or program: hosts, links, and zones with their routes.
 
 A zone has its points, declared routes and star paths while a platform is read and afterwards.
 """

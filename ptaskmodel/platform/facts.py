@@ -1,6 +1,6 @@
-"""The facts of a platform in SI units: hosts, links and availability traces, all frozen.
+"""Data of a platform in SI units: hosts, links and availability traces, all frozen.
 
-Also notes about a platform, and `short`, which cuts texts that messages quote.
+Notes about a platform are here too, and `short`, which shortens texts that messages quote.
 """
 
 from __future__ import annotations

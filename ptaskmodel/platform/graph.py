@@ -1,9 +1,9 @@
 """The platform as a networkx graph: hosts, routers, switches and the links between them.
 
-Routes are sequences of links and do not name the switches between them. Every declared route is
-entered as a chain of link nodes. A link with two neighbours then becomes an edge between them; one
-with more (a backbone, a shared cable) stays a node. So a thousand hosts behind one backbone are a
-star, not half a million edges.
+Routes are sequences of links and do not name the switches between them. Each declared route becomes
+a chain of link nodes. Then a link with two neighbours becomes an edge between them; a link with
+more neighbours (a backbone, a shared cable) stays a node. So a thousand hosts behind one backbone
+are a star, not half a million edges.
 """
 
 from __future__ import annotations

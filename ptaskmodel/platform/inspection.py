@@ -1,8 +1,8 @@
 """Inspect a platform: suspicious declarations, its routes as a table, and a summary.
 
-`check_platform` finds what is legal but surely not meant, with the line to look at. `write_routes`
-writes one line for each pair of hosts. `summarise` returns a short account as data,
-`summary_text` as text. The command `platform` calls them.
+The command `platform` calls these functions. `check_platform` finds what is legal but surely wrong,
+with the line to look at. `write_routes` writes one line for each pair of hosts. `summarise` returns
+a summary as data, `summary_text` as text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The platform: hosts and links as facts, routes on demand."""
+"""The platform: hosts and links as data, routes on demand."""
 
 from __future__ import annotations
 

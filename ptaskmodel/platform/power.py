@@ -1,8 +1,8 @@
 """Power of hosts and links, and how hosts sleep: properties that only energy accounting reads.
 
 wattage_per_state and wattage_off of hosts and wattage_range of links (formerly watt_range) are
-SimGrid's; sleep_pstates of hosts is Batsim's. They are read when energy is requested; until then a
-mistake in them is a finding of `inspection.check_platform`, not an error.
+SimGrid's; sleep_pstates of hosts is Batsim's. They are read when energy is requested, and a mistake
+in them is then an error. Without energy, `inspection.check_platform` reports it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lay out a sketch of a platform: racks of hosts, switches by level, groups and grids.
 
-A sketch has no colours and needs no graphics library; files, reports and pages draw it. Blocks are
-spread over the page so that linked ones are near each other and none overlap.
+A sketch has no colours and needs no graphics library; pictures, reports and pages draw it. Blocks
+are spread over the page so that linked ones are near each other and none overlap.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Read platforms from SimGrid's XML: check the order of elements, declare each to a builder."""
+"""Read platforms from SimGrid's XML: check the order of elements, and declare each to a builder."""

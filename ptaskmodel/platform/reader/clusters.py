@@ -1,6 +1,6 @@
 """The ``<cluster>`` element: a zone of equal hosts, linked by the topology of its family.
 
-`expand_radical` reads radicals of clusters and cabinets: "0-3,7" stands for 0, 1, 2, 3, 7.
+`expand_radical` reads radicals of clusters and cabinets: "0-3,7" means 0, 1, 2, 3, 7.
 """
 
 from __future__ import annotations

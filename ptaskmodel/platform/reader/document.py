@@ -1,6 +1,6 @@
 """The elements of a platform in order: check their nesting and declare each one.
 
-An element is handled when it ends, so only the open elements and the facts are in memory.
+An element is handled when it ends, so only the open elements and the declarations are in memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Read SimGrid XML files (DTD 4 and 4.1) with lxml: fetch nothing, expand nothing, keep no tree.
+"""Read SimGrid XML files (DTD 4 and 4.1) with lxml, without network, entities or a tree in memory.
 
-lxml reports elements without their lines (for a tag over several lines only where it ends). So a
-scan of the text, in step with it, finds where each tag begins. The same scan refuses what platforms
-have no use for before lxml acts on it: declarations inside the file, entities, CDATA.
+lxml reports no lines of elements (for a tag over several lines only where it ends). So a scan of
+the text, in step with lxml, finds where each tag begins. Before lxml acts on them, the scan also
+refuses what a platform never needs: declarations inside the file, entities, CDATA.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which routes flows take: those of the platform, or others, chosen flow by flow.
+"""Choose how flows are routed: by the platform's routes, or flow by flow.
 
-The option ``--routing`` and the argument of `Simulation` are read here. A new way of routing is a
-class with the two methods of `Routing` and a row in `routing_of`.
+This module reads the option ``--routing`` and the argument of `Simulation`. A new way of routing is
+a class with the two methods of `Routing` and a row in `routing_of`.
 """
 
 from __future__ import annotations

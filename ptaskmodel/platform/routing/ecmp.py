@@ -1,9 +1,10 @@
 """Equal-cost multi-path routing: each flow takes one of the shortest paths, chosen by a hash.
 
-At each node the next hop is one of those to the neighbours nearer to the receiver by hops. Which
-one, splitmix64 says, seeded with a hash of a seed, the task, the flow and, if there is one, the
-queue pair: the same on every machine. Real switches hash addresses and ports, by functions that
-vendors do not publish: which flows collide is a draw here, how many is not.
+At each node, the next hop is one of those to neighbours that are nearer to the receiver, by hops.
+splitmix64 chooses it, seeded with a hash of a seed, the task, the flow and, if there is one, the
+queue pair; it gives the same result on every machine. Real switches hash addresses and ports, by
+functions that vendors do not publish. So which flows collide is random here, but the number of
+collisions is realistic.
 
 Source of the generator: G. Steele, D. Lea and C. Flood, "Fast splittable pseudorandom number
 generators", OOPSLA 2014.

@@ -1,4 +1,4 @@
-"""Floyd and Dijkstra zones: shortest paths over the declared routes, their cost in links."""
+"""Floyd and Dijkstra zones: shortest paths over the declared routes; the cost is in links."""
 
 from __future__ import annotations
 

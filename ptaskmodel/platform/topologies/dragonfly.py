@@ -1,9 +1,10 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Dragonflies: groups of chassis of routers with a few hosts each.
 
-All routers of a chassis are linked (green cables). So are routers at the same place in the chassis
-of a group (black), and all groups (blue). Parameters in the table: groups G, chassis C, routers
-(blades) B, hosts N of each. Links are numbered local, green (chassis by chassis), black, blue.
+All routers of a chassis are linked (green cables), routers at the same place in the chassis of a
+group are linked (black), and all groups are linked (blue). The table has the parameters G groups, C
+chassis in each, B routers (blades) in each, N hosts at each. Links are numbered local, green
+(chassis by chassis), black, blue.
 """
 
 from __future__ import annotations

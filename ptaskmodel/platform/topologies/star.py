@@ -2,7 +2,8 @@
 """Stars: hosts with links of their own, and links that all hosts share, around one centre.
 
 A route is the up-path of its source, then the down-path of its destination, each link once. Flat
-clusters have this form, as do the zones of routing Cluster and Vivaldi written link by link.
+clusters have this form, and so do zones with routing Cluster or Vivaldi that are written link by
+link.
 
 Table: LONGEST, NODES, n flags (1: up and down are undefined), then compressed rows (3 n + 1
 offsets, links): up, down and loopback of node 0, of node 1, ...

@@ -1,11 +1,12 @@
 """The interface of a family of clusters, and the common part of their route tables.
 
-Each cluster zone has one flat int64 table, from which compiled code walks its routes. All begin
+Each cluster zone has one flat int64 table, from which compiled code walks its routes. All tables
+begin with
 
     LONGEST  an upper bound of the number of links of a route
     NODES    the number of nodes n
 
-and those written by ``block_table`` (all but the stars) go on with
+Tables written by ``block_table`` (all but the stars) continue with
 
     DUPLEX   1 if links have two halves (UP at index i, DOWN at i + 1), else 0
     FIRST    index of the first link of the topology
