@@ -1,4 +1,4 @@
-"""Attribute interference: seconds that tasks lose, charged to those that share their bottleneck.
+"""Attribute interference: charge the seconds that a task loses to tasks that share its bottleneck.
 
 While a resource limits a task, its other users are charged in proportion to their use of it, second
 by second. In a task that replays a trace, each computation and each message of its ranks is delayed

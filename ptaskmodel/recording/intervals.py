@@ -1,6 +1,6 @@
 """Turn the event stream of a simulation into intervals of use, in bounded memory.
 
-Between two changes everything is constant, so these intervals are exact: nothing is sampled.
+All rates are constant between two changes, so these intervals are exact: nothing is sampled.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Name what limits a task, including the TCP windows of routes.
 
-`narrowest_window` finds the flow of a work that its TCP window limits: the one with the largest
+`narrowest_window` finds the flow of a work that its TCP window limits: the flow with the largest
 latency * bytes. `Windows` numbers the routes of such flows as limits.
 """
 

@@ -1,4 +1,4 @@
-"""What can be recorded; find the task of each event, also for tasks that replay traces."""
+"""What can be recorded, and how to find the task of an event, also for tasks that replay traces."""
 
 from __future__ import annotations
 
