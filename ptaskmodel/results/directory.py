@@ -1,7 +1,4 @@
-"""Directories of results, which appear whole (see `directories`), and reading of their tables.
-
-Readers check that the columns exist and that numbers are finite.
-"""
+"""Write directories of results atomically (see `directories`), and read their tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remarks that change how a run's numbers must be read; pages and comparisons show them first."""
+"""Remarks that change the meaning of a run's numbers; pages and comparisons show them first."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Compare batch runs: whether they did the same work, what users got, how the machine was used.
+"""Compare batch runs: whether they did the same work, then metrics of users and of the machine.
 
 A run that was stopped, or ran other jobs, is shown but not compared: its means are of other work.
-No value is marked as best, because less waiting may mean that more work was thrown away.
+No value is marked as best, because less waiting may mean that more jobs were killed.
 """
 
 from __future__ import annotations

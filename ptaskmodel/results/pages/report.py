@@ -1,6 +1,6 @@
 """The report of a run: a self-contained HTML page for readers who did not run it.
 
-It begins with an overview: key numbers on cards, inputs and options, warnings.
+It begins with an overview: key numbers, inputs and options, warnings.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The catalogue of pictures: each function takes `Results` and returns a matplotlib figure.
 
-Where there is too much to draw one by one, values are aggregated or sampled, and the title says so.
+If there is too much to draw one by one, values are aggregated or sampled, and the title says so.
 """
 
 from __future__ import annotations

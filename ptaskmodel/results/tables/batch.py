@@ -1,8 +1,8 @@
 """Write the results of a batch: Batsim's jobs.csv, schedule.json, machine_states.csv, and more.
 
-The others serve studies of schedulers: the queue over time, classes of jobs, adaptive tuning.
 Columns and meanings are those of Batsim's documentation (versions 3 to 5), so that its tools
-(evalys) read them. Without energy ``consumed_energy`` is empty and schedule.json has no
+(evalys) read them. The additional tables serve studies of schedulers: the queue over time, classes
+of jobs, adaptive tuning. Without energy ``consumed_energy`` is empty and schedule.json has no
 ``consumed_joules``.
 """
 

@@ -1,6 +1,6 @@
 """Write the critical path of a replay as tables: its parts by kind, and the links that it crosses.
 
-`tables.mpi` has the names of its files.
+`tables.mpi` has the names of these files.
 """
 
 from __future__ import annotations

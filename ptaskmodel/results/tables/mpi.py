@@ -1,4 +1,4 @@
-"""Names of a replay's files and columns, and what a rank does in an action of each kind."""
+"""Names of a replay's files and columns, and of the activity of a rank in each kind of action."""
 
 from __future__ import annotations
 

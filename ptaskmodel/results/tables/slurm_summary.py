@@ -1,6 +1,6 @@
-"""The summary of a Slurm run: distributions of times, which scheduler started jobs, sdiag's counts.
+"""The summary of a Slurm run: distributions of times, starts by scheduler, sdiag's counts.
 
-It also keeps the settings of the slurm.conf, so that two runs can be told apart.
+It also has the settings of the slurm.conf, so that two runs can be distinguished.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Record what limited each task, when, and which tasks shared that resource with it.
 
-The recorder of `recording.intervals` reports to it. The life of a task, from its start to its end,
-is divided into intervals with one limit each: a host, a link, one core, the TCP window, its
-`rate_bound`, its latency, a delay, suspension, a stop, or waiting for other tasks. They tile the
-life exactly.
+The recorder of `recording.intervals` calls it. The life of a task, from its start to its end, is
+divided into intervals with one limit each: a host, a link, one core, the TCP window, its
+`rate_bound`, its latency, a delay, suspension, a stop, or waiting for other tasks. The intervals
+cover the life exactly.
 """
 
 from __future__ import annotations

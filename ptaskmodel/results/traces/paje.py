@@ -1,13 +1,14 @@
 """Write a trace in the Paje format, version 1.2.5, for ViTE, PajeNG, pj_dump and similar tools.
 
-The format: B. de Oliveira Stein, J. Chassin de Kergommeaux, G. Mounié, "Pajé trace file format"
-(2010), with the update of L. Schnorr (2016): definitions of events, then one event a line, in order
-of time. The containers are a root, hosts, links, tasks, and, in a host or link, one container for
-each task that uses it.
+A file has definitions of events, then one event per line, in order of time. The containers are a
+root, hosts, links, tasks, and, in a host or link, one container for each task that uses it.
 
     host, link    variable ``capacity`` (flop/s, B/s) and variable ``used``
     use           variable ``rate``: the share of the host or link that the task uses
     task          state ``limit``: what limits it (a host, a link, a core, a window, latency ...)
+
+Source: B. de Oliveira Stein, J. Chassin de Kergommeaux, G. Mounié, "Pajé trace file format" (2010),
+with the update of L. Schnorr (2016).
 """
 
 from __future__ import annotations

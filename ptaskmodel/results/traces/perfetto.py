@@ -1,9 +1,9 @@
 """Write a trace as Chrome's JSON of events, which the Perfetto UI (ui.perfetto.dev) opens.
 
-The format: "Trace Event Format" (Duffy, Sinclair; Google, 2016). Times are in microseconds. The
-process "tasks" has a track for each task, with a slice for each interval with another limit. Each
-used host and link is a process of its own, with a slice for each task that uses it and a counter of
-what each uses.
+Times are in microseconds. The process "tasks" has a track for each task, with a slice for each
+interval with a constant limit. Each used host and link is a process, with a slice for each task
+that uses it and a counter of the use of each task.
+Source: "Trace Event Format" (Duffy, Sinclair; Google, 2016).
 """
 
 from __future__ import annotations

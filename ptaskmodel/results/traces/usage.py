@@ -1,7 +1,7 @@
 """Mean utilisation of every host and link in intervals of equal length, in bounded memory.
 
 The means are exact: they integrate piecewise constant shares and do not sample. The interval length
-doubles whenever the simulation outgrows the table. Also recorded, in bounded memory: how much each
+doubles whenever the simulation outgrows the table. In bounded memory, it also records how much each
 task, job or pair of ranks used each link.
 """
 

@@ -1,6 +1,7 @@
-"""Common parts of trace writers: they listen to intervals of use, and write text.
+"""Common parts of trace writers: they receive intervals of use, and write text.
 
-It also warns when traces become large: under contention they grow with the square of the tasks.
+A warning says when a trace becomes large: under contention, traces grow with the square of the
+number of tasks.
 """
 
 from __future__ import annotations
