@@ -1,1 +1,1 @@
-"""What each kind of run does with its inputs and its directory."""
+"""Kinds of runs, one module each: read the inputs, run, and write a directory of results."""

@@ -1,6 +1,6 @@
-"""Batch into a directory: schedule a workload, record what is asked for, write it whole.
+"""Run a batch and write its directory: schedule a workload, record, write it atomically.
 
-The files that Batsim leaves of a run, under a prefix.
+It also writes the files of a Batsim run, under a prefix.
 """
 
 from __future__ import annotations

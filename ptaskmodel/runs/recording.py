@@ -1,6 +1,6 @@
-"""Records a simulation into a directory of results: traces, attribution, utilisation.
+"""Record a simulation into a directory of results: traces, attribution, utilisation.
 
-The checkpoint of a run that writes a directory: beside it, as long as the run lasts.
+Here is also the checkpoint of a run, which lies beside the directory until the run has ended.
 """
 
 from __future__ import annotations

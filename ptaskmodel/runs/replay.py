@@ -1,4 +1,4 @@
-"""Replays into a directory: what each rank did, who sent how much to whom, and when."""
+"""Replay a trace and write its directory: what each rank did, and the messages between ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulate into a directory: run tasks, record what is asked for, write the results whole."""
+"""Run tasks and write their directory: simulate, record, write the results atomically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slurm into a directory: simulate a configuration, and write what became of the jobs."""
+"""Simulate a Slurm configuration and write its directory: what happened to the jobs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A real Slurm into a directory: run it, write what became of the jobs, compare.
-
-A real Slurm and the simulated one on the same input: where they differ.
-"""
+"""Run a real Slurm and write its directory; compare it with the simulated one on the same input."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a parallel task makes of an application, against its replay: how near, and at what cost.
+"""Compare parallel-task models of an application with its replay: their errors and their costs.
 
-The same application on the same hosts, alone and beside endless flows: replayed message by message,
-and as parallel tasks that know less and less of its order.
+The same application runs on the same hosts, alone and beside endless flows: replayed message by
+message, and as parallel tasks that keep less and less of its order.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Options of each kind of run, a row each."""
+"""Options of each kind of run: one row per option."""

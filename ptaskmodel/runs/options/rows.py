@@ -1,7 +1,7 @@
-"""Options of each kind of run, a row each.
+"""Rows of options: the classes and functions by which tables of options are written and read.
 
 The command line (`cli.parameters.options_of`), campaigns (`campaign.run_types`) and, through the
-commands, the reference page are made of these tables. They import nothing heavy: ``--help`` reads
+commands, the reference page use these tables. They import nothing heavy, since ``--help`` reads
 them. A field of the same name in `BatchOptions` and the like has the same default.
 """
 
