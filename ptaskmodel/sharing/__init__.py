@@ -1,4 +1,4 @@
-"""WHO GETS HOW MUCH: problems, solvers and certificates, without platforms or time."""
+"""Sharing of resources: problems, solvers and certificates, without platforms or time."""
 
 from ptaskmodel.lazy import face
 

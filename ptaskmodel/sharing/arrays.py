@@ -1,6 +1,6 @@
-"""The arguments of every solver's kernel: the system, its settings, the solution, scratch arrays.
+"""The arguments of every solver's kernel: system, settings, solution, scratch arrays.
 
-`LIMIT_BOUND` and `LIMIT_NOTHING` stand for what limits a rate when no resource does.
+If no resource limits a rate, its limit is `LIMIT_BOUND` or `LIMIT_NOTHING`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The sharing problem: which task uses how much of which resource, and what bounds it."""
+"""The sharing problem: which task uses how much of which resource, and the bounds of tasks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The table of sharing rules: a new rule is a file with its kernel and an entry here.
 
-Reading the table compiles nothing: it names kernels, and the modules that solve import them.
+Reading the table compiles nothing: it only names kernels, and `solvers` imports them.
 """
 
 from __future__ import annotations

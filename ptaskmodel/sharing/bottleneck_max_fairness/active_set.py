@@ -1,11 +1,11 @@
 # mypy: allow-untyped-defs, disable-error-code="assignment"
-"""The levels of a reduced problem for given bottlenecks: which resource limits each task.
+"""Levels of a reduced problem: fix which resource limits each task, solve, and repeat.
 
-See `solver` for the problem; a task *sits* on its bottleneck, its *seat*. With every task in its
-seat, a task j on resource s has the rate lambda_s t_js. So the load of r is slope_r lambda_r + the
-sum of w_rs lambda_s over its users with another seat (w = a_rj t_js) + the rates of those at their
-bound: sweeps need only the levels. (Elimination that exploits zeros, in the order of fewest
-products, takes twice as long as sweeps on 75 levels.)
+`solver` defines the problem. A task *sits* on its bottleneck, its *seat*. If the seats are fixed, a
+task j on resource s has the rate lambda_s t_js. The load of r is then slope_r lambda_r + the sum of
+w_rs lambda_s over its users with another seat (w = a_rj t_js) + the rates of those at their bound,
+so sweeps need only the levels. (Sparse elimination, in the order of fewest products, takes twice as
+long as sweeps on 75 levels.)
 """
 
 from __future__ import annotations

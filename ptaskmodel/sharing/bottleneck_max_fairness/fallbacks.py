@@ -1,22 +1,22 @@
 # mypy: allow-untyped-defs
 """The fallback chain of bottleneck max fairness, for problems that the kernel cannot solve.
 
-See `solver` for the problem. The fallbacks work on the presolved and scaled problem (C = 1, bound =
-1). Each is checked by the residual of its levels before the next is tried:
+`solver` defines the problem. The fallbacks work on the presolved and scaled problem (C = 1, bound =
+1). The residual of the levels is checked after each before the next is tried:
 
 * damped water filling: levels move a part of the way, geometrically, then Newton steps;
 * *path following*: add the constraint y_i <= time d_i with random d_i > 0. At time 0 it binds every
   task and the solution is unique. For generic data the solutions form a piecewise linear path.
   Time may decrease on it, but the path is bounded and cannot return to its start, so it reaches a
-  point where the constraint binds no task: a solution. The data are perturbed to be generic, and
-  the bottlenecks found are solved with the true data;
+  point where the constraint binds no task: a solution. The data are perturbed to be generic; the
+  levels for the resulting bottlenecks are then computed with the true data;
 * the same path in rational arithmetic, with data perturbed by 1e-12, for small problems;
 * path following again, with a far higher limit of steps.
 
-The order of tasks and resources and the seeds are fixed: equal problems have equal solutions. In
-exact arithmetic the path always ends, but its length can be exponential. Should all fallbacks fail,
-the best rates seen are scaled until they are feasible, and the certificate of the allocation says
-by how much a task misses its bottleneck; no problem is known for which that happens.
+The order of tasks and resources and the seeds are fixed, so equal problems have equal solutions. In
+exact arithmetic the path always ends, but its length can be exponential. If all fallbacks fail, the
+best rates seen are scaled until they are feasible, and the certificate of the allocation says by
+how much a task misses its bottleneck. No problem is known for which that happens.
 """
 
 from __future__ import annotations

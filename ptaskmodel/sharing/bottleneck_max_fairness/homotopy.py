@@ -1,6 +1,6 @@
 """Path following for bottleneck max fairness, in floats and, for small problems, in rationals.
 
-`fallbacks` calls it and says why the path ends at a solution. `follow` is the kernel in floats;
+`fallbacks` calls it and explains why the path ends at a solution. `follow` is the kernel in floats;
 `exact_levels` follows the same path in rational arithmetic, without rounding.
 """
 

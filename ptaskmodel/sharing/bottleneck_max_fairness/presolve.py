@@ -1,8 +1,9 @@
 # mypy: allow-untyped-defs, disable-error-code="assignment"
 """Fix what is certain about a bottleneck max fair allocation; return the reduced problem.
 
-See `solver` for the problem and the reasons. Everything works in place on compressed rows: task j
-of the reduced problem, number ``task[j]`` of the whole, has the elements ``row[j]:row[j + 1]``.
+`solver` defines the problem and gives the reasons. All functions work in place on compressed rows:
+task j of the reduced problem, number ``task[j]`` of the whole, has the elements ``row[j]:row[j +
+1]``.
 """
 
 from __future__ import annotations

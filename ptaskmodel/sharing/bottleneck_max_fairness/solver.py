@@ -13,21 +13,21 @@ task, with
 and load_r = C_r wherever a task *sits*, that is, has its minimum. A solution always exists,
 whatever m: over a box of levels wide enough, C - load(lambda) is continuous, so the complementarity
 problem has a solution (Hartman and Stampacchia), and lambda_r = 0 is none since r is then empty. It
-need not be unique, and since raising one level can only lower the best level of another, simple
-iterations may cycle. The steps:
+need not be unique. If one level rises, the right levels of others can only fall, so simple
+iterations may cycle. The steps are:
 
 * `presolve`: fold FATPIPEs and single users into bounds; drop resources that cannot be filled; fix
-  tasks whose bound is below the share that they get in any case, C_r p_i / (m_ri W_r) with W_r =
-  sum of a_rj p_j / m_rj; scale the rest to C = 1, bound = 1;
+  tasks whose bound is below their guaranteed share C_r p_i / (m_ri W_r), with W_r = sum of
+  a_rj p_j / m_rj; scale the rest to C = 1, bound = 1;
 * `active_set`: water filling of one resource after the other, then the levels that fill every
   resource where a task sits, with seats fixed (a linear system: Newton's method on the levels),
   until no task would sit elsewhere. This solves nearly all problems;
 * `fallbacks`: damped water filling, path following, exact arithmetic.
 
-If the levels of a similar problem are known, `solve_active` comes before all that: only the
-resources that limit a task, a small part of them, have a level, and it starts from these.
+If the levels of a similar problem are known, `solve_active` runs before these steps. It starts from
+these levels, and only the resources that limit a task, a small part of them, have a level.
 
-Elements of a row that name a resource twice count as one: their usages and shares are summed on a
+If a row names a resource twice, its elements count as one: their usages and shares are summed on a
 SHARED resource, the largest counts on a FATPIPE.
 """
 

@@ -1,11 +1,12 @@
 """The rounds of fair bottleneck: the layout of a problem for them, and their steps.
 
-`solver` calls them and defines the steps. Used resources have new numbers, their *places*: SHARED
-ones from 0 on, in their order, FATPIPEs from the last place down. The uses of a place lie side by
-side, the newest first. A *run* is a row of equal uses of a task, of one kind: since division by one
-number preserves order, its smallest quotient is that of its smallest numerator, bit-identical.
-Where rows of runs are long, they may be padded to a multiple of `STEP` with a place that limits no
-task (`close_run`): then loops over them have no remainder, whose length a processor cannot predict.
+`solver` calls them and defines the steps. Used resources get new numbers, their *places*: SHARED
+ones from 0 on, in their order, FATPIPEs from the last place down. The uses of a place are
+contiguous, the newest first. A *run* is a row of equal uses of a task, all on SHARED or all on
+FATPIPE places. Since division by one number preserves order, the smallest quotient of a run is that
+of its smallest numerator, bit-identical. If rows of runs are long, they may be padded to a multiple
+of `STEP` with a place that limits no task (`close_run`). Loops over them then have no remainder,
+whose length a processor cannot predict.
 """
 
 from __future__ import annotations

@@ -1,24 +1,24 @@
 """Fair bottleneck, the allocation of SimGrid's parallel-task model, and its corrected variant.
 
-Rounds over the *live* tasks (rate not fixed yet) and the *active* resources (with a live user);
-R_r is the remaining capacity of r, a_ri the usage of task i, p_i its weight, n_r the sum of the
-weights of the live uses of r (their number, in SimGrid, which has no weights here):
+The rounds are over the *live* tasks (rate not fixed yet) and the *active* resources (with a live
+user). R_r is the remaining capacity of r, a_ri the usage of task i, p_i its weight, n_r the sum of
+the weights of the live uses of r (their number, in SimGrid, which has no weights here):
 
 1. u_r = R_r / n_r (FATPIPE: u_r = R_r);
 2. each live task grows by d_i = min(min_r p_i u_r / a_ri, bound_i - x_i) (FATPIPE: no p_i); at its
    bound exactly, it is fixed;
 3. each active resource loses a_ri d_i for *every* task, those fixed in earlier rounds included,
-   with their last increment; a FATPIPE loses the smallest of these and of u_r. What falls below
+   with their last increment; a FATPIPE loses the smallest of these and of u_r. A remainder below
    1e-5 becomes 0;
 4. a resource with nothing left fixes its live users.
 
-This is what SimGrid 3.32 and 4.2 compute (``host/solver:fairbottleneck``; from their observed
-behaviour), in their order of operations, so that rates agree to the last digits: uses are
+SimGrid 3.32 and 4.2 compute the same (``host/solver:fairbottleneck``; from their observed
+behaviour). The order of operations is theirs too, so that rates agree to the last digits: uses are
 subtracted newest task first, with true divisions and no fused multiply-add. A task that names a
-resource twice counts twice. Two defects are part of it: fixed tasks are charged again in each later
-round, which wastes capacity, and a FATPIPE user may get more than the capacity when a slower task
-shares the FATPIPE. The second can make rounds endless, or nearly so; `leap` computes many such
-rounds in closed form.
+resource twice counts twice. The rule has two defects. Fixed tasks are charged again in each later
+round, which wastes capacity. And a FATPIPE user may get more than the capacity when a slower task
+shares the FATPIPE. The second defect can make rounds endless, or nearly so; `leap` computes many
+such rounds in closed form.
 
 The corrected variant charges a task once, and treats a FATPIPE as a bound C_r / a_ri of each user.
 """

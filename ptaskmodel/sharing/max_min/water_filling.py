@@ -3,18 +3,21 @@
 
 All rates rise together, x_i = theta p_i with p_i the weight, until a resource is full or a task is
 at its bound. The tasks concerned keep their rates; all others still rise (Bertsekas and Gallager,
-Data Networks, 2nd ed., section 6.5.2). What is compared is the rate, whatever the usage. The result
-is unique.
+Data Networks, 2nd ed., section 6.5.2). The rule compares rates, whatever the usage. The result is
+unique.
 
-With R_r what the stopped tasks leave of resource r and W_r = sum of a_ri p_i over the others, r
-fills up at theta = R_r / W_r. Both change only when a task stops, and then theta grows: resources
-wait in a heap by a lower bound of theta, recomputed when one is popped. O(elements + pops log m).
+R_r is what the stopped tasks leave of resource r, and W_r the sum of a_ri p_i over the others: r
+fills up at theta = R_r / W_r. Both change only when a task stops, and then theta grows. So
+resources wait in a heap by a lower bound of theta, recomputed when one is popped. The cost is
+O(elements + pops log m).
 
 A FATPIPE limits each use alone: it is a bound C_r / a_ri of each user.
 
 The variant is the rule of SimGrid's flow models. There a FATPIPE stops all its users when its
-largest use reaches the capacity (W_r = max a_ri p_i), and resources of capacity 0, which otherwise
-stop their users at 0, are ignored by tasks that use others too. (SimGrid's penalty is 1 / p.)
+largest use reaches the capacity (W_r = max a_ri p_i). Tasks that also use other resources ignore
+resources of capacity 0, which otherwise stop their users at 0. (SimGrid's penalty is 1 / p.)
+
+`engine.incremental.component_levels` has a second filling, on the records of the engine.
 """
 
 from __future__ import annotations
