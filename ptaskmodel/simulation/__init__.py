@@ -1,4 +1,4 @@
-"""Simulate tasks that share a platform."""
+"""Simulate tasks that share a platform: the public `Simulation` and its records."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The event loop of a simulation: run compiled loops, and do in Python what they return for.
+"""The event loop of a simulation: run compiled loops, and handle in Python what they return for.
 
-`Simulation` adds tasks, changes and readings to it.
+`Simulation` derives from it, and adds tasks, changes and readings.
 """
 
 from __future__ import annotations

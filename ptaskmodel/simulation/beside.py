@@ -1,10 +1,10 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The compiled loop of tasks some of which are MPI applications, whose ranks run beside the others.
+"""The compiled loop of a simulation in which some tasks are MPI applications.
 
-What happens at a date means to tasks what `simulation.loop` says, to ranks what `mpi.loop` says. An
-application holds its hosts by an activity that waits, and starts its ranks as soon as that ends.
-The activities and wake-ups of ranks have owners below 0. The task ends with its last rank; if
-something else ends it, its ranks stop.
+At each date, tasks are handled as in `simulation.loop` and ranks as in `mpi.loop`. An application
+holds its hosts by an activity that waits, and starts its ranks as soon as that ends. The activities
+and wake-ups of ranks have owners below 0. The task ends with its last rank; if something else ends
+it, its ranks stop.
 """
 
 from __future__ import annotations

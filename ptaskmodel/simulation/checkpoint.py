@@ -1,7 +1,7 @@
 """Checkpoints: save a simulation to a file; a restored run is bit-identical.
 
-A checkpoint is a line of JSON (version, digest, what the caller says of it) and a pickle. Whatever
-a file says, only facts and states of this package, numpy's arrays and paths are made of it.
+A checkpoint is a line of JSON (version, digest, the caller's notes) and a pickle. Whatever the file
+contains, reading it creates only data classes and states of this package, numpy's arrays and paths.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Find what is legal in a tasks file but surely not meant, on a platform, with JSON pointers.
+"""Find what is legal in a tasks file but surely wrong, on a platform, with JSON pointers.
 
-Also tasks that arrive faster than a shared resource can serve them, so that they accumulate. The
-command ``check`` calls it after `workload.checks`.
+It also finds tasks that arrive faster than a shared resource can serve them. The command ``check``
+calls it after `workload.checks`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Take tasks in: check and name them, register each with those that it waits for, and keep them.
+"""Take in tasks: check and name them, and register each with the tasks that it waits for.
 
-It also checks the arguments of `Simulation`: errors say in one line what is wrong and what to give.
+It also checks the arguments of `Simulation`: an error is one line with the problem and the remedy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Call the kernels of simulations with all kinds of arguments that they are called with."""
+"""Call the kernels of simulations with all kinds of arguments, to compile them ahead."""
 
 from __future__ import annotations
 

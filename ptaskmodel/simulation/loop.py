@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The compiled loop of tasks: what the order of a date means to tasks.
+"""The compiled loop of tasks: how tasks react to the events of a date.
 
 The order of events at one time is the engine's (see `engine.loop`). For tasks, its steps add:
 

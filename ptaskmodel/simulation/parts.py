@@ -1,4 +1,4 @@
-"""What a simulation from a file is made of, checked before the simulation is trusted."""
+"""Check the parts of a simulation from a file, before the simulation is trusted."""
 
 from __future__ import annotations
 
