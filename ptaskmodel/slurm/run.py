@@ -1,4 +1,4 @@
-"""Run one simulation of Slurm: from a configuration, jobs and phases to what became of the jobs.
+"""Run one simulation of Slurm: from a configuration, jobs and phases to the records of the jobs.
 
 It maps the nodes of the configuration to hosts of a platform that jobs share. Before a run it warns
 if more work arrives than the nodes can do.

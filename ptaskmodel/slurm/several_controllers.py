@@ -1,8 +1,8 @@
 """Several independent controllers: each has some of the nodes and partitions, and its own jobs.
 
-As in a published comparison (Simakov et al. 2018) they exchange nothing: no job crosses, and each
-controller has its own queue, limits and usage. If their jobs share one platform, their loops run in
-step on one execution.
+As in a published comparison (Simakov et al. 2018) they exchange nothing: no job moves between them,
+and each controller has its own queue, limits and usage. If their jobs share one platform, their
+loops run in step on one execution.
 """
 
 from __future__ import annotations

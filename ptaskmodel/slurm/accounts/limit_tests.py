@@ -1,8 +1,8 @@
 """The limits that apply to a job of an association and a QOS, in the order of Slurm's tests.
 
-A limit of the partition's QOS hides the same one of the job's QOS; the flag OverPartQOS reverses
-this. Both hide that of the association, separately for each TRES. Limits to single jobs are
-inherited from accounts by those below that have none.
+A limit of the partition's QOS hides the same limit of the job's QOS; the flag OverPartQOS reverses
+this. Both hide the limit of the association, separately for each TRES. An association without a
+limit on single jobs inherits it from the account above.
 """
 
 from __future__ import annotations

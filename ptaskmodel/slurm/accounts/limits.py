@@ -2,8 +2,8 @@
 
 The controller reports each submission, start and end. Limits apply with
 AccountingStorageEnforce=limits. With safe, no job starts if its time limit would exceed what is
-left of GrpTRESMins and GrpWall; without, jobs that exceed them are killed. Not simulated: limits of
-jobs that gain age, MinPrioThreshold (see `not_simulated`).
+left of GrpTRESMins and GrpWall; without safe, jobs that exceed them are killed. Not simulated:
+limits of jobs that gain age, MinPrioThreshold (see `not_simulated`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Read accounts, users and QOSs from commands and output of sacctmgr.
 
-Accepted are commands (``add user ...``, ``modify qos ...``), ``sacctmgr dump``, and the tables of
-``sacctmgr show assoc -P``, ``sacctmgr show qos -P`` and ``sshare -a -P``, one after another. A
-table maps each option of sacctmgr to its field.
+The file may contain commands (``add user ...``, ``modify qos ...``), ``sacctmgr dump``, and the
+tables of ``sacctmgr show assoc -P``, ``sacctmgr show qos -P`` and ``sshare -a -P``, one after
+another. A table in this module maps each option of sacctmgr to its field.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Usage of running jobs: it is added to shares and to limits in minutes as time passes, and decays.
+"""Usage of running jobs: as time passes it is added to shares and limits in minutes, and decays.
 
 GrpTRESMins and GrpWall limit the minutes that jobs of QOSs and associations have used. As for fair
 share, this usage is updated at each refresh of priorities and when a job ends. It decays, except

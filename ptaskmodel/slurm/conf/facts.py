@@ -1,8 +1,8 @@
-"""What a slurm.conf says, as plain records: nodes, partitions, switches, and scheduling keys.
+"""A slurm.conf as plain records: nodes, partitions, switches, and scheduling keys.
 
 Defaults are those of Slurm 22.05. Names are Slurm's own, in lower case, with units. None means
 "unlimited" for limits, and "not given" otherwise. `Nodes` has the nodes of a configuration in
-Slurm's order: an index each, their shapes, and sets of them as masks.
+Slurm's order: an index for each, their shapes, and sets of nodes as masks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parse the lines of Slurm's configuration files: comments, continuations, includes, Key=Value.
 
-It also reads NodeName, PartitionName and SwitchName lines, the last ones from topology.conf, into
-the records of `conf.facts`.
+It also reads NodeName, PartitionName and SwitchName lines (the last from topology.conf) into the
+records of `conf.facts`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Phases and costs of the controller's threads, and the order of events at one time.
 
-Phases say when threads wake. They are parameters, drawn from a seed, or as recorded.
+Phases are the wake-up times of threads. They are parameters, drawn from a seed or recorded.
 
 Costs are off by default. Without them, a cycle happens at one time. With them, each test of the
 backfill scheduler takes time: the cycle holds the controller for bf_yield_interval, releases it for
-bf_yield_sleep, and stops at bf_max_time. Source of the model: Slurm 22.05's documentation of these
-options. Cycles of a published simulation of Stampede 2 (Simakov et al. 2018) lasted 0.5 to 0.75 s a
-test.
+bf_yield_sleep, and stops at bf_max_time. In a published simulation of Stampede 2 (Simakov et al.
+2018), cycles took 0.5 to 0.75 s per test.
+Source: Slurm 22.05's documentation of these options.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Read values as Slurm writes them: dates, durations, amounts of memory, lists of hosts, flags.
+"""Read values in Slurm's notation: dates, durations, amounts of memory, lists of hosts, flags.
 
-Every reader raises ValueError with the remedy, an infinitive such as "give a number".
+Every reader raises ValueError with the remedy, an imperative such as "give a number".
 """
 
 from __future__ import annotations

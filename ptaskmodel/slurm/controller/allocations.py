@@ -1,4 +1,4 @@
-"""Allocations: what jobs hold of the nodes, and where another job fits now or later."""
+"""Allocations: which jobs hold which nodes, and where another job fits now or later."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The controller: its parts, and what needs several of them.
+"""The controller: its parts, and the actions that need several of them.
 
-The loop says what happens when; the schedulers ask the parts and start jobs. Each part changes its
-own fields alone.
+The event loop calls it; the schedulers query its parts and start jobs through it. Each part changes
+only its own fields.
 """
 
 from __future__ import annotations

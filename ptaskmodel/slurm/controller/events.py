@@ -1,6 +1,6 @@
-"""Events of the controller: its clock, the last change, and the passes that are due.
+"""Events of the controller: its clock, the last change, and the scheduling cycles that are due.
 
-All parts of the controller, both schedulers and the loop note here what happens.
+All parts of the controller, both schedulers and the loop report here what happens.
 """
 
 from __future__ import annotations

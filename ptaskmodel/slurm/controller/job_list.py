@@ -1,4 +1,4 @@
-"""The job list: the records of all jobs, of those that run, and of those that are over."""
+"""The job list: the records of all jobs, of running jobs, and of jobs that are over."""
 
 from __future__ import annotations
 

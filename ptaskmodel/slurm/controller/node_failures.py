@@ -1,9 +1,10 @@
 """Node failures: when the controller notices, what happens to jobs, and when nodes return.
 
 A node that fails does no more work and gets no more jobs. The controller pings nodes every third of
-SlurmdTimeout; one that has not answered for longer than SlurmdTimeout is set DOWN, and its jobs end
-as NODE_FAIL or, with JobRequeue, wait again. One that answers again before is found to have lost
-the jobs of which it was the first node. As seen on Slurm 22.05.8.
+SlurmdTimeout. It sets a node DOWN that has not answered for longer than SlurmdTimeout; the jobs on
+it end as NODE_FAIL or, with JobRequeue, wait again. If a node answers again before that, the
+controller finds that it has lost the jobs of which it was the first node.
+Source: observed on Slurm 22.05.8.
 """
 
 from __future__ import annotations

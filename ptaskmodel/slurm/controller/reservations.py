@@ -1,4 +1,4 @@
-"""Reservations: advance ones, and the starts that backfill plans for jobs that wait."""
+"""Reservations: advance ones, and the starts that backfill plans for waiting jobs."""
 
 from __future__ import annotations
 

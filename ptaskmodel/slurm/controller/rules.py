@@ -1,7 +1,7 @@
 """Rules of a configuration: which jobs are refused, which may start, and in which order.
 
-The controller's parts and the schedulers ask them about members, priorities, limits, licences and
-arrays.
+The controller's parts and the schedulers query them about associations, priorities, limits,
+licences and arrays.
 """
 
 from __future__ import annotations

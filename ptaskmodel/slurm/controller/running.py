@@ -1,6 +1,7 @@
-"""Running jobs: their attempts in an execution, which says when they end.
+"""Running jobs: their attempts in an execution, which computes when they end.
 
-Also completing jobs: they are over, but their nodes are not clean, and no job can start there.
+Completing jobs are here too: they are over, but their nodes are not clean, and no job can start
+there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Submission: jobs that arrive, wait again, are held, or leave the queue without a start."""
+"""Submission: jobs that arrive, are requeued or held, or leave the queue without a start."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Suspension: jobs stop where they are and go on later.
+"""Suspension: jobs stop and later continue on the same nodes.
 
-A command, the gang scheduler or a preemptor suspends them. Source: Slurm 22.05, Gang Scheduling.
+A command, the gang scheduler or a preemptor suspends them.
+Source: Slurm 22.05, Gang Scheduling.
 """
 
 from __future__ import annotations

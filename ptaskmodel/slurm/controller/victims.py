@@ -1,6 +1,6 @@
-"""Victims: which jobs make room for one that preempts them, and which of them must end.
+"""Victims: which running jobs a job preempts, and which of them must end.
 
-`Allocations` asks for them where no nodes are free; the controller ends those that must.
+`Allocations` calls it if no nodes are free; the controller ends the victims that must end.
 Source: slurm.conf of Slurm 22.05, PreemptMode.
 """
 

@@ -1,8 +1,8 @@
 """Dependencies of jobs: after, afterany, afterok, afternotok, aftercorr, singleton.
 
 Dependencies on unknown or purged jobs are dropped. A dependency that was once fulfilled or failed
-stays so. The arrays of a workload are known before their first task is submitted. Source: Slurm's
-manual of sbatch's --dependency, and its behaviour for arrays.
+stays so. The arrays of a workload are known before their first task is submitted.
+Source: Slurm's manual of sbatch's --dependency, and its behaviour for arrays.
 """
 
 from __future__ import annotations

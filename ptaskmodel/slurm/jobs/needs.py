@@ -1,8 +1,9 @@
-"""What a job needs of the nodes of one partition, with all defaults and limits applied.
+"""The nodes that a job needs in one partition, with all defaults and limits applied.
 
 MaxMemPerCPU and MaxMemPerNode apply at submission, as in Slurm 22.05: a job may get more CPUs with
-its memory, or wait for ever. A partition's limit replaces the cluster's; of the two, the one per
-CPU comes first. Where CPUs and memory of nodes count, they are those of the partition's first node.
+its memory, or wait for ever. A partition's limit replaces the cluster's; of the two limits, the one
+per CPU is used first. Where CPUs and memory of nodes count, those of the partition's first node are
+used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Job records: what Slurm keeps of a job, and the methods that change it.
+"""Job records: the data that Slurm has about a job, and the methods that change it.
 
 The controller and the schedulers call these methods; no other module assigns a field of a record.
-Also here: which jobs exceed their time limits or outlast their reservations, and the reasons, in
-Slurm's words, for which a job waits or is refused. Source: slurm/slurm.h of Slurm 22.05.
+The module also finds jobs that exceed their time limits or outlast their reservations, and lists
+the reasons, in Slurm's words, for which a job waits or is refused.
+Source: slurm/slurm.h of Slurm 22.05.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The request of a job: its submission and what it really does, one record a job or array task."""
+"""The request of a job: its submission and its real behaviour, one record per job or array task."""
 
 from __future__ import annotations
 

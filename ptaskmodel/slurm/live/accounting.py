@@ -1,6 +1,6 @@
 """Start slurmdbd and its database, for accounts, fair share and QOSs.
 
-Users of a workload that the machine does not know are made known to Slurm's processes.
+It also makes the users of a workload known to Slurm's processes if the machine lacks them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Slurm's daemons on the loopback interface, under the virtual clock, in a directory of their own.
+"""Slurm's daemons on the loopback interface, under the virtual clock, in a temporary directory.
 
 It also injects failures: daemons die and come back.
 """

@@ -1,4 +1,4 @@
-"""Run a workload under a real Slurm: from a slurm.conf and jobs to what became of them."""
+"""Run a workload under a real Slurm: from a slurm.conf and jobs to the records of the jobs."""
 
 from __future__ import annotations
 

@@ -1,17 +1,19 @@
 """The supervisor: the parent of all processes of a live run; it starts, reports and ends them.
 
-It runs as a program of its own, with the standard library alone. It takes commands from a socket, a
-JSON object a packet. When the socket closes, for whatever reason, it kills all remaining processes,
-removes the directory of the run, and exits. Processes that Slurm detaches become its children too.
+It is a program of its own that uses only the standard library. It takes commands from a socket, one
+JSON object per packet. When the socket closes, for whatever reason, it kills all remaining
+processes, removes the directory of the run, and exits. Processes that Slurm detaches become its
+children too.
 
     python supervisor.py DIRECTORY SOCKET [TEXT]
 
 It writes TEXT to stderr if it ends without a command to end.
 
-Commands: {"start": [words], "env": {}, "output": file}, answered by {"pid": n} or {"fault": text};
-{"kill": text} kills all processes whose environment has that text, and their descendants;
-{"end": true}. It sends {"ended": pid, "status": n}, with the status as in subprocess, for each
-process that it started, and for a step of a job that another process kills.
+The command {"start": [words], "env": {}, "output": file} gets the reply {"pid": n} or {"fault":
+text}. {"kill": text} kills all processes whose environment contains the text, and their
+descendants. {"end": true} ends the supervisor. It sends {"ended": pid, "status": n}, with the
+status as in subprocess, for each process that it started, and for a step of a job that another
+process kills.
 """
 
 from __future__ import annotations

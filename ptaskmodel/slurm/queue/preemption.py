@@ -1,8 +1,8 @@
-"""Preemption: which jobs may preempt which, and which victims make room for a job.
+"""Preemption: which jobs may preempt which, and which victims a job preempts.
 
 It also sorts a queue in which some jobs may preempt others. When Slurm compares two waiting jobs,
 it first tests whether one may preempt the other. That need not be an order: if A preempts C, but B
-stands between them by priority, the result depends on the sorting algorithm. `Precedence` merges
+is between them by priority, the result depends on the sorting algorithm. `Precedence` merges
 halves, as glibc's qsort does.
 """
 

@@ -1,1 +1,1 @@
-"""Readers of workloads for Slurm: each makes requests of jobs from a file."""
+"""Readers of workloads for Slurm: each turns a file into requests of jobs."""

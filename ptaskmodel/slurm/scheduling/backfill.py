@@ -1,8 +1,9 @@
-"""Backfill scheduler: give each job that is tested its earliest start, and reserve nodes there.
+"""Backfill scheduler: find each tested job's earliest start, and reserve nodes there.
 
-`BackfillThread` makes its cycles. `TimeSlots` is the map: which nodes are not reserved, slot after
-slot of future time. Source: Slurm 22.05, src/plugins/sched/backfill, and its Scheduling
-Configuration Guide.
+`BackfillThread` runs its cycles. If all jobs take whole, equal nodes, it uses `vectorised_backfill`
+instead, whose cycles are equal: change both together. `TimeSlots` is the map: which nodes are not
+reserved in each slot of future time.
+Source: Slurm 22.05, src/plugins/sched/backfill, and its Scheduling Configuration Guide.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Kernel of a backfill cycle in which jobs take whole, equal nodes; results equal `backfill.Cycle`.
 
-Sets of nodes are rows of 64-bit words. The kernel tests queue entries in order and returns where a
-job can start now. The caller starts it, updates idle nodes and running jobs, and calls again.
+`vectorised_backfill` calls it. Sets of nodes are rows of 64-bit words. The kernel tests queue
+entries in order and returns when a job can start now. The caller starts it, updates idle nodes and
+running jobs, and calls again.
 """
 
 from __future__ import annotations

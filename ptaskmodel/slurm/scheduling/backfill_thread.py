@@ -1,6 +1,7 @@
-"""Thread of the backfill scheduler: when it looks, and how long a cycle holds the controller.
+"""Thread of the backfill scheduler: when it runs, and how long a cycle holds the controller.
 
-The loop calls it. A cycle is made only if jobs or nodes have changed since the last one.
+The event loop calls it. A cycle runs only if jobs or nodes have changed since the last one.
+`vectorised_backfill` makes the cycle where `suits` allows it, otherwise `backfill.Cycle` does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Main scheduler: start pending jobs in queue order.
 
-The loop calls it. A job that does not fit blocks its partition.
+The event loop calls it. A job that does not fit blocks its partition.
 Source: Slurm 22.05, Scheduling Configuration Guide.
 """
 

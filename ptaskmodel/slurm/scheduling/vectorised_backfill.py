@@ -1,4 +1,4 @@
-"""Compiled backfill: cycles by a kernel, where all jobs take whole, equal nodes.
+"""Compiled backfill: cycles by `backfill_kernel`, if all jobs take whole, equal nodes.
 
 `BackfillThread` uses it where `suits` allows; its cycles equal those of `backfill.Cycle`.
 """

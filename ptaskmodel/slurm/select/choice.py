@@ -1,5 +1,6 @@
 """Choose among available nodes: runs of consecutive nodes, the tightest sufficient run first.
 
+`linear` calls it; `fitting` has the counterpart for shared nodes.
 Source: `_eval_nodes` of select/linear and select/cons_tres in Slurm 22.05 (see the guide).
 """
 

@@ -1,6 +1,6 @@
 """select/cons_tres and cons_res: cores, sockets or CPUs, memory and GRES of shared nodes.
 
-`plugin` calls it to take and give back resources, to place a job now, and to predict when it fits.
+`plugin` calls it to take and return resources, to place a job now, and to predict when it fits.
 """
 
 from __future__ import annotations

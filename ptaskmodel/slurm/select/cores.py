@@ -1,6 +1,6 @@
 """Choose the cores of a node: cyclic over its sockets, or block after block; core sets are masks.
 
-Cores in use are kept by partition, as rows of jobs that do not overlap.
+Cores in use are stored by partition, as rows of jobs that do not overlap.
 """
 
 from __future__ import annotations

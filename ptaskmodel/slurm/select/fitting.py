@@ -1,8 +1,8 @@
 """Choose the nodes of a job that shares nodes, and distribute its CPUs and memory over them.
 
-Source: `choose_nodes` and the variants of `_eval_nodes` of select/cons_tres in Slurm 22.05. All
-work on `Room`s, the available nodes. Their CPUs shrink to what the job still needs, and stay so in
-the next attempt.
+All functions work on `Room`s, the available nodes. Their CPUs are reduced to what the job still
+needs, and stay so in the next attempt.
+Source: `choose_nodes` and the variants of `_eval_nodes` of select/cons_tres in Slurm 22.05.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What jobs take of shared nodes, and which nodes let another job in: over-subscription.
+"""What jobs hold on shared nodes, and which nodes admit another job (over-subscription).
 
-`Consumable` keeps one. Cores are kept by partition, as rows of jobs that do not overlap; memory,
+`Consumable` has one. It stores cores by partition, as rows of jobs that do not overlap, and memory,
 GRES and numbers of jobs by node.
 """
 

@@ -1,6 +1,10 @@
 """The select plugin of a configuration: one interface for whole nodes and for shared ones.
 
-Its answers are cached until a job takes or gives back nodes.
+A job gets its nodes in these steps. A scheduler asks `controller.allocations`, which asks the
+plugin, `Linear` or `Consumable`. `linear` takes whole nodes, which `choice` finds. `consumable`
+takes parts of nodes: `offers` says what each available node offers, `fitting` chooses nodes and
+distributes CPUs and memory, and `cores` chooses the cores. With topology/tree, `switches` restricts
+the choice. The plugin caches its answers until a job takes or returns nodes.
 """
 
 from __future__ import annotations
