@@ -1,4 +1,4 @@
-"""WHAT RUNS: tasks, jobs and traces, their works, and the readers of their files."""
+"""Workloads: tasks, jobs and traces, their works, and the readers of their files."""
 
 from ptaskmodel.lazy import face
 

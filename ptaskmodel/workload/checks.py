@@ -1,7 +1,7 @@
-"""Find what is legal in a tasks file but surely not meant, whatever the platform.
+"""Find what is legal in a tasks file but surely wrong, whatever the platform.
 
-`check_document` is for the command ``check``; `simulation.checks` adds what depends on the
-platform. `warn_if_long` warns of a work whose simulation takes very long.
+The command ``check`` calls `check_document`; `simulation.checks` adds what depends on the platform.
+`warn_if_long` warns of a work whose simulation takes very long.
 """
 
 from __future__ import annotations

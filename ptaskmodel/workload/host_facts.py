@@ -1,4 +1,4 @@
-"""What a work must know of the hosts before it can be bound to them."""
+"""The data about hosts that a work needs before it can be bound to them."""
 
 from __future__ import annotations
 

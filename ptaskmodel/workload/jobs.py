@@ -1,7 +1,7 @@
-"""A batch workload as facts: jobs (who requests what, when) and the profiles that they run.
+"""A batch workload as data: jobs (requests and submission times) and the profiles that they run.
 
-`facts_of` summarises a workload: how many jobs, how large, how long, how great a load.
-`job_arrays` returns jobs as arrays, for workloads of many jobs.
+`facts_of` summarises a workload: number, sizes and lengths of jobs, and their load. `job_arrays`
+returns jobs as arrays, for workloads of many jobs.
 """
 
 from __future__ import annotations

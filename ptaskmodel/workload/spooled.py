@@ -1,6 +1,6 @@
 """Arrays that grow piece by piece, in memory while small, then in an unnamed file.
 
-Readers of files larger than memory use them. A file's pages are read when they are needed;
+Readers of files larger than memory use them. Pages of the file are read when they are needed;
 `let_go` releases them.
 """
 

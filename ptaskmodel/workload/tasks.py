@@ -1,6 +1,6 @@
-"""Tasks as frozen facts: each is a work on hosts, from a start time on.
+"""Tasks as frozen data: each is a work on hosts, from a start time on.
 
-`in_order` sorts what waits for each other, or returns the cycle.
+`in_order` sorts tasks that wait for each other, or returns the cycle.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Time-independent traces of MPI applications as facts: what each rank does, in order.
+"""Time-independent traces of MPI applications as data: what each rank does, in order.
 
 `trace_of` checks lines that a reader read; `trace_of_actions` makes a trace in Python;
 `write_text_trace` writes one as text. `trace_work` has the work of a job that replays one.
 
 SimGrid's ``smpirun -trace-ti`` writes -333 both for a message of any source and for one of none
-(MPI_PROC_NULL). `settle` decides between them, since messages that are sent are received: where as
-many come to a rank, beyond those with a known source, as it receives with -333, each is of any
-source; where none comes, each is of none.
+(MPI_PROC_NULL). `settle` decides by the number of messages sent to a rank, beyond those with a
+known source. If it equals the number that the rank receives with -333, each of these is of any
+source. If it is 0, each is of none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Works as frozen facts: how much is to be done, without where or when."""
+"""Works as frozen data: the amounts to be done, without hosts or times."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Formats of files that say what runs, one file each; `table` lists them."""
+"""Formats of files with tasks, jobs or traces, one module each; `table` lists them."""

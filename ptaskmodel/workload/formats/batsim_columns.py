@@ -1,4 +1,4 @@
-"""Check the jobs of a Batsim workload as columns, all at once, if they have the usual form."""
+"""Check the jobs of a Batsim workload by columns, which is fast, if they have the usual form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolve the profiles of a Batsim workload: their works, sequences of others, and return codes."""
+"""Resolve the profiles of a Batsim workload: their works, sequences of profiles, return codes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""A kernel that reads lines of numbers exactly as Python does, or refuses them."""
+"""A kernel that reads lines of numbers exactly as Python does, or refuses the lines."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Kernels that read arrays of numbers in JSON exactly as Python does, or refuse them."""
+"""Kernels that read arrays of numbers in JSON exactly as Python does, or refuse the array."""
 
 from __future__ import annotations
 

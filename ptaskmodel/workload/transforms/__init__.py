@@ -1,6 +1,7 @@
 """Make one workload from another: cut, shuffle, sample, scale, resample, turn into parallel tasks.
 
-`PATTERNS` names the patterns of communication that delays are turned into (see `ptask_rule`).
+`PATTERNS` names the patterns of communication of the parallel tasks that replace delays (see
+`ptask_rule`).
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Generate workloads that resemble a log: draw its users again, week by week.
 
+The unit is the user, since what repeats in a log (sessions, campaigns of similar jobs) does so
+within users; and the week, since users keep days and hours. Users seen over less than
+``LONG_WEEKS`` weeks are temporary, the others are permanent. Each week of the new workload receives
+the average number of temporary users, drawn with replacement, each with all its jobs, shifted by
+whole weeks. The average number of permanent users is present throughout: each begins at a random
+week of its own trace, and starts again at its beginning when it ends. Where no user is known, whole
+weeks are drawn instead (``by="weeks"``).
 Source: N. Zakay and D. Feitelson, "Workload resampling for performance evaluation of parallel job
-schedulers", Concurrency and Computation 26(12), 2014. The unit is the user, since what repeats in a
-log (sessions, campaigns of similar jobs) does so within users; and the week, since users keep days
-and hours. Users seen over less than ``LONG_WEEKS`` weeks are temporary, the others are permanent.
-Each week of the new workload receives the average number of temporary users, drawn with
-replacement, each with all its jobs, shifted by whole weeks. The average number of permanent users
-is present throughout: each begins at a random week of its own trace, and starts again at its
-beginning when it ends. Where no user is known, whole weeks are drawn instead (``by="weeks"``).
+schedulers", Concurrency and Computation 26(12), 2014.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Both methods of sampling sort similar jobs next to each other and take one of every ``ratio``. So a
 sample has few and many hosts, short and long run times in the proportions of the whole. A plain
-random sample has so only on average, and a few large jobs decide its load.
+random sample has these proportions only on average, and a few large jobs decide its load.
 
 A study of one log depends on one order of its jobs. Simulating several permutations (`shuffled`)
 shows which metrics are stable (on a loaded machine, utilisation is) and which are not.

@@ -1,4 +1,4 @@
-"""Fit a workload into less time, or scale its load.
+"""Compress a workload into less time, or scale its load.
 
 The first functions are common to all transforms of whole workloads: run times as a column, dates,
 and the dependencies that remain.
