@@ -1,4 +1,4 @@
-"""Write and read several names in one field of a file, separated by blanks."""
+"""Read and write several names in one field of a file, separated by blanks."""
 
 from __future__ import annotations
 

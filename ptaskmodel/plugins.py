@@ -1,4 +1,4 @@
-"""Load Python files of the user's, and find the files that belong to them."""
+"""Load Python files of the user, and find the files that belong to them."""
 
 from __future__ import annotations
 
