@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 # With fewer jobs, loading the compiled loop takes longer than the open one.
 MANY_JOBS = 5000
 # What may be asked for where the compiled loop simulates: it knows what they mean, or delays do not
-# care. Any other option must be as by default.
+# care. Any other option, a new one too, must be as by default: the open loop simulates it, and a
+# remark says so.
 OPTIONS_COMPILED = {
     "allocation",
     "backfill_order",
@@ -254,13 +255,18 @@ def is_for_compiled_loop(options: BatchOptions, jobs: int) -> bool:
     return options.loop == "compiled" or (options.loop == "auto" and jobs >= MANY_JOBS)
 
 
+def options_not_compiled(options: BatchOptions) -> list[str]:
+    """Names of the options, other than by default, that only the open loop knows."""
+    others = (each for each in fields(options) if each.name not in OPTIONS_COMPILED)
+    return [each.name for each in others if getattr(options, each.name) != _default(each)]
+
+
 def compiled_batch_of(plan: Plan, machine: Machine) -> CompiledBatch | CompiledPtasks | None:
     """The batch of a plan, ready for the compiled loop; None if it is for the open one."""
     options = plan.options
     if not is_for_compiled_loop(options, len(plan.workload.jobs)):
         return None
-    asked = {each.name for each in fields(options) if getattr(options, each.name) != _default(each)}
-    if not asked <= OPTIONS_COMPILED or _outages_of(plan, machine)[0]:
+    if options_not_compiled(options) or _outages_of(plan, machine)[0]:
         return None
     if not plan.only_delays and options.neighbours:
         return None
@@ -358,6 +364,11 @@ def run_batch(
         under = "" if plan.only_delays else " under contention"
         text = f"{outlived:,} of {len(schedule.final):,} jobs outlived their estimates{under}"
         remarks = (*remarks, Remark(text, effect=ESTIMATES_OUTLIVED))
+    slow = options_not_compiled(options)
+    if slow and driver is None and is_for_compiled_loop(options, len(plan.workload.jobs)):
+        names = ", ".join("--" + name.replace("_", "-") for name in slow)
+        text = f"the open loop simulates: the compiled one, which is faster, has no {names}"
+        remarks = (*remarks, Remark(text))
     if options.until_s is not None:
         remarks = (*remarks, _how_far(schedule, len(plan.workload.jobs)))
     return BatchResult(

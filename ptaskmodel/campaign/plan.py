@@ -153,7 +153,7 @@ def plan_of(text: str, folder: Path, name: str) -> Plan:
     fixed = _parameters(given.get("parameters", {}))
     factors = {
         key: read_factor(key, value, folder)
-        for key, value in _flat(given.get("factors", {}), "factors").items()
+        for key, value in _flat(given.get("factors", {})).items()
     }
     if not factors and "parameters" not in given:
         raise CampaignError("nothing to run: give [parameters] and [factors]")
@@ -165,8 +165,10 @@ def plan_of(text: str, folder: Path, name: str) -> Plan:
     kind = kind_of(given["run"], _texts(given, "files"), folder)
     if given.get("files") and kind.known is not None:
         raise CampaignError(f"files: {kind.name} knows its files; leave this out")
+    fixed, factors = kind.with_new_names(fixed), kind.with_new_names(factors)
     names = {*fixed, *factors}
     kind.check_names(names)
+    _check_values_of(kind, fixed, factors)
     repetitions = _whole(given, "repetitions", 1, 1)
     if repetitions > 1 and SEED in names:
         raise CampaignError("repetitions set 'seed' themselves; leave it out of the parameters")
@@ -187,7 +189,7 @@ def plan_of(text: str, folder: Path, name: str) -> Plan:
         first_seed=_whole(given, "first_seed", 0, 0),
         metrics=tuple(_texts(given, "metrics")),
         better=better,
-        baseline=_baseline(given.get("compare_with", {}), factors),
+        baseline=_baseline(kind.with_new_names(_flat(given.get("compare_with", {}))), factors),
         timeout_s=_positive(given, "timeout_s"),
         memory_MB=_positive(given, "memory_MB"),
         folder=folder,
@@ -232,7 +234,19 @@ def _check_key(key: str, value: object) -> None:
         raise CampaignError(f"{key}: {shown(value)} is not {word}")
 
 
-def _flat(given: Mapping[str, Any], table: str) -> dict[str, Any]:
+def _check_values_of(
+    kind: Kind, fixed: Mapping[str, Any], factors: Mapping[str, tuple[Value, ...] | Interval]
+) -> None:
+    """Raises CampaignError for a value that is not what a parameter asks for."""
+    for name, value in fixed.items():
+        kind.check_value(name, value, "parameters")
+    for name, levels in factors.items():
+        values = (levels.at(0.0), levels.at(0.5)) if isinstance(levels, Interval) else levels
+        for value in values:
+            kind.check_value(name, value, "factors")
+
+
+def _flat(given: Mapping[str, Any]) -> dict[str, Any]:
     """``[factors.policy_options] window = [1, 2]`` as ``policy_options.window``."""
     flat: dict[str, Any] = {}
     for key, value in given.items():
@@ -305,8 +319,7 @@ def _baseline(
     given: Mapping[str, Any], factors: Mapping[str, tuple[Value, ...] | Interval]
 ) -> dict[str, Value]:
     """Levels of factors."""
-    flat = _flat(given, "compare_with")
-    for name, value in flat.items():
+    for name, value in given.items():
         levels = factors.get(name)
         if levels is None:
             raise CampaignError(
@@ -319,4 +332,4 @@ def _baseline(
             raise CampaignError(
                 f"compare_with.{name}: {shown(value)} is no level: use one of {known}"
             )
-    return flat
+    return dict(given)

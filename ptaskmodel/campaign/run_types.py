@@ -20,7 +20,9 @@ from ptaskmodel.batch.allocations import FILE_MARK
 from ptaskmodel.errors import CampaignError, SlurmError, shown
 from ptaskmodel.files import digest
 from ptaskmodel.plugins import load, sources
-from ptaskmodel.runs.options.batch import BATCH, TRANSFORMS
+from ptaskmodel.remarks import warn
+from ptaskmodel.renamed import UNTIL
+from ptaskmodel.runs.options.batch import BATCH, FIRST_JOBS, TRANSFORMS
 from ptaskmodel.runs.options.replay import REPLAY
 from ptaskmodel.runs.options.rows import FILE, PAIRS, Option
 from ptaskmodel.runs.options.simulate import SIMULATE
@@ -47,8 +49,8 @@ class Kind:
     parameters that name files; within: those whose texts hold the name of one, if its pattern
     finds it (its group); needed: those that must be given; known: all, or None if any
     may be; made: those given as ``NAME.KEY``. metrics: what tables show if nothing is said.
-    version: what identifies the code, beside the
-    version of the package.
+    version: what identifies the code, beside the version of the package. options: what is known of
+    the values of parameters. old: new names of parameters by old ones, which work until `UNTIL`.
     """
 
     name: str
@@ -61,6 +63,8 @@ class Kind:
     version: str = ""
     check: Callable[[Iterable[str]], None] | None = None
     within: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
+    options: Mapping[str, Option] = field(default_factory=dict)
+    old: Mapping[str, str] = field(default_factory=dict)
 
     def file_in(self, name: str, value: object) -> str | None:
         """The name of a file that the value of a parameter is or holds; None: it has none."""
@@ -95,6 +99,29 @@ class Kind:
                 raise CampaignError(
                     f"{self.name} needs '{name}'; give it in [parameters] or [factors]"
                 )
+
+    def check_value(self, name: str, value: object, where: str) -> None:
+        """Raises CampaignError if the parameter of that name cannot have a value.
+
+        where: its table in the campaign file.
+        """
+        problem = self.options[name].asks_for(value) if name in self.options else ""
+        if problem:
+            raise CampaignError(f"{where}.{name}: {shown(value)} is not {problem}")
+
+    def with_new_names(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what is given, parameters or factors, by present names; old ones are told.
+
+        Raises CampaignError if both are given.
+        """
+        found = dict(given)
+        for old in self.old.keys() & given.keys():
+            new = self.old[old]
+            if new in given:
+                raise CampaignError(f"'{old}' is the old name of '{new}'; give '{new}' alone")
+            warn(f"parameter '{old}' is called '{new}' now; the old name works until {UNTIL}")
+            found = {(new if name == old else name): value for name, value in found.items()}
+        return found
 
 
 def numbers_of(found: object) -> Numbers:
@@ -190,7 +217,7 @@ def _made_of(
     options: Iterable[Option],
     run: Callable[[Parameters], Mapping[str, Any]],
     needed: tuple[str, ...],
-    more: Iterable[str] = (),
+    more: Iterable[Option] = (),
     made: Iterable[str] = (),
     **facts: Any,
 ) -> Kind:
@@ -198,11 +225,11 @@ def _made_of(
 
     more: other parameters, made: those given as ``NAME.KEY``.
     """
-    ours = [option for option in options if not option.writes]
-    pairs = {option.name for option in ours if option.type == PAIRS}
-    known = frozenset({*needed, *more, *(option.name for option in ours)} - pairs)
-    files = (*needed, *(option.name for option in ours if option.type == FILE))
-    return Kind(name, run, files, needed, lambda: known, (*pairs, *made), **facts)
+    ours = {option.name: option for option in (*options, *more) if not option.writes}
+    pairs = {option.name for option in ours.values() if option.type == PAIRS}
+    known = frozenset({*needed, *ours} - pairs)
+    files = (*needed, *(option.name for option in ours.values() if option.type == FILE))
+    return Kind(name, run, files, needed, lambda: known, (*pairs, *made), options=ours, **facts)
 
 
 KINDS = {
@@ -216,7 +243,12 @@ KINDS = {
         within=WITHIN,
     ),
     "simulate": _made_of(
-        "simulate", SIMULATE, run_simulation_of, ("platform", "tasks"), metrics=("makespan",)
+        "simulate",
+        SIMULATE,
+        run_simulation_of,
+        ("platform", "tasks"),
+        metrics=("makespan",),
+        old={"until": "until_s"},
     ),
     "replay": _made_of(
         "replay", REPLAY, run_replay_of, ("platform", "traces"), metrics=("makespan",)
@@ -226,7 +258,7 @@ KINDS = {
         SLURM,
         run_slurm_of,
         ("conf", "workload"),
-        ("jobs",),
+        (FIRST_JOBS,),
         (CHANGES,),
         metrics=("makespan_s", "waiting_s.mean", "bounded_slowdown.mean", "utilisation"),
         check=_check_changes,

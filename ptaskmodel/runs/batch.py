@@ -231,9 +231,9 @@ def _transformed(
         "load": lambda made, load: loaded(made, load / offered_load(made, hosts)),
         "load_factor": lambda made, factor: loaded(made, factor),
     }
-    for name in TRANSFORMS:
-        if name in parameters:
-            workload = steps[name](workload, parameters[name])
+    for option in TRANSFORMS:
+        if option.name in parameters:
+            workload = steps[option.name](workload, parameters[option.name])
     return workload
 
 

@@ -128,7 +128,6 @@ def simulation_inputs(
         from ptaskmodel.energy.meter import power_tables
 
         power_tables(platform)  # what is wrong with it is said before anything is compiled
-    given["until_s"] = given["until"]  # the name in campaigns
     if isinstance(given["routing"], str):
         given["routing"] = routing = routing_of(given["routing"]) or PLATFORM
         if isinstance(routing, GivenRoutes):

@@ -382,6 +382,16 @@ def test_options_that_the_compiled_loop_does_not_know(platform, options):
     assert compiled_batch_of(plan, plan.machine) is None
 
 
+def test_options_that_send_a_batch_to_the_open_loop_are_told(platform):
+    def notes(**options):
+        return run_batch(platform, small_workload(), BatchOptions(**options)).notes
+
+    told = "the open loop simulates: the compiled one, which is faster, has no --verify"
+    assert told in notes(loop="compiled", verify="none")
+    assert told not in notes(verify="none")
+    assert told not in notes(loop="open", verify="none")
+
+
 def test_a_loop_that_there_is_not(platform):
     with pytest.raises(SimulationError, match="use one of auto, open, compiled"):
         run_batch(platform, small_workload(), BatchOptions(loop="fast"))

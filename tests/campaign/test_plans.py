@@ -135,7 +135,16 @@ def test_conditions(text, holds):
     assert Condition(text, {"x", "mode"}).holds({"x": 2, "mode": "a"}) is holds
 
 
+OF_BATCH = 'run = "batch"\n[parameters]\nplatform = "in.txt"\nworkload = "in.txt"\n'
 MISTAKES = [
+    (OF_BATCH + "tau = '60'", "parameters.tau: '60' is not a number"),
+    (OF_BATCH + "energy = 1", "parameters.energy: 1 is not true or false"),
+    (OF_BATCH + "until_s = -1", "parameters.until_s: -1 is not a number from 0"),
+    (OF_BATCH + "jobs = 2.5", "parameters.jobs: 2.5 is not a whole number from 1"),
+    (OF_BATCH + "calibration = true", "parameters.calibration: true is not a file"),
+    (OF_BATCH + "walltimes = 'keep'", "is not one of kill, ignore, extend"),
+    (OF_BATCH + "[factors]\npolicy = ['easy', 3]", "factors.policy: 3 is not one of"),
+    (OF_BATCH + "[factors]\nload = {least = -1, most = 2}", "is not a number above 0"),
     ("run = 3", "run: 3 is not a text"),
     ("[parameters", "this is not TOML"),
     ("", "nothing to run"),
@@ -219,6 +228,19 @@ def test_a_policy_and_partitions_of_files_are_of_the_folder_and_part_of_what_a_r
     (folder / "mine.py").unlink()
     with pytest.raises(CampaignError, match=r"parameter 'policy': .*mine\.py: no such file"):
         runs()
+
+
+def test_an_old_name_of_a_parameter_works_and_is_told(folder):
+    text = 'run = "simulate"\n[parameters]\nplatform = "in.txt"\ntasks = "in.txt"\n'
+    with pytest.warns(UserWarning, match="parameter 'until' is called 'until_s' now"):
+        (old,) = plan_of(text + "until = 5.0", folder, "p").runs()
+    (new,) = plan_of(text + "until_s = 5.0", folder, "p").runs()
+    assert old == new
+    factor = text + "[factors]\nuntil = [1, 2]\n[compare_with]\nuntil = 1"
+    with pytest.warns(UserWarning, match="until_s"):
+        assert plan_of(factor, folder, "p").baseline == {"until_s": 1}
+    with pytest.raises(CampaignError, match="give 'until_s' alone"):
+        plan_of(text + "until = 5.0\nuntil_s = 5.0", folder, "p")
 
 
 def test_one_repetition_asked_for_is_the_first_of_several(folder):

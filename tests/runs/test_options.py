@@ -147,7 +147,7 @@ CASES = {
         **MODEL,
         "network_model": {"tasks": "flow.json", "network_model": "CM02"},
         "routing": {"routing": "ecmp:1"},
-        "until": {"until": 500.0},
+        "until_s": {"until_s": 500.0},
         "energy": {"energy": True},
     },
     "replay": {
@@ -237,6 +237,8 @@ def test_a_campaign_and_a_command_give_the_same_summary(folder, monkeypatch, cap
     assert main([kind, *words(kind, given), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     KINDS[kind].check_names(flat(given))
+    for name, value in flat(given).items():
+        KINDS[kind].check_value(name, value, "parameters")
     found = json.loads(json.dumps(KINDS[kind].run(flat(given))))
     assert compared(found) == compared(printed.get("summary", printed))
 

@@ -31,6 +31,7 @@ from ptaskmodel.runs.options.rows import (
     PAIRS,
     PLATFORM,
     POLICY,
+    POSITIVE,
     RESULTS,
     SEED,
     Option,
@@ -167,7 +168,17 @@ BATCH = (
 )  # fmt: skip
 
 # Parameters of campaigns alone, which change the workload, in the order in which they do.
-TRANSFORMS = ("jobs", "shuffle", "sample", "shrink", "load", "load_factor")
+FIRST_JOBS = Option("jobs", COUNT, None, None, "Only the first so many.", JOBS)
+TRANSFORMS = (
+    FIRST_JOBS,
+    Option("shuffle", FLAG, False, None, "Submit the jobs in another order for each seed.", JOBS),
+    Option("sample", POSITIVE, None, None, "Keep one job of so many.", JOBS),
+    Option("shrink", POSITIVE, None, None, "Multiply all times.", JOBS),
+    Option(
+        "load", POSITIVE, None, None, "Offered load on this platform, by closer arrivals.", JOBS
+    ),
+    Option("load_factor", POSITIVE, None, None, "How much closer arrivals are.", JOBS),
+)
 
 SERVE = (
     Option(

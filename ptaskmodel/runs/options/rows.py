@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields
+from math import inf, isfinite
 from typing import Any, NamedTuple
 
 from ptaskmodel.engine.usage.network_models import COUNTS, NETWORK_MODELS
@@ -23,6 +24,14 @@ from ptaskmodel.workload.transforms import PATTERNS
 FLAG, FILE, TEXT, PAIRS = "flag", "file", "text", "pairs"
 NUMBER, POSITIVE, NOT_NEGATIVE = "number", "number above 0", "number from 0"
 COUNT, SEED = "whole number from 1", "whole number from 0"
+# Of those that are numbers: whether they are whole, and which are.
+NUMBERS: dict[str, tuple[bool, Callable[[Any], bool]]] = {
+    NUMBER: (False, isfinite),
+    POSITIVE: (False, lambda value: 0 < value < inf),
+    NOT_NEGATIVE: (False, lambda value: 0 <= value < inf),
+    COUNT: (True, lambda value: value >= 1),
+    SEED: (True, lambda value: value >= 0),
+}
 
 
 class Option(NamedTuple):
@@ -53,6 +62,24 @@ class Option(NamedTuple):
     def written(self) -> str:
         """The option as the command line writes it."""
         return self.flag or "--" + self.name.replace("_", "-")
+
+    def asks_for(self, value: object) -> str:
+        """What a value of a file has to be, if it is not; "" if it may be given."""
+        other, mark = self.other or ("", "")
+        if not isinstance(self.type, str):
+            if isinstance(value, str) and (value in self.type or (mark and mark in value)):
+                return ""
+            return f"one of {', '.join([*self.type, *filter(None, [other])])}"
+        if self.type == PAIRS:
+            return ""
+        if self.type == FLAG:
+            return "" if isinstance(value, bool) else "true or false"
+        if self.type not in NUMBERS:
+            return "" if isinstance(value, str) else f"a {self.type}"
+        whole, may_be = NUMBERS[self.type]
+        kind = int if whole else (int, float)
+        is_number = isinstance(value, kind) and not isinstance(value, bool)
+        return "" if is_number and may_be(value) else f"a {self.type}"
 
 
 def number_or_text(text: str) -> int | float | str:

@@ -19,7 +19,10 @@ SIMULATE = (
     *MODEL,
     ROUTING,
     *calibration_rows("the tasks without competitors", PLATFORM),
-    Option("until", NOT_NEGATIVE, None, "s", "Stop at this date.", COURSE, metavar="T"),
+    Option(
+        "until_s", NOT_NEGATIVE, None, "s", "Stop at this date.", COURSE, flag="--until",
+        metavar="T",
+    ),
     *recording_rows("task"),
     Option(
         "routes", FLAG, False, None,
