@@ -257,6 +257,7 @@ def slurm_into(
                 conf.remarks,
                 unread_notes(conf),
                 submissions.remarks,
+                () if accounts is None else accounts.remarks,
                 notes,
                 orphan_notes(found),
                 stranger_remarks(found) if accounts is None else qos_notes(found),

@@ -121,9 +121,16 @@ root|||0.000000|1200||
         ("add qos x colour=red", "'colour' is no option"),
         ("add qos x priority=high", "priority='high': give a whole number"),
         ("add qos x GrpTRES=12", "give amounts such as"),
-        ("delete qos x", "only add and modify"),
+        ("ad qos x", "begin it with add, modify or remove"),
+        ("delete user", "give a command"),
+        ("add user $u account=root", "has variables of a shell"),
+        ("modify user set", "what is to be changed after set"),
+        ("modify user where name=root", "what is to be changed after set"),
+        ("modify user where colour=red set qos=x", "'colour' is no condition that is known"),
+        ("modify qos y set priority=1", "there is no qos 'y'"),
+        ("delete account root", "the account root cannot be removed"),
         ("add qos", "give a command"),
-        ("add user 'ann account=a", "No closing quotation"),
+        ("add user 'ann account=a", "close the quote"),
         ("a|b|c", "no header"),
         ("Account|User|Share\na|b|c|d", ":2: has 4 fields"),
         ("add qos x preempt=y", "preempts 'y'"),
@@ -135,6 +142,77 @@ def test_mistakes_are_one_line(tmp_path, line, complaint):
         accounts_of(tmp_path, line)
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def script(tmp_path, *lines):
+    """The accounts of a script: ann in phys, ben in chem, and what more it says."""
+    head = "add qos gold", "add account phys,chem"
+    users = "add user ann account=phys", "add user ben account=chem"
+    return accounts_of(tmp_path, "\n".join((*head, *users, *lines)))
+
+
+@pytest.mark.parametrize(
+    ("line", "may"),
+    [
+        ("modify user set qoslevel=normal,gold", ("ann", "ben")),
+        ("modify user where cluster=demo set qos=normal,gold", ("ann", "ben")),
+        ("modify user where account=phys set qos+=gold", ("ann",)),
+        ("modify user set qos=gold where name=ben", ("ben",)),
+        ("modify user names=ann,ben account=chem set qos=gold", ("ben",)),
+        (
+            "sudo -u slurm /usr/bin/sacctmgr -i modify user ben set qos=gold >/dev/null 2>&1",
+            ("ben",),
+        ),
+        ("yes | sacctmgr mod user ann set qos=gold && sacctmgr show qos", ("ann",)),
+        ("sacctmgr -i modify user \\\n  ben set \\\n  qos=gold", ("ben",)),
+        ("sacctmgr -Q modify user ann set qos=gold; scontrol reconfigure", ("ann",)),
+        ("list associations format=Account tree withd\nsacctmgr show qos -P", ()),
+        ("modify user set qos=gold\nremove qos where name=gold", ()),
+    ],
+)
+def test_whom_lines_of_scripts_mean(tmp_path, line, may):
+    found = script(tmp_path, line)
+    assert tuple(one.user for one in found.associations if "gold" in one.qos) == may
+
+
+def test_what_is_removed_is_not_there_from_then_on(tmp_path):
+    found = script(
+        tmp_path,
+        "add account optics parent=phys\nadd user cy account=optics",
+        "add qos top preempt=gold\nremove QOS where Name=gold",
+        "delete user name=ben\ndelete account phys\nremove user nobody",
+    )
+    assert set(found.qos) == {"normal", "top"}
+    assert found.qos["top"].preempt == frozenset()
+    assert [(one.account, one.user) for one in found.associations][2:] == [("chem", None)]
+    (remark,) = found.remarks
+    assert remark.text.endswith(":11: remove user: nothing is so, and nothing changes")
+
+
+def test_what_means_nothing_here_is_told(tmp_path):
+    found = script(
+        tmp_path,
+        "sacctmgr -i add wckey w",
+        "set -e",
+        "sacctmgr add coordinator account=phys names=ann",
+        "sacctmgr load file=x",
+    )
+    said = [(one.line, one.text.split(": ", 1)[1]) for one in found.remarks]
+    assert said == [
+        (5, "'add wckey w': a wckey decides nothing here"),
+        (6, "'set' does not call sacctmgr"),
+        (7, "'add coordinator account=phys names=ann': a coordinator decides nothing here"),
+        (8, "'load file=x' is not done here"),
+    ]
+
+
+def test_all_lines_that_are_refused_are_named(tmp_path):
+    lines = "ad qos x", "add user cy account=phys colour=red", "modify user cy set maxjobs=many"
+    with pytest.raises(SlurmError) as caught:
+        script(tmp_path, *lines)
+    head, *told = str(caught.value).split("\n")
+    assert head.endswith("sacctmgr.txt: 3 problems:")
+    assert [line.split(": ")[0] for line in told] == ["  line 5", "  line 6", "  line 7"]
 
 
 WORDS = """add user qos x account= root = , | ' : User - Account|User|Share|GrpTRES Name|Priority

@@ -62,8 +62,8 @@ SPOILED = [
     ("topology.conf", "s[1-2]", "s[1-3]", 3, "there is no switch 's3'"),
     ("topology.conf", "s[1-2]", "s[1-2],top", 3, "below itself"),
     ("topology.conf", "s[1-2]\n", "s[1-2]\nSwitchName=t Switches=s1\n", 4, "is below top and t"),
-    ("accounts.txt", "add account", "delete account", 1, "only add and modify"),
-    ("accounts.txt", "maxjobs=5", "maxjobs+=5", 1, "write ="),
+    ("accounts.txt", "modify user ann", "mdify user ann", 5, "begin it with add"),
+    ("accounts.txt", "qos+=urgent", "maxjobs+=5", 5, "write ="),
     ("accounts.txt", "grptres=cpu=20", "grptres=20", 1, "give amounts such as cpu=100"),
     ("accounts.txt", "grptres=cpu=20", "grptres=cpus=20", 1, "is no TRES: give cpu, mem"),
     ("accounts.txt", "grptres=cpu=20", "grptresmins=cpu=2.5", 1, "give a whole number"),
@@ -90,19 +90,8 @@ SPOILED = [
     ("reservations.txt", "Nodes=ALL", "Colour=red", 2, "each with ="),
     ("sacct.txt", "JobID|", "JobName|", 1, "without the column jobid"),
     ("sacct.txt", "ReqNodes|", "User|", 1, "is there twice"),
-    ("sacct.txt", "T10:01:00|", "T10:61:00|", 2, "give a date such as"),
-    ("sacct.txt", "cpu=4,", "cpu=four,", 2, "give a whole number"),
-    ("sacct.txt", "|1|billing", "|some|billing", 2, "give a whole number"),
-    ("sacct.txt", "2024-03-01T10:00:10|2", "9999-12-31T23:59:59-09:00|2", 2, "1970 to 2242"),
-    ("sacct.txt", "2024-03-01T10:00:10|2", "0001-01-01T00:00:00|2", 2, "1970 to 2242"),
-    ("sacct.txt", "2024-03-01T10:00:10|2", "2224-03-01T10:00:10|2", 2, "more than 20 years"),
-    ("sacct.txt", "|low|", "|nowhere|", 2, "partition 'nowhere' is not in"),
-    ("sacct.txt", "mem=4G", "mem=-4G", 2, "give MiB"),
-    ("sacct.txt", "2_0|", "two|", 3, "give Slurm's"),
-    ("sacct.txt", "01:00:00", "an hour", 3, "minutes:seconds"),
-    ("sacct.txt", "COMPLETED", "COMPLETED|a|b", 2, "fields instead of"),
     ("jobs.csv", "limit", "most", 1, "without the column limit"),
-    ("jobs.csv", "id,", "ID,", 1, "without the column id:"),
+    ("jobs.csv", "id,", "name,", 1, "without the column id:"),
     ("jobs.csv", "1-2", "2-1", 2, "the smaller number first"),
     ("jobs.csv", "300,120", "5m,120", 3, "give a number"),
     ("jobs.csv", "a,0,", "a,nan,", 2, "submit is 'nan'"),
@@ -134,6 +123,43 @@ def test_a_mistake_is_one_line_with_its_place(tmp_path, capsys, name, there, ins
     place = name if line is None else f"{name}:{line}"
     assert re.search(rf"{re.escape(place)}:.*{says}", told), told
     assert told.count("\n") == 1
+
+
+# Of a log, one row is left out: (what stands there, what instead, the line, what is said)
+SPOILED_ROWS = [
+    ("T10:01:00|", "T10:61:00|", 2, "give a date such as"),
+    ("cpu=4,", "cpu=four,", 2, "give a whole number"),
+    ("|1|billing", "|some|billing", 2, "give a whole number"),
+    ("2024-03-01T10:00:10|2", "9999-12-31T23:59:59-09:00|2", 2, "1970 to 2242"),
+    ("2024-03-01T10:00:10|2", "0001-01-01T00:00:00|2", 2, "1970 to 2242"),
+    ("2024-03-01T10:00:10|2", "2224-03-01T10:00:10|2", 2, "10 years from those of others"),
+    ("mem=4G", "mem=-4G", 2, "give MiB"),
+    ("2_0|", "two|", 3, "give Slurm's"),
+    ("01:00:00", "an hour", 3, "minutes:seconds"),
+    ("COMPLETED", "COMPLETED|a|b", 2, "16 fields instead of 14"),
+    ("|COMPLETED", "", 2, "13 fields instead of 14"),
+]
+
+
+@pytest.mark.parametrize(("there", "instead", "line", "says"), SPOILED_ROWS)
+def test_one_bad_row_does_not_lose_a_log(tmp_path, capsys, there, instead, line, says):
+    write_all(tmp_path)
+    assert there in GOOD["sacct.txt"]
+    (tmp_path / "sacct.txt").write_text(GOOD["sacct.txt"].replace(there, instead, 1))
+    assert main(words(tmp_path, "sacct.txt")) == 0
+    told = capsys.readouterr()
+    assert re.search(rf"sacct.txt:{line}: left out: .*{says}", told.out), told.out
+    assert "jobs         2: " in told.out
+    assert told.err == ""
+
+
+def test_a_log_of_which_most_rows_are_bad_is_refused(tmp_path, capsys):
+    write_all(tmp_path)
+    text = GOOD["sacct.txt"].replace("cpu=", "cpus=")
+    (tmp_path / "sacct.txt").write_text(text)
+    assert main(words(tmp_path, "sacct.txt")) == 2
+    told = capsys.readouterr().err
+    assert re.search(r"sacct.txt: 3 problems:\s+line 2: .*\s+line 3: .*\s+line 4: ", told)
 
 
 @pytest.mark.parametrize(("kept", "says"), [(14, "NodeName"), (19, "PartitionName")])

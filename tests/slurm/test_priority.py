@@ -19,7 +19,7 @@ from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import ArrayTask, JobRequest
 from ptaskmodel.slurm.queue.multifactor import Multifactor
 from ptaskmodel.slurm.queue.priority import Basic, Sizes
-from ptaskmodel.slurm.requests.submissions import read_jobs
+from ptaskmodel.slurm.requests.job_table import read_jobs
 from ptaskmodel.workload.works import DelayWork
 
 DAY = 86_400

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from ptaskmodel.remarks import Remark
 from ptaskmodel.slurm.conf.facts import Conf, Partition
 from ptaskmodel.slurm.jobs.request import JobRequest
 
@@ -100,12 +101,14 @@ class Association:
 class Accounts:
     """QOSs by name, and the associations in the order in which they were created, root first.
 
-    The account root and its user root, with 1 share, are always there.
+    The account root and its user root, with 1 share, are always there. remarks: what was not used
+    of the file that they were read from.
     """
 
     qos: Mapping[str, Qos]
     associations: tuple[Association, ...]
     origin: str = ""
+    remarks: tuple[Remark, ...] = ()
 
 
 def plain_accounts() -> Accounts:

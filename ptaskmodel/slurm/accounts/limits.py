@@ -27,7 +27,7 @@ from ptaskmodel.slurm.accounts.limit_tests import (
     tests_of,
 )
 from ptaskmodel.slurm.accounts.members import Member
-from ptaskmodel.slurm.accounts.sacctmgr import limits_given
+from ptaskmodel.slurm.accounts.options import limits_given
 from ptaskmodel.slurm.accounts.usage import Spending
 from ptaskmodel.slurm.conf.facts import Conf, Partition
 from ptaskmodel.slurm.jobs import record

@@ -133,15 +133,12 @@ class JobRequest:
 class Submissions:
     """Jobs in order of submission, and where they come from.
 
-    t0: Unix time of the simulation's date 0; None: unknown. remarks: what was left out, changed
-    or assumed when they were read.
+    t0: Unix time of the simulation's date 0; None: unknown. remarks: what was left out or changed
+    when they were read. open_ended: ids of jobs of which a log does not say how long they would
+    run, as they were killed at their limits or cancelled before they started.
     """
 
     jobs: tuple[JobRequest, ...]
     t0: int | None = None
     remarks: tuple[Remark, ...] = ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The texts of the remarks."""
-        return tuple(remark.text for remark in self.remarks)
+    open_ended: frozenset[str] = frozenset()

@@ -10,11 +10,12 @@ import os
 import pwd
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ptaskmodel.errors import shown
+from ptaskmodel.errors import cut, shown
 from ptaskmodel.files import AnyPath, read_text
+from ptaskmodel.slurm.accounts.commands import PassedOver, calls_of, joined_lines, meaning
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.live.cluster import Cluster
@@ -36,9 +37,10 @@ def start_accounting(cluster: Cluster, accounts: AnyPath | None) -> None:
     _write_conf(cluster)
     cluster.start("slurmdbd", [str(cluster.path("bin", "slurmdbd")), "-D"], MYSQL_UNIX_PORT=socket)
     until = cluster.now + PATIENCE_S
-    while cluster.client("sacctmgr", "-n", "list", "cluster").status:
+    while (answer := cluster.client("sacctmgr", "-n", "list", "cluster")).status:
         if cluster.now > until:
-            raise LiveFault("slurmdbd does not answer")
+            said = (answer.text.strip().splitlines() or ["nothing"])[-1]
+            raise LiveFault(f"slurmdbd does not answer; sacctmgr says: {cut(said)}")
         cluster.go_on(cluster.now + 1)
         time.sleep(0.02)  # the database is below the clock
     _tell(cluster, ["add", "cluster", CLUSTER])
@@ -47,9 +49,19 @@ def start_accounting(cluster: Cluster, accounts: AnyPath | None) -> None:
         if text.lstrip("# \n").startswith(("Cluster -", "Parent -")):
             _load(cluster, text)
         else:
-            for line in text.splitlines():
-                if line.strip() and not line.lstrip().startswith("#"):
-                    _tell(cluster, line.split())
+            for words in _calls(text):
+                _tell(cluster, words)
+
+
+def _calls(text: str) -> Iterator[list[str]]:
+    """The words of each command of a script that changes something, for our cluster."""
+    for number, line in joined_lines(text):
+        try:
+            for call in calls_of(line):
+                if not isinstance(meaning(call, True), PassedOver):
+                    yield [word for word in call.words if not word.startswith("cluster=")]
+        except ValueError as fault:
+            raise LiveFault(f"line {number} of the accounts: {fault}") from None
 
 
 def _tell(cluster: Cluster, words: list[str]) -> None:

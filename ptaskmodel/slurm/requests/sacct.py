@@ -1,116 +1,165 @@
-"""Read a workload from Slurm's accounting: the output of ``sacct -P``."""
+"""Read a workload from Slurm's accounting: the output of ``sacct -P`` or ``sacct --json``."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import lru_cache
+from pathlib import Path
+from statistics import median_low
+from typing import Any, NamedTuple
 
 from ptaskmodel.errors import SlurmError, shown
-from ptaskmodel.files import AnyPath, read_text, shown_path
-from ptaskmodel.remarks import Remark
+from ptaskmodel.files import AnyPath, read_bytes, read_text
+from ptaskmodel.remarks import Account
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.conf.phases import PHASE_S
 from ptaskmodel.slurm.jobs.request import ArrayTask, Command, JobRequest, Submissions
+from ptaskmodel.slurm.requests import sbatch
+from ptaskmodel.slurm.requests.sacct_rows import JOB_ID, Row, json_rows, table_rows
+from ptaskmodel.workload.formats.json import read_json
 from ptaskmodel.workload.works import DelayWork
 
 ALIGNED_s = 60
+# Amounts and lengths of time that are read once, as many jobs ask for the same.
+KEPT = 10_000
+# Jobs this far from most others are not of the same log.
+FAR_s = values.LONGEST_S / 2 - 86_400.0
 # How long jobs would have run that were killed at their limits, beyond these.
 BEYOND_s = 86_400.0
 NEVER = ("", "Unknown", "None", "N/A", "NONE")
 NEEDED = ("jobid", "submit")
-# Columns in which people write what they like.
-FREE = ("jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir")
 LEFT = ("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "REQUEUED", "REVOKED")
 FAILS = ("FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "CANCELLED", "DEADLINE", "PREEMPTED")
 
 _ELAPSED = re.compile(
     r"(?:(?:(?P<d>\d{1,6})-)?(?P<h>\d{1,6}):)?(?P<m>\d{1,9}):(?P<s>\d{1,9})(?:\.\d+)?", re.ASCII
 )
-_JOB = re.compile(r"(\d{1,10})(?:\+\d{1,10})?(?:_(\d{1,10}))?", re.ASCII)
 _MEMORY = re.compile(r"(.*?)([nc]?)")
-
-Row = Mapping[str, str]
+_JSON_JOB = re.compile(rb'"job_id"\s*:')
+_Placed = tuple[int | None, str, Row | str]  # line, file and place, what is there
 
 
 def looks_like(start: bytes) -> bool:
     """Whether a file that begins so may be one."""
+    if start.lstrip().startswith(b"{"):
+        return _JSON_JOB.search(start) is not None and b'"subtime"' not in start
     names = start.split(b"\n")[0].decode("utf-8-sig", "replace").lower().rstrip("|\r").split("|")
     return set(NEEDED) <= set(names)
 
 
 def read_sacct(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
-    """The jobs of a table of ``sacct -P``, with its header; -X (no steps) makes it shorter.
+    """The jobs of a table of ``sacct -P``, with its header, or of ``sacct --json``.
 
     Columns: JobID and Submit; Elapsed, ElapsedRaw, or Start and End; of the others those that are
     there, best Eligible, Timelimit, ReqNodes (or NNodes), ReqCPUS (or NCPUS), ReqTRES (or ReqMem),
     User, Account, QOS, Partition, State, ExitCode, Constraints, JobName. Dates may be local (they
-    are taken for UTC) or Unix seconds.
+    are taken for UTC) or Unix seconds; -X (no steps) makes the table shorter.
 
     A job runs as long as it did; one that was killed at its limit would have run for a day more;
-    one that was cancelled before it started is cancelled then. What kept a job from being eligible
-    (begin, dependencies, holds) does so until the same date. Jobs that were not over are left out.
+    one that was cancelled before it started is cancelled then, each task of an array by itself.
+    What kept a job from being eligible (begin, dependencies, holds) does so until the same date.
+    Jobs that were not over are left out, and so are rows that cannot be read.
     Date 0 is the minute of the first submission, and jobs come ``phase_s`` after their second.
 
-    Raises SlurmError with file and line.
+    Raises SlurmError with file and line, if most rows cannot be read.
     """
-    where = shown_path(path)
-    lines = read_text(path, error=SlurmError).split("\n")
-    if not looks_like(lines[0].encode()):
+    account = Account(path, SlurmError)
+    if read_bytes(path, error=SlurmError).lstrip().startswith(b"{"):
+        rows = json_rows(read_json(Path(path)), account.file)
+        found = _found(((None, f"{account.file}: {at}", row) for at, row in rows), account)
+    else:
+        text = read_text(path, error=SlurmError).replace("\r\n", "\n")
+        found = _found(_of_table(text, account), account)
+    if not found.jobs:
+        raise SlurmError(f"{account.file}: has no job that is over; give another period to sacct")
+    t0 = int(min(job.submit_s for job in found.jobs)) // ALIGNED_s * ALIGNED_s
+    jobs = sorted((_from(job, t0, phase_s) for job in found.jobs), key=lambda job: job.submit_s)
+    return Submissions(tuple(jobs), t0, account.remarks, found.open_ended)
+
+
+def _header(text: str, where: str) -> list[str]:
+    """The names of a table's columns, in lower case. Raises SlurmError for a table of others."""
+    first = text.split("\n", 1)[0]
+    if not looks_like(first.encode()):
         raise SlurmError(
             f"{where}:1: print a table with sacct -P and JobID and Submit among others"
         )
-    header = [name.strip().lower() for name in lines[0].rstrip("\r").removesuffix("|").split("|")]
+    header = [name.strip().lower() for name in first.split("|")]
     twice = next((name for name in header if header.count(name) > 1), None)
     if twice is not None:
         raise SlurmError(f"{where}:1: the column {shown(twice)} is there twice; take one out")
     if not {"elapsed", "elapsedraw", "end"} & set(header):
         raise SlurmError(f"{where}:1: print Elapsed too")
-    notes: Counter[str] = Counter()
+    return header
+
+
+class _Found(NamedTuple):
+    """Jobs with dates in Unix seconds; open_ended: see `Submissions`."""
+
+    jobs: list[JobRequest]
+    open_ended: frozenset[str]
+
+
+def _of_table(text: str, account: Account) -> Iterator[_Placed]:
+    """The rows of a table, each with its line and place."""
+    header = _header(text, account.file)
+    for line, row in table_rows(text, header):
+        yield line, f"{account.file}:{line}", row
+
+
+def _found(rows: Iterable[_Placed], account: Account) -> _Found:
+    """The jobs of rows. Raises SlurmError if most rows cannot be read."""
     found: dict[str, JobRequest] = {}
-    for number, raw in enumerate(lines[1:], start=2):
-        line = raw.rstrip("\r")
-        if not line:
+    open_ended: set[str] = set()
+    lines: dict[str, int | None] = {}
+    notes: Counter[str] = Counter()
+    number = 0
+    for line, place, row in rows:
+        if not isinstance(row, str) and "." in row["jobid"]:  # a step
             continue
-        place = f"{where}:{number}"
-        row = dict(zip(header, _cells(line, header, place), strict=True))
-        if "." in row["jobid"]:
+        number += 1
+        try:
+            jobs, is_open_ended = _jobs(row, place, notes)
+        except SlurmError as fault:
+            account.bad_row(fault.message, line)
             continue
-        job = _job(row, place, notes)
-        if job is not None:
+        for job in jobs:
             before = found.get(job.id)
             if before is not None:  # -D: it was requeued
                 notes["rows of jobs that ran again: the last counts"] += 1
                 job = replace(job, submit_s=min(job.submit_s, before.submit_s))
             elif "+" in job.id:
                 notes["components of heterogeneous jobs stand as jobs of their own"] += 1
-            found[job.id] = job
-    if not found:
-        raise SlurmError(f"{where}: has no job that is over; give another period to sacct")
-    t0 = int(min(job.submit_s for job in found.values())) // ALIGNED_s * ALIGNED_s
-    jobs = [_from(job, t0, phase_s) for job in found.values()]
-    told = tuple(Remark(f"{count} {what}") for what, count in sorted(notes.items()))
-    return Submissions(tuple(sorted(jobs, key=lambda job: job.submit_s)), t0, told)
+            found[job.id], lines[job.id] = job, line
+            (open_ended.add if is_open_ended else open_ended.discard)(job.id)
+    for name in _far(found.values()):
+        account.bad_row(f"job {name}: its dates are 10 years from those of others", lines[name])
+        del found[name]
+    account.check_rows(number)
+    for what, count in sorted(notes.items()):
+        account.left_out(f"{count} {what}")
+    return _Found(list(found.values()), frozenset(open_ended))
 
 
-def _cells(line: str, header: Sequence[str], where: str) -> list[str]:
-    """The fields of a line: what is too much belongs to the one column that may have | in it."""
-    cells = line.removesuffix("|").split("|") if len(header) > 1 else [line]
-    more = len(cells) - len(header)
-    free = [k for k, name in enumerate(header) if name in FREE]
-    if more > 0 and len(free) == 1:
-        k = free[0]
-        cells[k : k + more + 1] = ["|".join(cells[k : k + more + 1])]
-    elif more > 0:
-        raise SlurmError(
-            f"{where}: {len(cells)} fields instead of {len(header)}: of the columns that may have "
-            "| in them, such as JobName and Comment, print one at most"
+def _far(jobs: Collection[JobRequest]) -> list[str]:
+    """The ids of jobs whose dates cannot be those of one log."""
+    if not jobs:
+        return []
+    middle = median_low(job.submit_s for job in jobs)
+    return [
+        job.id
+        for job in jobs
+        if (job.run_s or 0.0) > values.LONGEST_S
+        or any(
+            abs(date - middle) > FAR_s
+            for date in (job.submit_s, job.begin_s or middle, *(one.date_s for one in job.commands))
         )
-    return cells + [""] * -more
+    ]
 
 
 def _from(job: JobRequest, t0: int, phase_s: float) -> JobRequest:
@@ -120,61 +169,74 @@ def _from(job: JobRequest, t0: int, phase_s: float) -> JobRequest:
     return replace(job, submit_s=job.submit_s - t0 + phase_s, begin_s=begin, commands=commands)
 
 
-def _job(row: Row, where: str, notes: Counter[str]) -> JobRequest | None:
-    """The job of a row, dates in Unix seconds; None if it is left out."""
+def _jobs(row: Row | str, where: str, notes: Counter[str]) -> tuple[list[JobRequest], bool]:
+    """The job of a row, or the tasks of an array; none if it is left out.
+
+    Also whether the log does not say how long they would run.
+    """
+    if isinstance(row, str):
+        raise SlurmError(row)
     state = row.get("state", "").split(" ")[0].rstrip("+")
-    if state in LEFT or "[" in row["jobid"]:
-        notes["jobs that were not over are left out"] += 1
-        return None
-    found = _JOB.fullmatch(row["jobid"])
+    found = JOB_ID.fullmatch(row["jobid"])
     if found is None:
-        raise SlurmError(f"{where}: JobID is {shown(row['jobid'])}: give Slurm's")
-    submit = _value(row, "submit", where, _date)
+        raise SlurmError(f"JobID is {shown(row['jobid'])}: give Slurm's")
+    job, index, tasks = found.groups()
+    if state in LEFT or (tasks is not None and state not in FAILS):
+        notes["jobs that were not over are left out"] += 1
+        return [], False
+    submit = _value(row, "submit", _date)
     if submit is None:
-        raise SlurmError(f"{where}: Submit is {shown(row['submit'])}: give the date")
-    limit = _limit(row, where)
-    elapsed, start = _elapsed(row, where), _value(row, "start", where, _date)
+        raise SlurmError(f"Submit is {shown(row['submit'])}: give the date")
+    limit = _limit(row)
+    elapsed, start = _elapsed(row), _value(row, "start", _date)
+    cancelled = state == "CANCELLED" and (start is None or not elapsed)
     fields: dict[str, Any] = {
         "limit_min": limit,
-        "array": ArrayTask(found[1], int(found[2])) if found[2] else None,
         "partitions": values.names(row.get("partition", "")),
         "constraint": row.get("constraints") or None,
         "name": row.get("jobname") or None,
         "fails": state in FAILS or not row.get("exitcode", "0:0").startswith("0:"),
         "where": where,
         **{name: row.get(name) or None for name in ("user", "account", "qos")},
-        **_size(row, where),
+        **_size(row),
     }
-    eligible = _value(row, "eligible", where, _date)
+    eligible = _value(row, "eligible", _date)
     if eligible is not None and eligible > submit:
         fields["begin_s"] = eligible
     if state == "TIMEOUT":
         elapsed = max(elapsed, 60.0 * (limit or 0)) + BEYOND_s
-    elif state == "CANCELLED" and (start is None or not elapsed):
-        end = _value(row, "end", where, _date)
+    elif cancelled:
+        end = _value(row, "end", _date)
         fields["commands"] = (Command(submit if end is None else end, "cancel"),)
         elapsed = BEYOND_s
     elif start is None and not elapsed:
         notes["jobs that never started are left out"] += 1
-        return None
-    return JobRequest(row["jobid"], submit, DelayWork(elapsed), **fields)
+        return [], False
+    work, is_open_ended = DelayWork(elapsed), cancelled or state == "TIMEOUT"
+    if tasks is None:
+        array = ArrayTask(job, int(index)) if index else None
+        return [JobRequest(row["jobid"], submit, work, array=array, **fields)], is_open_ended
+    try:
+        indices, at_most = sbatch.array(tasks)["array"]
+    except ValueError as fault:
+        raise SlurmError(f"JobID is {shown(row['jobid'])}: {fault}") from None
+    tasks_ = [ArrayTask(job, k, at_most) for k in indices]
+    return [
+        JobRequest(f"{job}_{one.index}", submit, work, array=one, **fields) for one in tasks_
+    ], is_open_ended
 
 
-def _size(row: Row, where: str) -> dict[str, Any]:
+def _size(row: Row) -> dict[str, Any]:
     """What a row says of nodes, CPUs, memory and other resources."""
-    asked = (
-        _value(row, "reqtres", where, values.tres)
-        or _value(row, "alloctres", where, values.tres)
-        or {}
-    )
-    nodes = _count(row, where, "reqnodes", "nnodes", "allocnodes") or asked.get("node") or 1
-    cpus = _count(row, where, "reqcpus", "ncpus", "alloccpus") or asked.get("cpu") or nodes
+    asked = _value(row, "reqtres", _tres) or _value(row, "alloctres", _tres) or {}
+    nodes = _count(row, "reqnodes", "nnodes", "allocnodes") or asked.get("node") or 1
+    cpus = _count(row, "reqcpus", "ncpus", "alloccpus") or asked.get("cpu") or nodes
     found: dict[str, Any] = {"min_nodes": nodes, "max_nodes": nodes, "tasks": max(cpus, nodes)}
     memory = asked.get("mem")
     if memory:
         found["memory_per_node_MiB"] = math.ceil(memory / nodes)
     elif row.get("reqmem", "") not in (*NEVER, "?"):
-        amount, per = _value(row, "reqmem", where, _memory)
+        amount, per = _value(row, "reqmem", _memory)
         name = "memory_per_cpu_MiB" if per == "c" else "memory_per_node_MiB"
         found[name] = amount if per else math.ceil(amount / nodes)
     found["gres"] = tuple(_gres(asked, nodes))
@@ -195,35 +257,35 @@ def _gres(asked: Mapping[str, int | None], nodes: int) -> Iterator[Gres]:
             yield Gres(kind, of_type or None, math.ceil(count / nodes))
 
 
-def _limit(row: Row, where: str) -> int | None:
+def _limit(row: Row) -> int | None:
     """The time limit, minutes; None: it gave none."""
     raw = row.get("timelimitraw", "")
     if raw not in NEVER and raw.isdigit():
-        return _value(row, "timelimitraw", where, values.whole)
+        return _value(row, "timelimitraw", values.whole)
     text = row.get("timelimit", "")
     if text in NEVER or text.upper() in ("PARTITION_LIMIT", *values.UNLIMITED):
         return None
-    return math.ceil(_value(row, "timelimit", where, _seconds) / 60)
+    return math.ceil(_value(row, "timelimit", _seconds) / 60)
 
 
-def _elapsed(row: Row, where: str) -> float:
+def _elapsed(row: Row) -> float:
     """How long the job ran, s."""
     if row.get("elapsedraw", "") not in NEVER:
-        return float(_value(row, "elapsedraw", where, values.whole))
+        return float(_value(row, "elapsedraw", values.whole))
     if row.get("elapsed", "") not in NEVER:
-        return float(_value(row, "elapsed", where, _seconds))
-    start, end = _value(row, "start", where, _date), _value(row, "end", where, _date)
+        return float(_value(row, "elapsed", _seconds))
+    start, end = _value(row, "start", _date), _value(row, "end", _date)
     if start is None or end is None:
         return 0.0
     if end < start:
-        raise SlurmError(f"{where}: End is before Start: correct them")
+        raise SlurmError("End is before Start: correct them")
     return end - start
 
 
-def _count(row: Row, where: str, *names: str) -> int | None:
+def _count(row: Row, *names: str) -> int | None:
     for name in names:
         if row.get(name, "") not in NEVER:
-            count: int = _value(row, name, where, values.counted)
+            count: int = _value(row, name, values.counted)
             if count:
                 return count
     return None
@@ -243,6 +305,12 @@ def _date(text: str) -> float | None:
     return float(values.unix(values.whole(text)) if text.isdigit() else values.date(text))
 
 
+@lru_cache(KEPT)
+def _tres(text: str) -> Mapping[str, int | None]:
+    return values.tres(text)
+
+
+@lru_cache(KEPT)
 def _seconds(text: str) -> int:
     found = _ELAPSED.fullmatch(text)
     if found is None:
@@ -251,11 +319,11 @@ def _seconds(text: str) -> int:
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
-def _value(row: Row, name: str, where: str, read: Callable[[str], Any]) -> Any:
+def _value(row: Row, name: str, read: Callable[[str], Any]) -> Any:
     text = row.get(name, "")
     if not text and read is not _date:
         return None
     try:
         return read(text)
     except ValueError as fault:
-        raise SlurmError(f"{where}: {name} is {shown(text)}: {fault}") from None
+        raise SlurmError(f"{name} is {shown(text)}: {fault}") from None

@@ -75,6 +75,17 @@ def options(text: str) -> Fields:
     return found
 
 
+def option(name: str, text: str) -> Fields:
+    """The fields that one option gives, by its name with _ for -; of a flag, yes or no.
+
+    Raises ValueError with the remedy.
+    """
+    known = NAMES[name]
+    if known in _FLAGS:
+        return _FLAGS[known] if values.yes_no(text) else {}
+    return _VALUED[known](text)
+
+
 def _name(word: str) -> tuple[str, str | None]:
     """An option's name and its value, if it is in the same word."""
     if word.startswith("--"):
@@ -187,3 +198,5 @@ _VALUED: dict[str, _Reader] = {
     "--time": _one("limit_min", values.minutes),
     "--time-min": _one("time_min_min", values.minutes),
 }
+# The long options by their names with _ for -.
+NAMES = {known.removeprefix("--").replace("-", "_"): known for known in sorted({*_FLAGS, *_VALUED})}

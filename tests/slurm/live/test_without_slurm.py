@@ -17,7 +17,7 @@ from ptaskmodel.slurm.live.jobs import Placements
 from ptaskmodel.slurm.live.programs import LiveFault
 from ptaskmodel.slurm.live.reading import Event, event_of, in_order, over_of
 from ptaskmodel.slurm.live.settings import Place, gres_conf, most_gpus, slurm_conf
-from ptaskmodel.slurm.requests.submissions import read_jobs
+from ptaskmodel.slurm.requests.job_table import read_jobs
 
 CONF = """ClusterName=big
 SlurmctldHost=head(10.0.0.1)

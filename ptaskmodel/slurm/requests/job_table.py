@@ -1,0 +1,184 @@
+"""Read ``jobs.csv``: jobs with their run times, each with what sbatch would be told of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ptaskmodel.errors import SlurmError, shown
+from ptaskmodel.files import AnyPath, read_text
+from ptaskmodel.remarks import Account
+from ptaskmodel.slurm.conf import values
+from ptaskmodel.slurm.conf.phases import PHASE_S
+from ptaskmodel.slurm.jobs.request import WHOLE_NODES, ArrayTask, JobRequest, Submissions
+from ptaskmodel.slurm.requests import sbatch
+from ptaskmodel.workload.works import DelayWork
+
+MOST_JOBS = 1_000_000
+NEEDED = ("id", "submit", "run")
+LIMITS = ("limit", "time")
+Fields = dict[str, Any]
+# Jobs of which a row says one of these may share their nodes.
+_PARTS_OF_NODES = {"tasks", "cpus_per_task", "tasks_per_node"}
+EXTRA = "extra"
+
+
+class Column(NamedTuple):
+    """A column that is none of sbatch's options. read: the fields of a request that it gives."""
+
+    help: str
+    read: Callable[[str], Fields]
+
+
+def _seconds(text: str) -> float:
+    value = values.number(text)
+    if value > values.LONGEST_S:
+        raise ValueError("give seconds, less than 20 years")
+    return value
+
+
+def _exclusive(text: str) -> Fields:
+    """Whole nodes (1), parts of them (0), or nodes that no other user has (user)."""
+    if text in ("0", "1"):
+        return {"exclusive": WHOLE_NODES if text == "1" else None}
+    return sbatch.option("exclusive", text)
+
+
+COLUMNS: Mapping[str, Column] = {
+    "id": Column("Name of the job, by which others depend on it. Needed.", lambda text: {}),
+    "submit": Column("When it is submitted, s. Needed.", lambda text: {"submit_s": _seconds(text)}),
+    "run": Column(
+        "How long it runs unless it is killed, s. Needed.",
+        lambda text: {"work": DelayWork(_seconds(text))},
+    ),
+    "limit": Column(
+        "Its time limit, s; Slurm takes whole minutes. This or `time` is needed.",
+        lambda text: {"limit_min": math.ceil(_seconds(text) / 60)},
+    ),
+    "nodes": Column("How many nodes: least, or least-most.", sbatch.node_range),
+    "cores": Column(
+        "How many tasks, as `ntasks`. Without it, and without other columns of tasks and CPUs, a "
+        "job has whole nodes.",
+        lambda text: {"tasks": values.whole(text, 1)},
+    ),
+    "tasks": Column("The same.", lambda text: {"tasks": values.whole(text, 1)}),
+    "exclusive": Column(
+        "1: whole nodes, 0: parts of nodes, user: no other user there.", _exclusive
+    ),
+    "user": Column("Who submits it.", lambda text: {"user": text}),
+    "depend": Column("As `dependency`, with ids of this file.", lambda text: {"dependency": text}),
+    "begin": Column("It may start from then on, s.", lambda text: {"begin_s": _seconds(text)}),
+    "deadline": Column("It must be over by then, s.", lambda text: {"deadline_s": _seconds(text)}),
+    EXTRA: Column("More options of sbatch, as on its command line.", sbatch.options),
+}
+
+
+def looks_like(start: bytes) -> bool:
+    """Whether a file that begins so may be one."""
+    names = _names(start.split(b"\n")[0].decode("utf-8-sig", "replace").rstrip("\r").split(","))
+    return set(NEEDED) <= set(names) and not set(LIMITS).isdisjoint(names)
+
+
+def _names(cells: Sequence[str]) -> list[str]:
+    """Columns as this reader calls them: of sbatch's options - and _ mean the same."""
+    return [cell.strip().lstrip("-").lower().replace("-", "_") for cell in cells]
+
+
+def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
+    """The jobs of a ``jobs.csv``, each submitted ``phase_s`` after its date there.
+
+    Its columns are those of `COLUMNS` and sbatch's long options by their names (`sbatch.NAMES`); of
+    options without a value 1 or yes says that they are given. What no column is known for is told.
+
+    Raises SlurmError with all mistakes, each with its line.
+    """
+    account = Account(path, SlurmError)
+    text = read_text(path, error=SlurmError)
+    if not looks_like(text[:4096].encode()):
+        raise SlurmError(
+            f"{account.file}:1: give the columns id, submit, limit and run, separated by commas"
+        )
+    rows = csv.reader(io.StringIO(text), strict=True)
+    found: list[JobRequest] = []
+    seen: dict[str, int] = {}
+    try:
+        header = _names(next(rows))
+        readers = _readers(header, account)
+        for row in rows:
+            if not row:
+                continue
+            line = rows.line_num
+            with account.problems(line):
+                if len(row) > len(header):
+                    raise SlurmError("has more fields than the first line; take some out")
+                cells = dict(zip(header, map(str.strip, row), strict=False))
+                if (before := seen.setdefault(cells["id"], line)) != line:
+                    raise SlurmError(f"job {shown(cells['id'])} is there twice (line {before})")
+                found += _requests(cells, readers, f"{account.file}:{line}", phase_s)
+                if len(found) > MOST_JOBS:
+                    break
+    except csv.Error as fault:
+        raise SlurmError(f"{account.file}:{rows.line_num}: {fault}; write plain CSV") from None
+    if len(found) > MOST_JOBS:
+        raise SlurmError(f"{account.file}: there are more than {MOST_JOBS:,} jobs; give fewer")
+    account.check()
+    return Submissions(tuple(sorted(found, key=lambda job: job.submit_s)), None, account.remarks)
+
+
+_Readers = Sequence[tuple[str, Callable[[str], Fields]]]
+
+
+def _readers(header: Sequence[str], account: Account) -> _Readers:
+    """What reads each column that is known, ``extra`` last; others are told."""
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if twice is not None:
+        raise SlurmError(
+            f"{account.file}:1: the column {shown(twice)} is there twice; take one out"
+        )
+    unknown = [name for name in header if name not in COLUMNS and name not in sbatch.NAMES]
+    if unknown:
+        account.unused(f"columns that are not read: {', '.join(map(shown, unknown))}", 1)
+    known = [name for name in header if name not in unknown]
+    known.sort(key=EXTRA.__eq__)
+    return [(name, COLUMNS[name].read if name in COLUMNS else _of_sbatch(name)) for name in known]
+
+
+def _of_sbatch(name: str) -> Callable[[str], Fields]:
+    return lambda text: sbatch.option(name, text)
+
+
+def _requests(
+    row: Mapping[str, str], readers: _Readers, where: str, phase_s: float
+) -> Iterator[JobRequest]:
+    """The job of a row, or the tasks of its array."""
+    name = row["id"]
+    if not name or not name.isprintable():
+        raise SlurmError(f"id is {shown(name)}: give the job a name")
+    given: Fields = {}
+    told: dict[str, str] = {}  # the column that gave a field
+    for column, read in readers:
+        text = row.get(column, "")
+        if not text and column not in NEEDED:
+            continue
+        try:
+            more = read(text)
+        except ValueError as fault:
+            raise SlurmError(f"{column} is {shown(text)}: {fault}") from None
+        for field in more if column != EXTRA else ():
+            if (before := told.setdefault(field, column)) != column:
+                raise SlurmError(f"{before} and {column} say the same; give one of them")
+        given |= more
+    if "limit_min" not in given:
+        raise SlurmError("has no limit: give limit (s), or time as sbatch takes it")
+    whole = None if told.keys() & _PARTS_OF_NODES else WHOLE_NODES
+    fields: Fields = {"name": name, "where": where, "exclusive": whole} | given
+    fields["submit_s"] += phase_s
+    indices, at_most = fields.pop("array", (None, None))
+    if indices is None:
+        yield JobRequest(name, **fields)
+        return
+    for index in indices:
+        yield JobRequest(f"{name}_{index}", array=ArrayTask(name, index, at_most), **fields)

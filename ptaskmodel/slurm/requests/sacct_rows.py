@@ -1,0 +1,253 @@
+"""Split what sacct prints into rows: a table of ``sacct -P``, or the jobs of ``sacct --json``.
+
+`sacct.read_sacct` makes jobs of the rows. Names and command lines in a table may hold bars and new
+lines, which sacct does not mark: what a row has too many of goes to the columns of free text.
+Source: Slurm's manual of sacct, and the description of its REST interface for the JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ptaskmodel.errors import SlurmError
+
+Row = Mapping[str, str]
+
+# Columns in which people write what they like.
+FREE = ("jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "extra")
+JOB_ID = re.compile(
+    r"(\d{1,10})(?:\+\d{1,10})?(?:_(?:(\d{1,10})|\[([^]|]*)\]))?(?:\.\S+)?", re.ASCII
+)
+# With more bars than this in one row there are too many ways to read it.
+MOST_BARS = 1000
+
+_NOTHING = r"|Unknown|None|NONE|N/A|INVALID|\?"
+_NUMBER = re.compile(rf"-?\d+(\.\d+)?[KMGTP]?[cn]?{_NOTHING}", re.ASCII)
+_DATE = re.compile(rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\S*|\d+{_NOTHING}", re.ASCII)
+_LENGTH = re.compile(
+    rf"(\d+-)?(\d+:)+\d+(\.\d+)?|\d+|UNLIMITED|Partition_Limit{_NOTHING}", re.ASCII
+)
+_STATE = re.compile(r"[A-Z_]+(\+| by \S+)?")
+_CODE = re.compile(r"(\d+:\d+)?", re.ASCII)
+_TRES = re.compile(r"([^\s=|,]+=[^\s=|,]+(,|$))*")
+_WORD = re.compile(r"\S*")
+FORMS: Mapping[str, re.Pattern[str]] = {
+    "jobid": JOB_ID,
+    **dict.fromkeys(("submit", "eligible", "start", "end"), _DATE),
+    **dict.fromkeys(
+        (
+            *("elapsed", "timelimit", "cputime", "totalcpu", "usercpu", "systemcpu", "suspended"),
+            *("planned", "plannedcpu", "reserved", "resvcpu"),
+        ),
+        _LENGTH,
+    ),
+    **dict.fromkeys(
+        (
+            *("elapsedraw", "timelimitraw", "cputimeraw", "plannedcpuraw", "resvcpuraw"),
+            *("ncpus", "reqcpus", "alloccpus", "nnodes", "reqnodes", "allocnodes", "ntasks"),
+            *("priority", "uid", "gid", "associd", "qosraw", "dbindex", "jobidraw", "reqmem"),
+        ),
+        _NUMBER,
+    ),
+    "state": _STATE,
+    **dict.fromkeys(("exitcode", "derivedexitcode"), _CODE),
+    **dict.fromkeys(("reqtres", "alloctres"), _TRES),
+}
+
+
+def table_rows(text: str, header: Sequence[str]) -> Iterator[tuple[int, Row | str]]:
+    """The rows of a table after its first line, each with the number of its first line.
+
+    A row that cannot be read is what is wrong with it. header: the names of the columns, in lower
+    case; a last one that is empty stands for the bar at the end of each line, as -p prints it.
+    """
+    ends_in_bar = header[-1] == ""
+    names = header[:-1] if ends_in_bar else header
+    count = len(names)
+    held: list[str] = []  # the cells of a row that goes on in the next line
+    since = goes_on = 0
+    for number, line in enumerate(text.split("\n")[1:], start=2):
+        cells = line.split("|")
+        if ends_in_bar and cells[-1] == "":
+            cells.pop()
+        if held and not _begins(cells, count - len(held)):
+            held[-1] += "\n" + (cells[0] if cells else "")
+            cells, held = [*held, *cells[1:]], []
+        else:
+            if held:
+                yield since, _too_few(held, count)
+            held, since = [], number
+            if len(cells) < count:
+                if not any(cells) or (goes_on and JOB_ID.fullmatch(cells[0]) is None):
+                    continue
+        if len(cells) < count:
+            held = cells
+            continue
+        if len(cells) > count:
+            fitted = _fitted(cells, names) or (cells[:-1] if cells[count:] == [""] else [])
+            if not fitted:
+                yield (
+                    since,
+                    f"{len(cells)} fields instead of {count}: they fit the columns in no way",
+                )
+                continue
+            cells = fitted
+        yield since, dict(zip(names, cells, strict=True))
+        goes_on = names[-1] in FREE
+    if held:
+        yield since, _too_few(held, count)
+
+
+def _too_few(cells: Sequence[str], count: int) -> str:
+    return f"{len(cells)} fields instead of {count}"
+
+
+def _begins(cells: Sequence[str], missing: int) -> bool:
+    """Whether a line begins a row, after one that lacks some fields."""
+    return len(cells) >= missing and bool(cells) and JOB_ID.fullmatch(cells[0]) is not None
+
+
+def _fitted(cells: Sequence[str], names: Sequence[str]) -> list[str] | None:
+    """A cell for each column, of a row that has too many: columns of free text hold bars.
+
+    Of all ways that let each column of known form be read it is that in which the first column of
+    free text has most. None: there is none.
+    """
+    if len(cells) - len(names) > MOST_BARS:
+        return None
+    forms = [None if name in FREE else FORMS.get(name, _WORD) for name in names]
+    return _dealt(cells, forms) or _dealt(cells, [FORMS.get(name) for name in names])
+
+
+def _dealt(cells: Sequence[str], forms: Sequence[re.Pattern[str] | None]) -> list[str] | None:
+    """The same for columns of these forms; None: free text."""
+    surplus = len(cells) - len(forms)
+    # Of each column on, what surplus it and those behind it can hold.
+    can: list[Sequence[int]] = [(0,)]
+    for column in range(len(forms) - 1, -1, -1):
+        form = forms[column]
+        if form is not None:
+            first = column + surplus
+            can.append([x for x in can[-1] if form.fullmatch(cells[first - x]) is not None])
+        else:
+            can.append(range(can[-1][0], surplus + 1) if can[-1] else ())
+    if surplus not in can[-1]:
+        return None
+    found: list[str] = []
+    left, place = surplus, 0
+    for column, form in enumerate(forms):
+        behind = can[len(forms) - column - 1]
+        after = left if form is not None else behind[0]
+        found.append("|".join(cells[place : place + 1 + left - after]))
+        place += 1 + left - after
+        left = after
+    return found
+
+
+def json_rows(document: Any, where: str) -> Iterator[tuple[str, Row]]:
+    """The jobs of ``sacct --json``, each with its JSON pointer, as rows with a table's columns.
+
+    Raises SlurmError if there is no list of jobs.
+    """
+    jobs = document.get("jobs") if isinstance(document, dict) else None
+    if not isinstance(jobs, list):
+        raise SlurmError(
+            f"{where}: /jobs: it must be there and be a list, as sacct --json prints it"
+        )
+    for place, job in enumerate(jobs):
+        yield f"/jobs/{place}", {name: read(job) for name, read in _OF_JSON.items()}
+
+
+def _part(job: Any, *path: str) -> Any:
+    """A value inside a job; None if it is not there."""
+    for name in path:
+        job = job.get(name) if isinstance(job, dict) else None
+    return job
+
+
+def _text(*path: str) -> Callable[[Any], str]:
+    def read(job: Any) -> str:
+        value = _part(job, *path)
+        if isinstance(value, list):  # states
+            value = value[0] if value else ""
+        return "" if value is None or isinstance(value, dict) else str(value)
+
+    return read
+
+
+def _number(*path: str, unit: str = "") -> Callable[[Any], str]:
+    """A number, which newer versions print as {set, infinite, number}; "" if it is not set or 0."""
+
+    def read(job: Any) -> str:
+        value = _part(job, *path)
+        if isinstance(value, dict):
+            if value.get("infinite"):
+                return "UNLIMITED"
+            value = value.get("number") if value.get("set", True) else None
+        return f"{value}{unit}" if value else ""
+
+    return read
+
+
+def _id(job: Any) -> str:
+    number, task = _number("array", "task_id"), _text("array", "task")(job)
+    array = _number("array", "job_id")(job)
+    index = _part(job, "array", "task_id")
+    is_set = index.get("set", True) if isinstance(index, dict) else index is not None
+    if array and task:
+        return f"{array}_[{task}]"
+    if array and is_set:
+        return f"{array}_{number(job) or 0}"
+    het = _number("het", "job_id")(job)
+    if het:
+        return f"{het}+{_number('het', 'job_offset')(job) or 0}"
+    return _number("job_id")(job)
+
+
+def _tres(which: str) -> Callable[[Any], str]:
+    def read(job: Any) -> str:
+        found = _part(job, "tres", which)
+        parts = []
+        for one in found if isinstance(found, list) else ():
+            kind, name, count = (_part(one, key) for key in ("type", "name", "count"))
+            parts.append(f"{kind}/{name}={count}" if name else f"{kind}={count}")
+        return ",".join(parts)
+
+    return read
+
+
+def _memory(job: Any) -> str:
+    """What was asked for of each CPU or node."""
+    return _number("required", "memory_per_cpu", unit="Mc")(job) or _number(
+        "required", "memory_per_node", unit="Mn"
+    )(job)
+
+
+def _code(job: Any) -> str:
+    return f"{_number('exit_code', 'return_code')(job) or 0}:0"
+
+
+_OF_JSON: Mapping[str, Callable[[Any], str]] = {
+    "jobid": _id,
+    "jobname": _text("name"),
+    "user": _text("user"),
+    "account": _text("account"),
+    "qos": _text("qos"),
+    "partition": _text("partition"),
+    "constraints": _text("constraints"),
+    "submit": _number("time", "submission"),
+    "eligible": _number("time", "eligible"),
+    "start": _number("time", "start"),
+    "end": _number("time", "end"),
+    "elapsedraw": _number("time", "elapsed"),
+    "timelimitraw": _number("time", "limit"),
+    "allocnodes": _number("allocation_nodes"),
+    "reqcpus": _number("required", "CPUs"),
+    "reqtres": _tres("requested"),
+    "alloctres": _tres("allocated"),
+    "reqmem": _memory,
+    "state": _text("state", "current"),
+    "exitcode": _code,
+}

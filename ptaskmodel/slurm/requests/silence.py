@@ -1,0 +1,100 @@
+"""Say what a log leaves out that a slurm.conf asks of jobs, and what they get instead.
+
+`submissions.read_submissions` calls it for logs and workloads, which tell less than sbatch is told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from math import inf
+
+from ptaskmodel.remarks import KILLED, NOTE, Account, Remark
+from ptaskmodel.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Partition
+from ptaskmodel.slurm.jobs.needs import ALL, counts_memory, limit_min, memory_asked
+from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest, Submissions
+
+# Names in one remark; of more it says the number.
+SHOWN = 10
+
+
+def with_remarks_on_silence(found: Submissions, conf: Conf, account: Account) -> Submissions:
+    """The same jobs, with remarks on the limits and the memory that the log does not say."""
+    partitions = {partition.name: partition for partition in conf.partitions}
+    default = conf.default_partition
+    both = [
+        (job, partitions[job.partitions[0]] if job.partitions else default) for job in found.jobs
+    ]
+    placed = [(job, partition) for job, partition in both if partition is not None]
+    _limits(placed, account)
+    _memory(placed, conf, account)
+    return replace(
+        found, remarks=(*found.remarks, *_over_limits(placed, conf, found), *account.remarks)
+    )
+
+
+_Placed = Sequence[tuple[JobRequest, Partition]]
+
+
+def names_text(counts: Counter[str], text: Callable[[str], str] = str) -> str:
+    """The most frequent names with their numbers of jobs."""
+    shown = [f"{text(name)} ({count} jobs)" for name, count in counts.most_common(SHOWN)]
+    more = [f"{len(counts) - SHOWN} more"] if len(counts) > SHOWN else []
+    return ", ".join([*shown, *more])
+
+
+def _limits(placed: _Placed, account: Account) -> None:
+    """Jobs without a limit."""
+    silent = [(job, partition) for job, partition in placed if job.limit_min is None]
+    if silent:
+        limits = {partition.name: limit_min(job, partition) for job, partition in silent}
+        some = [
+            f"{name}: {'none' if limit == inf else f'{limit:g} min'}"
+            for name, limit in list(limits.items())[:SHOWN]
+        ]
+        account.assumed(
+            f"{len(silent)} jobs say no time limit: they get their partition's "
+            f"({', '.join(some)}), by which backfill plans",
+            field="limit",
+        )
+
+
+def _memory(placed: _Placed, conf: Conf, account: Account) -> None:
+    """Jobs without memory, where it is counted and has no default."""
+    if conf.select_type == LINEAR:
+        return
+    counted: dict[str, bool] = {}
+    silent: Counter[str] = Counter()
+    for job, partition in placed:
+        if job.memory_per_node_MiB is not None or job.memory_per_cpu_MiB is not None:
+            continue
+        if partition.name not in counted:
+            all_of_it = memory_asked(job, partition, conf)[0] == ALL
+            shared = partition.over_subscribe != EXCLUSIVE
+            counted[partition.name] = all_of_it and shared and counts_memory(conf, partition)
+        if counted[partition.name] and job.exclusive != WHOLE_NODES:
+            silent[partition.name] += 1
+    if silent:
+        account.assumed(
+            f"{silent.total()} jobs say no memory: each holds all that its nodes have, as "
+            f"{names_text(silent)} have no DefMemPerCPU; --ignore-memory counts no memory",
+            field="memory",
+        )
+
+
+def _over_limits(placed: _Placed, conf: Conf, found: Submissions) -> Iterable[Remark]:
+    """Jobs that run for longer than they may here."""
+    count = sum(
+        job.run_s is not None
+        and job.id not in found.open_ended
+        and job.run_s > 60 * (limit_min(job, partition) + _more_min(partition, conf))
+        for job, partition in placed
+    )
+    text = f"{count} jobs run past their limit, and are killed then (OverTimeLimit lets them run)"
+    return [Remark(text, NOTE, KILLED)] if count else []
+
+
+def _more_min(partition: Partition, conf: Conf) -> float:
+    own = partition.over_time_limit_min
+    return conf.over_time_limit_min if own is None else own
