@@ -50,7 +50,7 @@ from ptaskmodel.slurm.conf.phases import (
     read_cycles,
     read_phases,
 )
-from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.conf.reading import read_conf, without_memory
 from ptaskmodel.slurm.conf.reservations import Reserved, read_reservations
 from ptaskmodel.slurm.controller.node_failures import Changes, failures_of_nodes
 from ptaskmodel.slurm.event_log import Watch
@@ -152,7 +152,9 @@ def slurm_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh
     given = values(SLURM, parameters)
     changes = tuple(parameters.get(CHANGES, {}).items())
     files = parameters["conf"], parameters["workload"]
-    conf, submissions = read(_submissions, *files, changes, given["processors_per_node"])
+    conf, submissions = read(
+        _submissions, *files, changes, given["processors_per_node"], given["ignore_memory"]
+    )
     if "jobs" in parameters:
         submissions = replace(submissions, jobs=submissions.jobs[: parameters["jobs"]])
     meta, law = given["meta"], given["failure_law"]
@@ -185,8 +187,11 @@ def _submissions(
     workload_file: str | Path,
     changes: tuple[tuple[str, Any], ...],
     processors_per_node: int | None,
+    ignore_memory: bool,
 ) -> tuple[Conf, Submissions]:
     conf = read_conf(conf_file, dict(changes))
+    if ignore_memory:
+        conf = without_memory(conf)
     return conf, read_submissions(workload_file, conf, processors_per_node=processors_per_node)
 
 

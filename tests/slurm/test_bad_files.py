@@ -57,7 +57,7 @@ SPOILED = [
     ("slurm.conf", "ClusterName=c", "Include other.conf", 1, "no such file"),
     ("slurm.conf", "ClusterName=c", "Include slurm.conf", 1, "includes itself"),
     ("topology.conf", "SwitchName=s1", "Switch=s1", 1, "begin the line with SwitchName="),
-    ("topology.conf", "n[1-2]", "n[1-5]", 1, "slurm.conf has no node 'n5'"),
+    ("topology.conf", "n[1-2]", "n[1-", 1, "brackets that do not match"),
     ("topology.conf", "=s2 Nodes", "=s1 Nodes", 2, "is there already"),
     ("topology.conf", "s[1-2]", "s[1-3]", 3, "there is no switch 's3'"),
     ("topology.conf", "s[1-2]", "s[1-2],top", 3, "below itself"),

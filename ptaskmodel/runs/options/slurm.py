@@ -57,6 +57,10 @@ SLURM = (
         FAILURES, metavar="KEY=VALUE", read=number_time_or_text,
     ),
     Option(
+        "ignore_memory", FLAG, False, None,
+        "Memory is no resource of nodes: for logs that do not say what jobs asked for.", JOBS,
+    ),
+    Option(
         "seed", SEED, 0, None, "Draws when the controller's threads wake; 0: at fixed dates.",
         POLICY,
     ),

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text, shown_path
+from ptaskmodel.remarks import LEFT_OUT, WARNING, Remark, placed
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import (
     EXCLUSIVE,
@@ -38,6 +40,8 @@ TIER_MOST = 65533
 STATES = ("UNKNOWN", "DOWN", "DRAIN", "FAIL", "FAILING", "FUTURE", "CLOUD", "IDLE", "UP")
 Given = Mapping[str, Any]  # values by the names of fields, those of DEFAULT lines included
 TOPOLOGY = "topology.conf"
+# Names of nodes in one remark.
+SHOWN = 10
 
 
 class Pair(NamedTuple):
@@ -278,9 +282,15 @@ def switch(name: str, given: Mapping[str, str], where: str) -> Switch:
     return Switch(name, nodes, below, where)
 
 
-def read_topology(path: AnyPath, nodes: Mapping[str, None]) -> tuple[Switch, ...]:
-    """The switches of a topology.conf over some nodes. Raises SlurmError with file and line."""
+def read_topology(
+    path: AnyPath, nodes: Mapping[str, None]
+) -> tuple[tuple[Switch, ...], list[Remark]]:
+    """The switches of a topology.conf over those of its nodes that there are.
+
+    Also says which there are not. Raises SlurmError with file and line.
+    """
     found: dict[str, Switch] = {}
+    told: list[Remark] = []
     for pairs in read_lines(path):
         given = {pair.key.lower(): pair.value for pair in pairs}
         head = pairs[0]
@@ -292,16 +302,41 @@ def read_topology(path: AnyPath, nodes: Mapping[str, None]) -> tuple[Switch, ...
                 f"({found[head.value].where}); take one out"
             )
         try:
-            found[head.value] = switch(head.value, given, head.where)
+            made = switch(head.value, given, head.where)
         except ValueError as fault:
             raise SlurmError(f"{head.where}: SwitchName={shown(head.value)}: {fault}") from None
-        stray = next((name for name in found[head.value].nodes if name not in nodes), None)
-        if stray is not None:
-            raise SlurmError(f"{head.where}: slurm.conf has no node {shown(stray)}; correct it")
+        stray = [name for name in made.nodes if name not in nodes]
+        if stray:
+            some = ", ".join(map(shown, stray[:SHOWN]))
+            more = f" and {len(stray) - SHOWN} more" if len(stray) > SHOWN else ""
+            text = (
+                f"SwitchName={made.name}: slurm.conf has no nodes {some}{more}: they are left out"
+            )
+            file, _, line = head.where.rpartition(":")
+            told.append(placed(Remark(text, WARNING, None, LEFT_OUT, file, int(line))))
+            made = replace(made, nodes=tuple(name for name in made.nodes if name in nodes))
+        found[head.value] = made
     if not found:
         raise SlurmError(f"{shown_path(path)}:1: has no SwitchName line; give the switches")
     _check_tree(found)
-    return tuple(found.values())
+    return _with_nodes(found, path), told
+
+
+def _with_nodes(switches: Mapping[str, Switch], path: AnyPath) -> tuple[Switch, ...]:
+    """The switches that reach nodes. Raises SlurmError if none does."""
+    reaching = {name for name, one in switches.items() if one.nodes}
+    if not reaching:
+        raise SlurmError(f"{shown_path(path)}: slurm.conf has none of its nodes; correct them")
+    above = {name: one.name for one in switches.values() for name in one.switches}
+    for name in tuple(reaching):
+        while name in above and above[name] not in reaching:
+            name = above[name]
+            reaching.add(name)
+    return tuple(
+        replace(one, switches=tuple(name for name in one.switches if name in reaching))
+        for name, one in switches.items()
+        if name in reaching
+    )
 
 
 def _check_tree(switches: Mapping[str, Switch]) -> None:

@@ -17,6 +17,7 @@ from ptaskmodel.files import AnyPath, shown_path
 from ptaskmodel.remarks import Remark, warn
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import (
+    LINEAR,
     TREE,
     Conf,
     NodeLine,
@@ -179,8 +180,9 @@ class _Builder:
                     f"{where}: DownNodes={shown(name)}: there is no such node; correct it"
                 )
         switches: tuple[Switch, ...] = ()
+        told: list[Remark] = []
         if self.scalars.get("topology_plugin") == TREE:
-            switches = read_topology(folder / TOPOLOGY, home)
+            switches, told = read_topology(folder / TOPOLOGY, home)
             apart = set(home).difference(*(one.nodes for one in switches))
             if apart:
                 what = f"no switch reaches {len(apart)} nodes, such as {min(apart)}"
@@ -193,7 +195,7 @@ class _Builder:
             priority=PriorityParameters(**self.priority),
             down_nodes=MappingProxyType({name: state for name, (state, _) in self.down.items()}),
             others=tuple(self.others),
-            remarks=tuple(map(Remark, self.notes)),
+            remarks=(*told, *map(Remark, self.notes)),
             origin=self.origin,
             **self.scalars,
         )
@@ -333,6 +335,21 @@ class _Builder:
     def _once(self, kind: str, name: str, where: str) -> None:
         if (before := self.seen.setdefault(f"{kind}={name}", where)) is not where:
             raise SlurmError(f"{where}: {kind}={name} is there already ({before}); take one out")
+
+
+def without_memory(conf: Conf) -> Conf:
+    """The same configuration with memory that no job consumes."""
+    words = conf.select_parameters
+    kept = frozenset(word.removesuffix("_MEMORY") for word in words - {"CR_MEMORY"})
+    if conf.select_type != LINEAR and not kept & {"CR_CPU", "CR_CORE", "CR_SOCKET"}:
+        kept |= {"CR_CORE"}
+    partitions = tuple(
+        dataclasses.replace(
+            one, select_unit=one.select_unit and one.select_unit.removesuffix("_MEMORY")
+        )
+        for one in conf.partitions
+    )
+    return dataclasses.replace(conf, select_parameters=kept, partitions=partitions)
 
 
 def with_options(conf: Conf, **changes: Any) -> Conf:

@@ -72,16 +72,16 @@ def table_rows(text: str, header: Sequence[str]) -> Iterator[tuple[int, Row | st
         cells = line.split("|")
         if ends_in_bar and cells[-1] == "":
             cells.pop()
-        if held and not _begins(cells, count - len(held)):
+        if held and not _begins(cells, count, count - len(held)):
             held[-1] += "\n" + (cells[0] if cells else "")
             cells, held = [*held, *cells[1:]], []
         else:
             if held:
                 yield since, _too_few(held, count)
             held, since = [], number
-            if len(cells) < count:
-                if not any(cells) or (goes_on and JOB_ID.fullmatch(cells[0]) is None):
-                    continue
+            beside = not any(cells) or (goes_on and JOB_ID.fullmatch(cells[0]) is None)
+            if len(cells) < count and beside:
+                continue
         if len(cells) < count:
             held = cells
             continue
@@ -104,9 +104,12 @@ def _too_few(cells: Sequence[str], count: int) -> str:
     return f"{len(cells)} fields instead of {count}"
 
 
-def _begins(cells: Sequence[str], missing: int) -> bool:
-    """Whether a line begins a row, after one that lacks some fields."""
-    return len(cells) >= missing and bool(cells) and JOB_ID.fullmatch(cells[0]) is not None
+def _begins(cells: Sequence[str], count: int, missing: int) -> bool:
+    """Whether a line begins a row, of `count` fields, after one of which some are missing."""
+    if not cells or JOB_ID.fullmatch(cells[0]) is None:
+        return False
+    completes = len(cells) == missing + 1 < count
+    return len(cells) >= missing and not completes
 
 
 def _fitted(cells: Sequence[str], names: Sequence[str]) -> list[str] | None:

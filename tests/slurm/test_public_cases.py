@@ -1,0 +1,300 @@
+"""Inputs as sites publish them: small files of the same kinds, and collected ones if present."""
+
+import csv
+import json
+
+import pytest
+
+from ptaskmodel.cli import main
+
+CONF = """ClusterName=x
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+NodeName=n[1-2] CPUs=16 Sockets=2 CoresPerSocket=8 ThreadsPerCore=1 RealMemory=64000 Feature=old
+NodeName=z1 CPUs=16 Sockets=2 CoresPerSocket=8 ThreadsPerCore=1 RealMemory=64000 Feature=big
+PartitionName=p Nodes=n[1-2] Default=YES MaxTime=2-00:00:00 State=UP
+PartitionName=all Nodes=n[1-2],z1 MaxTime=1-00:00:00 State=UP
+"""
+HEADER = "JobID|JobName|Partition|Submit|Start|End|Elapsed|Timelimit|ReqNodes|ReqCPUS|State\n"
+DAY = "2024-03-01T"
+
+
+class Ran:
+    """A run of the command: what it said, its jobs by id, its remarks."""
+
+    def __init__(self, folder, capsys, conf, workload, *options):
+        out = folder / "out"
+        words = ["slurm", str(conf), str(workload), "-o", str(out), *map(str, options)]
+        self.status = main(words)
+        told = capsys.readouterr()
+        self.said, self.error = told.out, told.err
+        if self.status == 0:
+            with (out / "jobs.csv").open(newline="") as file:
+                self.jobs = {row["job_id"]: row for row in csv.DictReader(file)}
+            self.remarks = json.loads((out / "summary.json").read_text())["remarks"]
+
+    def starts(self):
+        return {name: int(row["starting_time"] or -1) for name, row in self.jobs.items()}
+
+
+@pytest.fixture
+def ran(tmp_path, capsys):
+    """Run the command slurm with texts of files, or their paths."""
+
+    def run(workload, *options, conf=CONF, name="log.txt"):
+        files = {"slurm.conf": conf, name: workload}
+        for file, text in files.items():
+            if isinstance(text, str):
+                (tmp_path / file).write_text(text)
+                files[file] = tmp_path / file
+        return Ran(tmp_path, capsys, *files.values(), *options)
+
+    return run
+
+
+@pytest.fixture
+def cases(shared_data):
+    return shared_data / "public_cases"
+
+
+def row(
+    job, submit, start, end, elapsed, *, name="a", limit="02:00:00", nodes=1, state="COMPLETED"
+):
+    dates = (f"{DAY}{one}" if one[0].isdigit() else one for one in (submit, start, end))
+    return f"{job}|{name}|p|{'|'.join(dates)}|{elapsed}|{limit}|{nodes}|{16 * nodes}|{state}\n"
+
+
+ARRAY = (
+    row("1", "10:00:00", "10:00:01", "11:00:01", "01:00:00")
+    + row("{}", "10:00:10", "None", "10:30:00", "00:00:00", nodes=2, state="CANCELLED by 1000")
+    + row("3", "10:00:20", "10:30:05", "10:40:05", "00:10:00", limit="03:00:00")
+)
+
+
+@pytest.mark.parametrize(
+    ("array", "tasks"), [("2_[1-4]", ["2_1", "2_2", "2_3", "2_4"]), ("7_[3,5%1]", ["7_3", "7_5"])]
+)
+def test_tasks_that_never_started_wait_until_they_were_cancelled(ran, array, tasks):
+    found = ran(HEADER + ARRAY.format(array))
+    assert [found.jobs[name]["final_state"] for name in tasks] == ["CANCELLED"] * len(tasks)
+    assert 1800 <= found.starts()["3"] <= 1830
+    assert "run past their limit" not in found.said
+
+
+def test_tasks_of_arrays_that_still_wait_are_left_out(ran):
+    found = ran(HEADER + ARRAY.format("2_[1-4]").replace("CANCELLED by 1000", "PENDING"))
+    assert set(found.jobs) == {"1", "3"}
+    assert "1 jobs that were not over are left out" in found.said
+
+
+def test_jobs_that_ran_past_their_limit_are_told_but_not_those_that_it_killed(ran):
+    rows = row("1", "10:00:00", "10:00:01", "12:10:01", "02:10:00", limit="01:00:00")
+    rows += row(
+        "2", "10:00:10", "10:00:11", "11:00:21", "01:00:10", limit="01:00:00", state="TIMEOUT"
+    )
+    found = ran(HEADER + rows)
+    assert "1 jobs run past their limit, and are killed then" in found.said
+    effects = [one["effect"] for one in found.remarks if "past their limit" in one["text"]]
+    assert effects == ["killed"]
+
+
+FIRST, LAST = (row(k, "10:00:00", "10:00:01", "10:10:01", "00:10:00") for k in "19")
+
+
+@pytest.mark.parametrize(
+    "name", ["fit||2", "one\ntwo\nthree", "|", "a|\n|b", "\n", "x\n\n", "1_2\n3"]
+)
+def test_names_may_hold_bars_and_new_lines(ran, name):
+    odd = row("2", "10:00:05", "10:00:06", "10:20:06", "00:20:00", name=name)
+    found = ran(HEADER + FIRST + odd + LAST)
+    assert [found.jobs[job]["execution_time"] for job in "129"] == ["600", "1200", "600"]
+    assert found.remarks == []
+
+
+@pytest.mark.parametrize(
+    ("row_2", "says"),
+    [
+        ("2|a|p|2024-03-01T10:00:05\n", "4 fields instead of 11"),
+        (FIRST.replace("1|", "2|", 1).replace("10:00:01", "soon"), "start is '2024-03-01Tsoon'"),
+        (FIRST.replace("1|", "2|", 1).replace("|16|", "|x|y|16|"), "13 fields instead of 11"),
+        ("what is this\n", "1 fields instead of 11"),
+    ],
+)
+def test_a_bad_row_is_left_out_and_told_with_its_line(ran, row_2, says):
+    found = ran(HEADER + FIRST + row_2 + LAST)
+    assert set(found.jobs) == {"1", "9"}
+    (remark,) = found.remarks
+    assert remark["line"] == 3
+    assert f"log.txt:3: left out: {says}" in remark["text"]
+
+
+def test_a_log_that_is_mostly_unreadable_is_refused(ran):
+    found = ran(HEADER + FIRST + FIRST.replace("10:00:01", "soon") + LAST.replace("|16|", "|"))
+    assert found.status == 2
+    assert "line 3: start is" in found.error
+    assert "line 4: 10 fields instead of 11" in found.error
+
+
+def test_partitions_of_a_log_that_are_not_there_stand_for_the_default(ran):
+    gone = FIRST.replace("|p|", "|gone|")
+    more = gone.replace("1|", "2|", 1) + LAST.replace("|p|", "|b,p|")
+    found = ran(HEADER + gone + more)
+    assert [row["partition"] for row in found.jobs.values()] == ["p"] * 3
+    assert "slurm.conf does not have: 'gone' (2 jobs): they go to p, the default" in found.said
+
+
+def test_all_that_a_table_of_jobs_names_in_vain_is_told_at_once(ran):
+    text = "id,submit,cores,limit,run,partition,nodelist,depend\na,0,1,60,1,x,,\nb,0,1,60,1,x,n9,\n"
+    found = ran(text + "c,0,1,60,1,,,never:a\n")
+    assert found.status == 2
+    assert "3 problems" in found.error
+    for said in ("partition 'x' of 2 jobs", "node 'n9' of 1 jobs", "line 4: dependency 'never:a'"):
+        assert said in found.error
+
+
+JSON_JOB = {
+    "job_id": 5,
+    "name": "a",
+    "partition": "p",
+    "array": {"job_id": 0, "task_id": {"set": False, "infinite": False, "number": 0}, "task": ""},
+    "state": {"current": ["COMPLETED"], "reason": "None"},
+    "exit_code": {"status": ["SUCCESS"], "return_code": {"set": True, "number": 0}},
+    "time": {
+        "submission": 1709287200,
+        "eligible": 1709287260,
+        "start": 1709287300,
+        "end": 1709287900,
+        "elapsed": 600,
+        "limit": {"set": True, "infinite": False, "number": 60},
+    },
+    "required": {"CPUs": 8, "memory_per_cpu": {"set": True, "infinite": False, "number": 100}},
+    "tres": {"requested": [{"type": "cpu", "name": "", "id": 1, "count": 8}]},
+}
+
+
+def test_sacct_json_is_read_as_the_table_is(ran):
+    older = JSON_JOB | {"job_id": 6, "array": {"job_id": 3, "task_id": 2}, "state": {}}
+    older["time"] = JSON_JOB["time"] | {"limit": 60}
+    waiting = {"job_id": 4, "task_id": None, "task": "7-8%1"}
+    cancelled = JSON_JOB | {"array": waiting, "state": {"current": "CANCELLED"}}
+    cancelled["time"] = JSON_JOB["time"] | {"start": 0, "elapsed": 0}
+    broken = JSON_JOB | {"job_id": 9, "time": {"submission": "soon"}}
+    jobs = [JSON_JOB, older, cancelled, broken]
+    found = ran(json.dumps({"meta": {}, "jobs": jobs}), name="log.json")
+    assert set(found.jobs) == {"5", "3_2", "4_7", "4_8"}
+    assert found.jobs["5"]["requested_time"] == "3600"
+    assert found.jobs["5"]["cpus"] == "8"
+    assert found.starts()["5"] >= 60
+    assert found.jobs["4_8"]["final_state"] == "CANCELLED"
+    assert "left out: submit is 'soon'" in found.said
+
+
+CSV = "id,submit,limit,run,{}\n1,0,600,100,{}\n2,1,600,100,{}\n"
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "nodes"),
+    [
+        ("constraint", "big", ["z1", "z1"]),
+        ("ntasks", "16", ["n1", "n2"]),
+        ("tasks", "16", ["n1", "n2"]),
+        ("ntasks-per-node", "2", ["n1", "n2"]),
+        ("--cpus-per-task", "16", ["n1", "n2"]),
+        ("mem_per_cpu", "4000", ["n1", "n2"]),
+        ("nodelist", "z1", ["z1", "z1"]),
+        ("Exclude", "n1", ["n2", "z1"]),
+    ],
+)
+def test_columns_are_named_as_options_of_sbatch(ran, column, value, nodes):
+    conf = (
+        CONF.replace("CR_Core", "CR_Core_Memory")
+        .replace("Default=YES", "")
+        .replace("PartitionName=all", "PartitionName=all Default=YES")
+    )
+    found = ran(CSV.format(column, value, value), conf=conf)
+    assert [row["nodes"] for row in found.jobs.values()] == nodes
+
+
+def test_columns_that_are_not_read_are_told_by_their_names(ran):
+    found = ran(CSV.format("colour,gpus-per-task", "red,1", "blue,2"))
+    assert "columns that are not read: 'colour', 'gpus_per_task'" in found.said
+    same = ran(CSV.format("cores,ntasks", "1,1", "1,"))
+    assert same.status == 2
+    assert "log.txt:2: cores and ntasks say the same; give one of them" in same.error
+
+
+def test_nodes_of_a_tree_that_are_not_there_are_left_out_of_it(ran, tmp_path):
+    (tmp_path / "topology.conf").write_text(
+        "SwitchName=s1 Nodes=n[1-8]\nSwitchName=s2 Nodes=z[1-20]\nSwitchName=s3 Nodes=c[1-2]\n"
+        "SwitchName=low Switches=s3\nSwitchName=top Switches=s1,s2,low\n"
+    )
+    conf = CONF + "TopologyPlugin=topology/tree\n"
+    found = ran("id,submit,nodes,limit,run,partition\n1,0,3,600,100,all\n", conf=conf)
+    assert found.jobs["1"]["nodes"] == "n[1-2],z1"
+    lines = {one["line"]: one["text"] for one in found.remarks}
+    assert "slurm.conf has no nodes 'n3', 'n4', 'n5', 'n6', 'n7', 'n8': they" in lines[1]
+    assert "'z11' and 9 more: they are left out" in lines[2]
+    (tmp_path / "topology.conf").write_text("SwitchName=s1 Nodes=m[1-8]\n")
+    none = ran("id,submit,nodes,limit,run\n1,0,1,600,100\n", conf=conf)
+    assert "slurm.conf has none of its nodes" in none.error
+
+
+SWF = "; MaxProcs: 32\n" + "".join(
+    f"{k} 0 -1 600 1 -1 -1 1 {{limit}} -1 1 1 1 1 1 1 -1 -1\n" for k in (1, 2, 3)
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "starts"), [((), [0, 0, 600]), (("--ignore-memory",), [0, 0, 0])]
+)
+def test_memory_that_a_log_does_not_say_is_told(ran, options, starts):
+    conf = CONF.replace("CR_Core", "CR_Core_Memory")
+    found = ran(SWF.format(limit=1800), *options, conf=conf, name="log.swf")
+    assert list(found.starts().values()) == starts
+    said = "3 jobs say no memory: each holds all that its nodes have" in found.said
+    assert said == (not options)
+
+
+def test_limits_that_a_log_does_not_say_are_told(ran):
+    found = ran(SWF.format(limit=-1), name="log.swf")
+    assert "3 jobs say no time limit: they get their partition's (p: 2880 min)" in found.said
+    assert "time limit" not in ran(SWF.format(limit=1800), name="log.swf").said
+
+
+@pytest.mark.parametrize(
+    ("script", "table", "states"),
+    [
+        ("all_users", "gold", ["COMPLETED"] * 2),
+        ("of_cluster", "gold", ["COMPLETED"] * 2),
+        ("listing", "normal", ["COMPLETED"] * 2),
+        ("removal", "normal", ["COMPLETED"] * 2),
+        ("script", "wall", ["COMPLETED", "PENDING"]),
+    ],
+)
+def test_the_collected_scripts(ran, cases, script, table, states):
+    place = cases / "sacctmgr"
+    accounts = "--accounts", place / f"{script}.txt"
+    found = ran(place / f"{table}.csv", *accounts, conf=place / "slurm.conf")
+    assert [row["final_state"] for row in found.jobs.values()] == states
+
+
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [
+        ("bar_in_name.txt", ["600", "1200", "300"]),
+        ("newline.txt", ["600", "300", "600"]),
+        ("sacct.json", ["600"]),
+    ],
+)
+def test_the_collected_logs(ran, cases, name, times):
+    found = ran(cases / "sacct" / name, conf=cases / "sacct" / "slurm.conf")
+    assert [row["execution_time"] for row in found.jobs.values()] == times
+    assert found.remarks == []
+
+
+def test_the_collected_columns_and_tree(ran, cases):
+    place = cases / "columns"
+    found = ran(place / "jobs.csv", conf=place / "slurm.conf")
+    assert [row["nodes"] for row in found.jobs.values()] == ["b1", "b1"]
+    found = ran(cases / "topology" / "jobs.csv", conf=cases / "topology" / "slurm.conf")
+    assert [row["nodes"] for row in found.jobs.values()] == ["n[1-4]", "m[1-4]"]
