@@ -53,6 +53,14 @@ class PassedOver(NamedTuple):
     told: bool
 
 
+class _Words(shlex.shlex):
+    """The words of a line of a shell; marks between commands are words of their own."""
+
+    def __init__(self, line: str) -> None:
+        super().__init__(line, posix=True, punctuation_chars=";&|")
+        self.whitespace_split = True
+
+
 class Call(NamedTuple):
     """One call of sacctmgr in a line: its words without those before the verb, and options.
 
@@ -64,7 +72,7 @@ class Call(NamedTuple):
 
 
 def joined_lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a script, those that end in a backslash with what continues them.
+    """The lines of the `text` of a script, those that end in a backslash with what continues them.
 
     Each comes with the number of its first; comments are empty lines.
     """
@@ -86,10 +94,8 @@ def calls_of(line: str) -> Iterator[Call]:
 
     Raises ValueError with the remedy.
     """
-    parts = shlex.shlex(_REDIRECTED.sub(" ", line), posix=True, punctuation_chars=";&|")
-    parts.whitespace_split = True
     try:
-        words = list(parts)
+        words = list(_Words(_REDIRECTED.sub(" ", line)))
     except ValueError:
         raise ValueError("close the quote") from None
     begin = 0

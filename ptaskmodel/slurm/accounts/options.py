@@ -131,7 +131,7 @@ def key_of(name: str) -> str:
 
 
 def with_option(of: Qos | Association, name: str, text: str) -> Any | None:
-    """The same with one option set; None if there is no such option.
+    """A QOS or association like `of` with the option `name` set to `text`; None: it has none.
 
     Raises ValueError with the remedy.
     """

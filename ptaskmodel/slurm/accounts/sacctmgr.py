@@ -65,7 +65,7 @@ _CONDITIONS = {
 
 
 def read_accounts(path: AnyPath) -> Accounts:
-    """The accounts of a file. Raises SlurmError with all lines that cannot be read."""
+    """The accounts of the file at `path`. Raises SlurmError with all lines that cannot be read."""
     account = Account(path, SlurmError)
     text = read_text(path, most=MAX_BYTES, error=SlurmError)
     reading = _Reading(account, in_script=_CALLED.search(text) is not None)

@@ -122,7 +122,7 @@ def _written(value: Value) -> str:
 
 
 def read_conf(path: AnyPath, changes: Changes = MappingProxyType({})) -> Conf:
-    """The facts of a slurm.conf, and of the topology.conf beside it if its plugin needs one.
+    """The facts of the slurm.conf at `path`, and of topology.conf beside it if it needs one.
 
     changes: other values of its keys, or of options of its SchedulerParameters (``bf_interval``).
     Raises SlurmError, one line with file and line, for a value that makes no sense.
@@ -338,7 +338,7 @@ class _Builder:
 
 
 def without_memory(conf: Conf) -> Conf:
-    """The same configuration with memory that no job consumes."""
+    """The configuration `conf` with memory that no job consumes."""
     words = conf.select_parameters
     kept = frozenset(word.removesuffix("_MEMORY") for word in words - {"CR_MEMORY"})
     if conf.select_type != LINEAR and not kept & {"CR_CPU", "CR_CORE", "CR_SOCKET"}:

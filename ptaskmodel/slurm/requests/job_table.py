@@ -77,7 +77,7 @@ COLUMNS: Mapping[str, Column] = {
 
 
 def looks_like(start: bytes) -> bool:
-    """Whether a file that begins so may be one."""
+    """Whether a file that begins with `start` may be one."""
     names = _names(start.split(b"\n")[0].decode("utf-8-sig", "replace").rstrip("\r").split(","))
     return set(NEEDED) <= set(names) and not set(LIMITS).isdisjoint(names)
 
@@ -88,7 +88,7 @@ def _names(cells: Sequence[str]) -> list[str]:
 
 
 def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
-    """The jobs of a ``jobs.csv``, each submitted ``phase_s`` after its date there.
+    """The jobs of the ``jobs.csv`` at `path`, each submitted ``phase_s`` after its date there.
 
     Its columns are those of `COLUMNS` and sbatch's long options by their names (`sbatch.NAMES`); of
     options without a value 1 or yes says that they are given. What no column is known for is told.

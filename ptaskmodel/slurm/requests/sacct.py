@@ -45,7 +45,7 @@ _Placed = tuple[int | None, str, Row | str]  # line, file and place, what is the
 
 
 def looks_like(start: bytes) -> bool:
-    """Whether a file that begins so may be one."""
+    """Whether a file that begins with `start` may be one."""
     if start.lstrip().startswith(b"{"):
         return _JSON_JOB.search(start) is not None and b'"subtime"' not in start
     names = start.split(b"\n")[0].decode("utf-8-sig", "replace").lower().rstrip("|\r").split("|")
@@ -53,7 +53,7 @@ def looks_like(start: bytes) -> bool:
 
 
 def read_sacct(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
-    """The jobs of a table of ``sacct -P``, with its header, or of ``sacct --json``.
+    """The jobs at `path`: a table of ``sacct -P``, with its header, or ``sacct --json``.
 
     Columns: JobID and Submit; Elapsed, ElapsedRaw, or Start and End; of the others those that are
     there, best Eligible, Timelimit, ReqNodes (or NNodes), ReqCPUS (or NCPUS), ReqTRES (or ReqMem),

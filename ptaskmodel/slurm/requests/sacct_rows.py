@@ -58,7 +58,7 @@ FORMS: Mapping[str, re.Pattern[str]] = {
 
 
 def table_rows(text: str, header: Sequence[str]) -> Iterator[tuple[int, Row | str]]:
-    """The rows of a table after its first line, each with the number of its first line.
+    """The rows of a table, `text`, without its header, each with the number of its first line.
 
     A row that cannot be read is what is wrong with it. header: the names of the columns, in lower
     case; a last one that is empty stands for the bar at the end of each line, as -p prints it.
@@ -150,9 +150,9 @@ def _dealt(cells: Sequence[str], forms: Sequence[re.Pattern[str] | None]) -> lis
 
 
 def json_rows(document: Any, where: str) -> Iterator[tuple[str, Row]]:
-    """The jobs of ``sacct --json``, each with its JSON pointer, as rows with a table's columns.
+    """The jobs of a `document` of ``sacct --json`` as rows of a table, with JSON pointers.
 
-    Raises SlurmError if there is no list of jobs.
+    where: the file, for the SlurmError if there is no list of jobs.
     """
     jobs = document.get("jobs") if isinstance(document, dict) else None
     if not isinstance(jobs, list):

@@ -45,7 +45,7 @@ _OPTIONAL = {"--exclusive"}
 
 
 def options(text: str) -> Fields:
-    """The fields of a `JobRequest` that a command line's options give.
+    """The fields of a `JobRequest` that the options in a command line's `text` give.
 
     ``array`` is the pair of indices and how many may run at once. Raises ValueError, with the
     option and the remedy, for an option that is not known or makes no sense.
@@ -76,9 +76,9 @@ def options(text: str) -> Fields:
 
 
 def option(name: str, text: str) -> Fields:
-    """The fields that one option gives, by its name with _ for -; of a flag, yes or no.
+    """The fields that one option gives with the value `text`, by its name with _ for -.
 
-    Raises ValueError with the remedy.
+    The value of a flag is yes or no. Raises ValueError with the remedy.
     """
     known = NAMES[name]
     if known in _FLAGS:
@@ -97,7 +97,7 @@ def _name(word: str) -> tuple[str, str | None]:
 
 
 def node_range(text: str) -> Fields:
-    """``-N``: a number of nodes, or least-most."""
+    """The `text` of ``-N``: a number of nodes, or least-most."""
     least, mark, most = text.partition("-")
     found = {"min_nodes": values.whole(least, 1), "max_nodes": values.whole(most or least, 1)}
     if mark and found["max_nodes"] < found["min_nodes"]:
@@ -106,7 +106,7 @@ def node_range(text: str) -> Fields:
 
 
 def array(text: str) -> Fields:
-    """``--array``: indices, ranges and steps, and how many run at once after %."""
+    """The `text` of ``--array``: indices, ranges and steps, and how many run at once after %."""
     items, mark, most = text.partition("%")
     indices: dict[int, None] = {}
     for item in values.names(items):

@@ -20,7 +20,10 @@ SHOWN = 10
 
 
 def with_remarks_on_silence(found: Submissions, conf: Conf, account: Account) -> Submissions:
-    """The same jobs, with remarks on the limits and the memory that the log does not say."""
+    """The jobs `found` in a log, with remarks on the limits and the memory that it does not say.
+
+    conf: what the jobs will run under. account: of the log.
+    """
     partitions = {partition.name: partition for partition in conf.partitions}
     default = conf.default_partition
     both = [
@@ -38,7 +41,7 @@ _Placed = Sequence[tuple[JobRequest, Partition]]
 
 
 def names_text(counts: Counter[str], text: Callable[[str], str] = str) -> str:
-    """The most frequent names with their numbers of jobs."""
+    """The most frequent names of `counts`, each written by `text`, with its number of jobs."""
     shown = [f"{text(name)} ({count} jobs)" for name, count in counts.most_common(SHOWN)]
     more = [f"{len(counts) - SHOWN} more"] if len(counts) > SHOWN else []
     return ", ".join([*shown, *more])

@@ -189,9 +189,10 @@ def read_submissions(
     cleaning: Cleaning | None = None,
     t0: int | None = None,
 ) -> Submissions:
-    """The jobs of a file: ``jobs.csv`` of a recorded run, ``sacct``, SWF or Batsim's JSON.
+    """The jobs of the file at `path`: ``jobs.csv``, ``sacct``, SWF or Batsim's JSON.
 
-    phase_s: how long after its whole second a job of the first two comes. processors_per_node: of
+    conf: what they will run under. phase_s: how long after its whole second a job of the first
+    two comes. processors_per_node: of
     an SWF log: jobs ask for whole nodes of so many processors; None: for processors (tasks of one
     CPU), which Slurm places. cleaning: of logs, see `Cleaning`. t0: Unix time of date 0 where the
     file does not say it.
