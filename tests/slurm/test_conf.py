@@ -206,7 +206,7 @@ def test_mistakes_are_one_line(tmp_path, line, complaint):
     ("text", "complaint"),
     [
         ("SwitchName=s Nodes=n1 Switches=t", "either"),
-        ("SwitchName=s Nodes=n9", "no node"),
+        ("SwitchName=s Nodes=n9", "none of its nodes"),
         ("SwitchName=s Switches=t", "no switch .t.; give"),
         ("SwitchName=s Switches=t\nSwitchName=t Switches=s", "below itself"),
         ("SwitchName=a Nodes=n1\nSwitchName=b Switches=a\nSwitchName=c Switches=a", "below b and"),
