@@ -1,10 +1,10 @@
-"""The graph in which a flow may choose its way: hosts, routers and switches, and hops between them.
+"""The graph in which a flow may choose its path: hosts, routers, switches and hops between them.
 
-A hop leads from a node to a neighbour, over one link or several, in one direction: the two halves
-of a split link are two hops. Zones say it as follows: Full, Floyd and Dijkstra zones by their
-declared routes (between zones: from gateway to gateway), families of clusters by their edges, stars
-by their spokes. Vivaldi and Wifi zones and those without routing have no graph. `ecmp` and `given`
-find their routes here.
+`ecmp` and `given` find their routes here. A hop leads from a node to a neighbour, over one or
+several links, in one direction: the two halves of a split link are two hops. The hops of a zone
+depend on its kind. Full, Floyd and Dijkstra zones have their declared routes (between zones: from
+gateway to gateway), families of clusters their edges, and stars their spokes. Vivaldi and Wifi
+zones, and zones without routing, have no graph.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Routes that a file gives, flow by flow: a CSV of ``task,flow,path``.
+"""Routes from a file, flow by flow: a CSV of ``task,flow,path``.
 
-A path is a walk in the graph of the platform (see `fabric`) from the sender to the receiver: its
-nodes, separated by blanks, or the links instead of the nodes that they lead to, which is needed
-where several cables lead there. A cable that is split may be named whole. Acknowledgements take the
-path backwards.
+A path is a walk in the graph of the platform (see `fabric`) from the sender to the receiver. It
+lists the nodes, separated by blanks. Where several cables lead to a node, it names the link
+instead. A split cable may be named whole. Acknowledgements take the path backwards.
 """
 
 from __future__ import annotations
