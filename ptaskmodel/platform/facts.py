@@ -69,7 +69,9 @@ class AvailabilityTrace:
     period_s: float | None = None
 
     def events(self, since_s: float = 0.0) -> Iterator[tuple[float, float]]:
-        """(date in s, value) of the events at or after a date, in order; endless if periodic."""
+        """Return the events at or after `since_s` (s), in order, as (date in s, value); endless if
+        periodic.
+        """
         turn = 0
         if self.dates_s and self.period_s is not None and since_s > self.dates_s[-1]:
             # One turn early: the division may have been rounded up.

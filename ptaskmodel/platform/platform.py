@@ -46,13 +46,13 @@ Path_ = tuple[tuple[int, ...], float, bool]
 
 
 class Platform:
-    """What exists, read from a file or built; unchangeable.
+    """A platform: hosts, links, zones and routes, read from a file or built; immutable.
 
-    ``hosts`` and ``links`` are in order of declaration (``hosts[i].index == i``); ``all_links`` has
-    the built-in ``__loopback__`` after them, which hosts without a route to themselves send to
-    themselves by. ``config`` holds the options of the file, old names replaced by
-    new ones; ``notes`` what is odd in it, ``hints`` what may be; ``zones`` its tree of zones, the
-    root first.
+    facts: what a reader or builder declared. ``hosts`` and ``links`` are in order of declaration
+    (``hosts[i].index == i``). ``all_links`` also has the built-in ``__loopback__`` at its end, by
+    which hosts without a route to themselves send to themselves. ``config`` holds the options of
+    the file, with old names replaced by new ones. ``notes`` lists what is odd in the file,
+    ``hints`` what may be wrong. ``zones`` is its tree of zones, the root first.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -100,9 +100,10 @@ class Platform:
         return PlatformBuild(cls, name, routing, config)
 
     def to_xml(self, comment: str = "") -> str:
-        """The text of a SimGrid file (DTD 4.1) that reads as the same platform.
+        """Return a SimGrid file (DTD 4.1), as text, that reads as the same platform.
 
-        Numbers are kept to the last digit, traces stand inside the file.
+        comment: text for a comment at its beginning. Numbers have all digits; traces are inside the
+        file.
         """
         from ptaskmodel.platform.writing import platform_xml
 
@@ -136,7 +137,10 @@ class Platform:
         return f"{self.path}: unknown {what} {short(str(name))}; {hint}"
 
     def route(self, source: str, destination: str) -> Route:
-        """The route between two hosts, by name. Raises PlatformError, RouteError."""
+        """Return the route from host `source` to host `destination`, both by name.
+
+        Raises PlatformError if a host does not exist, RouteError if there is no route.
+        """
         parts = self.route_parts(self.host(source).index, self.host(destination).index)
         latency = parts.extra_latency_s
         for link in (*parts.across, *parts.up, *parts.down):
@@ -144,7 +148,10 @@ class Platform:
         return Route(tuple(self.all_links[link].name for link in parts.links), latency)
 
     def route_parts(self, source: int, destination: int) -> RouteParts:
-        """The route between two hosts, by index. Raises RouteError if there is none."""
+        """Return the route from host `source` to host `destination`, both by index.
+
+        Raises RouteError if there is none.
+        """
         return self._parts(self._host_points[source], self._host_points[destination])
 
     def leaf_zone(self, host: int) -> int:
@@ -158,11 +165,13 @@ class Platform:
         return len(zones) == 1 and self.walk_table(zones.pop()) is not None
 
     def host_line(self, index: int) -> int:
-        """Line of the file that declares a host."""
+        """Return the line of the file that declares the host of this index."""
         return self.facts.host_line(index)
 
     def link_line(self, index: int) -> int:
-        """Line of the file that declares a link; 1 for the built-in loopback."""
+        """Return the line of the file that declares the link of this index; 1 for the built-in
+        loopback.
+        """
         return self.facts.link_line(index)
 
     @functools.cached_property

@@ -125,14 +125,15 @@ def batch_into(
     progress: Progress | None = None,
     driver: Driver | None = None,
 ) -> BatchRun:
-    """Schedule a workload on a platform and write what happened in a directory of results.
+    """Schedule a workload on a platform and write a directory of results.
 
-    The directory appears once all is written, and replaces earlier results; None: nothing is
-    written. inputs: the files that platform and workload come from, named in the summary with
-    their digests. driver: who decides, whatever policy the options name.
+    The directory is written atomically, and replaces earlier results; None: nothing is written.
+    writing: what to record; None: the defaults. inputs: the files that platform and workload come
+    from, which the summary lists with their digests. progress: called with the progress of the run.
+    driver: decides instead of the policy of the options.
 
-    Raises PTaskModelError if the directory holds anything else, or something cannot be simulated
-    or written; then nothing appears.
+    Raises PTaskModelError if the directory holds anything else, or something cannot be simulated or
+    written; then nothing is written.
     """
     options, writing = options or BatchOptions(), writing or BatchWriting()
     if directory is None:

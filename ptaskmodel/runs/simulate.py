@@ -147,14 +147,15 @@ def simulate_into(
     inputs: Iterable[str | Path] = (),
     progress: Progress | None = None,
 ) -> SimulationRun:
-    """Run tasks on a platform and write what became of them in a directory of results.
+    """Run tasks on a platform and write a directory of results.
 
-    The directory appears once all is written, and replaces earlier results; None: nothing is
-    written. inputs: the files that platform and tasks come from; the summary names them, the files
-    that they name, and the digests of all (`compare` and ``plot topology`` use them).
+    The directory is written atomically, and replaces earlier results; None: nothing is written.
+    options: of the run; None: the defaults. inputs: the files that platform and tasks come from;
+    the summary lists them, the files that they name, and all digests (`compare` and ``plot
+    topology`` use them). progress: called with the progress of the run.
 
-    Raises PTaskModelError if the directory holds anything else, or something cannot be simulated
-    or written; then nothing appears.
+    Raises PTaskModelError if the directory holds anything else, or something cannot be simulated or
+    written; then nothing is written.
     """
     options = options or SimulationOptions()
     if options.until_s is not None and not 0 <= options.until_s < float("inf"):

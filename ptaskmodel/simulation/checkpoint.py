@@ -46,10 +46,10 @@ _log = logging.getLogger(__name__)
 def save_checkpoint(
     simulation: Simulation, path: str | Path, about: dict[str, Any] | None = None
 ) -> None:
-    """Write a simulation to a file, whole or not at all; observers and listeners do not follow.
+    """Write a simulation to the file `path`, atomically; observers and listeners are left out.
 
-    about: what to say of it, as JSON; `load_checkpoint` gives it back. Raises SimulationError if
-    the file cannot be written.
+    about: notes for the checkpoint, as JSON; `load_checkpoint` returns them. Raises SimulationError
+    if the file cannot be written.
     """
     data = pickle.dumps(simulation, protocol=5)
     header = {
@@ -63,7 +63,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(path: str | Path) -> tuple[Simulation, dict[str, Any]]:
-    """The simulation that a file holds, and what was said of it.
+    """Return the simulation in the file `path`, and the notes that were saved with it.
 
     Raises SimulationError if it is no checkpoint, is damaged, or is of another version.
     """

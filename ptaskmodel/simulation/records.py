@@ -151,7 +151,10 @@ class TaskRefs(Sequence["TaskRef"]):
 
 @with_old_names
 class TaskRef:
-    """A task in a simulation: its state now. Reading it changes nothing."""
+    """A task in a simulation: its current state. Reading it changes nothing.
+
+    index: its number in the simulation, from 0 on.
+    """
 
     __slots__ = ("index", "simulation")
 

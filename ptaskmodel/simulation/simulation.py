@@ -137,13 +137,13 @@ class Simulation(Advancing[Observer]):
     def add_replay(
         self, trace: Trace, hosts: Sequence[str], *, start_s: float = 0.0, id: str | None = None
     ) -> TaskRef:
-        """Add an MPI application: a task that replays a trace message by message, rank k on
-        ``hosts[k]`` (over again if they run out), beside the other tasks.
+        """Add an MPI application: a task that replays a trace message by message.
 
-        Messages are flows of the simulation's network model, and collectives done as the platform
-        says. It ends with its last rank; it cannot be suspended. Observers learn of it as of any
-        task, listeners not of the rates of ranks.
-        Raises as `add`.
+        Rank k runs on ``hosts[k]``, starting over if there are more ranks than hosts. start_s: date
+        at which it starts, s. id: its name; None: a number. Messages are flows of the simulation's
+        network model, and collectives use the platform's algorithms. The task ends with its last
+        rank and cannot be suspended. Observers are called as for any task; listeners do not receive
+        the rates of ranks. Raises as `add`.
         """
         return self.add(Task(tuple(hosts), TraceWork(trace), start_s=start_s, id=id))
 
@@ -317,15 +317,15 @@ class Simulation(Advancing[Observer]):
         return int(self._intake.arrays.tasks["slot"][task.index])
 
     def set_bandwidth(self, link: str, bandwidth_Bps: float) -> None:
-        """Change the bandwidth of a link from now on, B/s."""
+        """Set the bandwidth of a link to `bandwidth_Bps` B/s from now on."""
         self.core.set_capacity(self._link_number(link), checked_amount("bandwidth", bandwidth_Bps))
         self._changed()
 
     def set_latency(self, link: str, latency_s: float) -> None:
-        """Change the latency of a link from now on, s.
+        """Set the latency of a link to `latency_s` s from now on.
 
-        Latency phases under way go on; what a TCP window or the weights of a flow model make of
-        the latency changes at once, also for tasks under way.
+        Latency phases that have begun keep their length. TCP windows and weights of flow models
+        change at once, also for running tasks.
         """
         self.core.set_latency(self._link_number(link), checked_amount("latency", latency_s))
         self._changed()
@@ -337,7 +337,9 @@ class Simulation(Advancing[Observer]):
         self._changed()
 
     def set_pstate(self, host: str, pstate: int) -> None:
-        """Change the performance state of a host from now on (its availability factor stays)."""
+        """Set the performance state of a host to number `pstate` from now on; its availability
+        factor stays.
+        """
         fact = self.platform.host(host)
         if not 0 <= pstate < len(fact.speeds_flops):
             raise SimulationError(
@@ -347,7 +349,7 @@ class Simulation(Advancing[Observer]):
         self._changed()
 
     def fail(self, name: str) -> None:
-        """Turn a host or a link off now: the tasks that use it fail. Raises PlatformError."""
+        """Turn off the host or link `name` now: tasks that use it fail. Raises PlatformError."""
         self._settle()
         number = self._resource_number(name)
         lost = self.core.set_on(number, False)
@@ -364,7 +366,9 @@ class Simulation(Advancing[Observer]):
         self._changed()
 
     def is_on(self, name: str) -> bool:
-        """Whether a host or a link is on now. Raises PlatformError if there is none."""
+        """Return whether the host or link `name` is on now. Raises PlatformError if it does not
+        exist.
+        """
         return self.core.is_on(self._resource_number(name))
 
     def _resource_number(self, name: str) -> int:
@@ -400,7 +404,7 @@ class Simulation(Advancing[Observer]):
     # --- reading ----------------------------------------------------------------------------
 
     def task(self, task_id: str) -> TaskRef:
-        """The task of that id. Raises SimulationError if there is none."""
+        """Return the task with the id `task_id`. Raises SimulationError if there is none."""
         if task_id not in self._intake.index:
             raise SimulationError(f"no task has the id {task_id!r}")
         return TaskRef(self, self._intake.index[task_id])

@@ -144,10 +144,10 @@ def _check_alone(work: Work | None, **others: Any) -> None:
 class ParallelTask(Task):
     """Computations on hosts and communications between them that progress together.
 
-    flops: flop of each host entry, shape (n,), or one number for all. bytes: entry (i, j) is what
-    host entry i sends to host entry j, shape (n, n) or flat row-major; flows: the same as triples
-    (i, j, bytes). Tasks with equal amounts are lighter when they share one `ParallelWork`, given
-    as ``work`` instead of these.
+    hosts: names, one for each rank. flops: flop of each rank, shape (n,), or one number for all.
+    bytes: entry (i, j) is what rank i sends to rank j, shape (n, n) or flat row-major; flows: the
+    same as triples (i, j, bytes). work: instead of these, a `ParallelWork`; tasks with equal
+    amounts that share one take less memory. common: see `Task`.
     """
 
     __slots__ = ()
@@ -174,7 +174,11 @@ class ParallelTask(Task):
 
 
 class Execution(Task):
-    """``flops`` flop on one core of one host."""
+    """An execution of ``flops`` flop on one core of one host.
+
+    host: its name. hosts, work: the same as for any task, instead of host and flops. common: see
+    `Task`.
+    """
 
     __slots__ = ()
 
@@ -200,7 +204,10 @@ class Execution(Task):
 
 
 class Flow(Task):
-    """``bytes`` bytes from host ``src`` to host ``dst``."""
+    """A flow of ``bytes`` bytes from host ``src`` to host ``dst``.
+
+    hosts, work: the same as for any task, instead of these. common: see `Task`.
+    """
 
     __slots__ = ()
 
@@ -227,7 +234,10 @@ class Flow(Task):
 
 
 class Delay(Task):
-    """``seconds`` seconds during which nothing is used, on any hosts or none."""
+    """A task of ``seconds`` seconds that uses nothing, on any ``hosts`` or none.
+
+    work: a delay, instead of seconds. common: see `Task`.
+    """
 
     __slots__ = ()
 
@@ -250,7 +260,10 @@ class Delay(Task):
 
 
 class Sequence(Task):
-    """The stages (works) one after the other on the same hosts, ``repeat`` times over."""
+    """Stages (works) that run one after the other on the same ``hosts``, ``repeat`` times over.
+
+    work: a sequence, instead of ``stages`` and ``repeat``. common: see `Task`.
+    """
 
     __slots__ = ()
 

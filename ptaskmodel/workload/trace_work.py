@@ -19,7 +19,7 @@ class TraceWork(Work):
     trace: Trace
 
     def divided(self, flops: float, bytes: float) -> TraceWork:
-        """Raises WorkloadError: what a trace says cannot be scaled."""
+        """Raise WorkloadError: a trace cannot be scaled by `flops` and `bytes`."""
         raise WorkloadError(
             f"{self.trace.origin}: a trace cannot be scaled; make it a parallel task first "
             "(ptaskmodel trace to-ptask)"

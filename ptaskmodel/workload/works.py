@@ -44,15 +44,15 @@ _ONE: IntArray = own(np.ones(1, dtype=np.int64))
 
 
 class Work:
-    """How much is to be done, without saying where or when; shared between tasks.
+    """The amounts to be done, without hosts or times; tasks may share a work.
 
-    A simple work is one stage: all of it progresses together. A sequence is made of stages, done
-    in ``rounds``. What is said here holds for simple works; the others say otherwise.
+    A simple work is one stage: all of it progresses together. A sequence has stages, run in
+    ``rounds``. Methods are implemented here for simple works; other classes override them.
 
     ranks: the number of hosts that it needs, None if any number will do.
-    rounds: how many times over `one_round` is done.
-    is_plain: it can be a task as it is; other works get that by `bound`, on the hosts of a job.
-    splits: its ranks go on independently of each other, as works of their own.
+    rounds: how many times `one_round` is run.
+    is_plain: it can be a task as it is; `bound` turns other works into plain ones.
+    splits: its ranks progress independently, as works of their own.
     only_storages: it uses storages and none of the hosts.
     is_simple: of a class, whether its works are simple.
     """
@@ -67,55 +67,59 @@ class Work:
 
     @property
     def ranks(self) -> int | None:
-        """How many hosts it needs; None: any number."""
+        """The number of hosts that it needs; None: any number."""
         return None
 
     @property
     def duration_s(self) -> float | None:
-        """How long it lasts whatever the platform, s; None if that depends on the platform."""
+        """How long it lasts on any platform, s; None if that depends on the platform."""
         return None
 
     def parts(self) -> Iterator[Work]:
-        """The simple works that it is made of, in order, however often they are repeated."""
+        """Yield the simple works that it consists of, in order, without repetitions."""
         yield self
 
     def one_round(self) -> list[Work]:
-        """The simple works of a round, one after the other, each as often as it is done there."""
+        """Return the simple works of a round, one after the other, with repetitions."""
         return [self]
 
     def summed(self, value: Callable[[Work], float]) -> float:
-        """The sum of a value of its simple works, each counted as often as it is done."""
+        """Return the sum of `value` over its simple works, with repetitions."""
         return value(self)
 
     def mapped(self, change: Callable[[Work], Work]) -> Work:
-        """The same with each of its simple works changed."""
+        """Return the same work with each simple work replaced by ``change(work)``."""
         return change(self)
 
     def demand(self, ranks: int) -> Demand:
-        """What a simple work asks on so many ranks. Raises TypeError for other works."""
+        """Return what a simple work demands of `ranks` ranks. Raises TypeError for other works."""
         raise TypeError(f"{type(self).__name__} has no demand of its own; ask its simple works")
 
     def divided(self, flops: float, bytes: float) -> Work:
-        """The same with its flops and bytes divided by these; delays stay."""
+        """Return the same work with its flops over `flops`, its bytes over `bytes`; delays stay."""
         return self.mapped(lambda part: part.divided(flops, bytes))
 
     def with_merged_flows(self, rank: IntArray) -> Work:
-        """The same with the flows of rank k carried by rank ``rank[k]``, those of a pair as one."""
+        """Return the same work with rank k's flows moved to ``rank[k]``, those of a pair merged."""
         return self
 
     def storages(self) -> Iterator[str]:
-        """The names of the storages that it uses, as often as it names them."""
+        """Yield the names of the storages that it uses, with repetitions."""
         return iter(())
 
     def beside_storages(self, hosts: int, rank: dict[str, int]) -> Work:
-        """The plain work on ``hosts`` ranks and, after them, those of the storages named."""
+        """Return the plain work on ``hosts`` ranks and the storages, whose ranks follow:
+        ``rank[name]``.
+        """
         return self
 
     def bound(self, hosts: tuple[str, ...], facts: HostFacts) -> Steps:
-        """The steps of a job's work on its hosts: one after the other, each of works side by side.
+        """Return the steps of a job's work on its `hosts`: sequential, each a list of parallel
+        works.
 
-        Each (hosts, work) is ready to be a task. All is one step, unless ranks that split stand
-        inside a sequence. Raises WorkloadError for an unknown storage or more than MAX_STEPS.
+        facts: data about the hosts. Each (hosts, work) can be a task. There is one step, unless a
+        sequence contains ranks that split. Raises WorkloadError for an unknown storage or more than
+        MAX_STEPS.
         """
         if self.is_plain:
             return [[(hosts, self)]]
@@ -284,6 +288,7 @@ class ParallelWork(Work):
         return Demand(self.flops, 0.0, self.flow_from, self.flow_to, self.flow_bytes)
 
     def divided(self, flops: float, bytes: float) -> ParallelWork:
+        """Return it with its flops divided by `flops` and its bytes by `bytes`."""
         volumes = self.flow_bytes / bytes
         return ParallelWork(self.flops / flops, self.flow_from, self.flow_to, volumes)
 
@@ -346,6 +351,7 @@ class HomogeneousWork(Work):
         return ParallelWork.of(ranks, flops, matrix)
 
     def divided(self, flops: float, bytes: float) -> HomogeneousWork:
+        """Return it with its flops divided by `flops` and its bytes by `bytes`."""
         return HomogeneousWork(self.flops / flops, self.bytes / bytes, self.total)
 
     def beside_storages(self, hosts: int, rank: dict[str, int]) -> ParallelWork:
@@ -363,7 +369,9 @@ class DelayWork(Work):
 
     @classmethod
     def each(cls, delays_s: FloatArray) -> list[DelayWork]:
-        """A work for each of many delays, s, shape (n,); the place of a FieldError is one's."""
+        """Return a work for each of `delays_s`, s, shape (n,); raises FieldError as for a single
+        one.
+        """
         check_amounts("seconds", delays_s)
         works = list(map(cls.__new__, itertools.repeat(cls, len(delays_s))))
         give: Callable[[DelayWork, float], None] = vars(cls)["delay_s"].__set__
@@ -379,6 +387,7 @@ class DelayWork(Work):
         return Demand(0.0)
 
     def divided(self, flops: float, bytes: float) -> DelayWork:
+        """Return the delay itself: `flops` and `bytes` do not apply."""
         return self
 
 

@@ -231,10 +231,11 @@ class _Target:
 
 
 def load_platform(path: AnyPath) -> Platform:
-    """The platform in a SimGrid XML file; it may be gzipped; ``-`` is standard input.
+    """Read the platform of a SimGrid XML file.
 
-    Raises PlatformError (one line: file, line, element, remedy) if it cannot be used. What is odd
-    but usable gives a PlatformWarning per kind; ``Platform.notes`` lists all of them.
+    path: the file, gzipped or not; ``-`` is standard input. Raises PlatformError (one line: file,
+    line, element, remedy) if the file cannot be used. Each kind of odd but usable content gives one
+    PlatformWarning; ``Platform.notes`` lists all of them.
     """
     platform = read_platform(path)
     warn_of(remarks_on(platform), PlatformWarning)

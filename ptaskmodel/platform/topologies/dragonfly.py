@@ -150,6 +150,9 @@ class Dragonfly(Topology):
 
     @classmethod
     def parse(cls, text: str, hosts: int) -> Dragonfly:
+        """Return the dragonfly of ``topo_parameters`` (`text`). Raises ParameterError unless it has
+        `hosts`.
+        """
         parts = [integers(part) for part in text.split(";")]
         check_positive(*(number for part in parts for number in part))
         if [len(part) for part in parts] != [2, 2, 2, 1]:
@@ -179,6 +182,7 @@ class Dragonfly(Topology):
         return self._n_routers * (self.per + routers + chassis) + groups * groups
 
     def lay(self, site: Site) -> IntArray:
+        """Add its links at `site`; return its table."""
         hosts, n_routers = self.hosts, self._n_routers
         loopback = site.add_loopbacks()
         numbers = [*range(hosts), *range(2 * hosts - 1, 2 * hosts - 1 - n_routers, -1)]
@@ -232,7 +236,7 @@ class Dragonfly(Topology):
 
     @classmethod
     def edges(cls, table: Sequence[int]) -> Iterator[Edge]:
-        """In the order of the links; routers come after the hosts."""
+        """Yield the links of a zone's `table` in their order; routers come after the hosts."""
         groups, chassis, routers, per = table[PARAMS : PARAMS + 4]
         nodes = table[NODES]
         pairs = [(nodes + node // per, node) for node in range(nodes)]
@@ -251,7 +255,7 @@ class Dragonfly(Topology):
 
     @classmethod
     def coordinates(cls, table: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """(group, chassis, blade) of routers."""
+        """Yield (group, chassis, blade) of the routers of a zone's `table`."""
         groups, chassis, routers = table[PARAMS : PARAMS + 3]
         places = itertools.product(range(groups), range(chassis), range(routers))
         yield from enumerate(places, table[NODES])
@@ -260,6 +264,7 @@ class Dragonfly(Topology):
     def survey(
         cls, table: IntArray, nodes: IntArray, hosts: IntArray, owner: IntArray, common: BoolArray
     ) -> Survey:
+        """Survey a zone; `Topology.survey` explains table, nodes, hosts, owner and common."""
         own_loops(table, nodes, hosts, owner)
         own_ports(table, nodes, hosts, owner, 1)
         return Survey()

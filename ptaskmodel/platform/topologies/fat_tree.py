@@ -218,6 +218,9 @@ class FatTree(Topology):
 
     @classmethod
     def parse(cls, text: str, hosts: int) -> FatTree:
+        """Return the tree of ``topo_parameters`` (`text`). Raises ParameterError unless it has
+        `hosts`.
+        """
         parts = [integers(part) for part in text.split(";")]
         check_positive(*(number for part in parts for number in part))
         if len(parts) != 4 or parts[0] != (len(parts[1]),):
@@ -248,6 +251,7 @@ class FatTree(Topology):
         return math.prod(self.parents[:level]) * math.prod(self.children[level:])
 
     def lay(self, site: Site) -> IntArray:
+        """Add its links at `site`; return its table."""
         hosts, levels = self.hosts, len(self.children)
         switches = sum(self._width(level) for level in range(1, levels + 1))
         loopback = site.add_loopbacks()
@@ -267,7 +271,9 @@ class FatTree(Topology):
 
     @classmethod
     def edges(cls, table: Sequence[int]) -> Iterator[Edge]:
-        """Child by child, in the order of the links; switches come after the hosts."""
+        """Yield the links of a zone's `table`, child by child, in their order; switches come after
+        the hosts.
+        """
         levels, nodes = table[PARAMS], table[NODES]
         groups = [table[PARAMS + 2 + 6 * k : PARAMS + 8 + 6 * k] for k in range(levels)]
         first_switch = table[PARAMS + 2 + 6 * levels :]
@@ -288,7 +294,10 @@ class FatTree(Topology):
     def survey(
         cls, table: IntArray, nodes: IntArray, hosts: IntArray, owner: IntArray, common: BoolArray
     ) -> Survey:
-        """Plain without limiters and parallel cables; ways: the most ways up from a subtree."""
+        """Survey a zone; `Topology.survey` explains table, nodes, hosts, owner and common.
+
+        plain: without limiters and parallel cables. ways: the most upward paths from a subtree.
+        """
         own_loops(table, nodes, hosts, owner)
         own_ports(table, nodes, hosts, owner, int(table[PARAMS + 3] * table[PARAMS + 4]))
         levels = table[PARAMS + 2 : PARAMS + 2 + 6 * int(table[PARAMS])].reshape(-1, 6)

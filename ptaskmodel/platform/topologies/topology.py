@@ -66,10 +66,10 @@ class Edge(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """What simulations know of a zone beforehand.
+    """What simulations know about a zone in advance.
 
-    plain: ``Topology.all_to_all`` serves this zone. ways: how many counters that needs.
-    ends: what ``Topology.flows`` reads, a row for each node; none where it does not serve.
+    plain: whether ``Topology.all_to_all`` serves this zone. ways: how many counters that needs.
+    ends: what ``Topology.flows`` reads, a row for each node; none if it does not serve the zone.
     """
 
     plain: bool = False
@@ -78,10 +78,10 @@ class Survey(NamedTuple):
 
 
 class Site(Protocol):
-    """The cluster being declared, as ``Topology.lay`` sees it: names, and where links are added.
+    """The cluster that is being declared, as ``Topology.lay`` sees it: names, and how to add links.
 
-    numbers: of its hosts, in their names. counts: of what is numbered through all clusters of a
-    platform.
+    numbers: of its hosts, in their names. counts: of things that are numbered through all clusters
+    of a platform.
     """
 
     id: str
@@ -90,35 +90,36 @@ class Site(Protocol):
     counts: dict[str, int]
 
     def add_loopbacks(self) -> int:
-        """One loopback a host if asked for; the index of the first, or -1."""
+        """Add one loopback for each host if requested; return the index of the first, or -1."""
         ...
 
     def add_limiters(self, numbers: Sequence[int]) -> int:
-        """One limiter a node, by their numbers, if asked for; the index of the first, or -1."""
+        """Add one limiter for each of the nodes `numbers` if requested; return the index of the
+        first, or -1.
+        """
         ...
 
     def add_cables(self, ids: Sequence[str], factor: float = 1.0) -> int:
-        """Cables of ``factor`` times the bandwidth; the index of the first."""
+        """Add cables `ids` with ``factor`` times the bandwidth; return the index of the first."""
         ...
 
     def add_backbone(self) -> int:
-        """One link that all share if asked for; its index, or -1."""
+        """Add one link that all nodes share if requested; return its index, or -1."""
         ...
 
     def keep_properties(self) -> None:
-        """The properties of the cluster are those of its zone, too."""
+        """Give the cluster's properties to its zone, too."""
         ...
 
     def add_router(self) -> None:
-        """The node by which the cluster is left and entered, after all hosts."""
+        """Add the node by which routes enter and leave the cluster, after all hosts."""
         ...
 
 
 class Topology(abc.ABC):
-    """A family of clusters; an instance is one with its parameters.
+    """A family of clusters; an instance is one cluster with its parameters.
 
-    What belongs to an instance serves to declare a cluster; what belongs to the class works on the
-    table of any zone of the family.
+    Instances serve to declare a cluster. Class methods work on the table of any zone of the family.
     """
 
     name: ClassVar[str]
@@ -144,12 +145,15 @@ class Topology(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def parse(cls, text: str, hosts: int) -> Self:
-        """From ``topo_parameters`` and the number of hosts given. Raises ParameterError."""
+        """Return a topology from ``topo_parameters`` (`text`) and the number of `hosts`.
+
+        Raises ParameterError.
+        """
 
     @property
     @abc.abstractmethod
     def parameters(self) -> str:
-        """As written in ``topo_parameters``."""
+        """The parameters as written in ``topo_parameters``."""
 
     @property
     @abc.abstractmethod
@@ -159,25 +163,34 @@ class Topology(abc.ABC):
     @property
     @abc.abstractmethod
     def links(self) -> int:
-        """Number of links, about: a bound is put on it before anything is made."""
+        """Approximate number of links; it is checked against a limit before anything is built."""
 
     @abc.abstractmethod
     def lay(self, site: Site) -> IntArray:
-        """Add the links of a cluster whose hosts are there; returns its table."""
+        """Add the links of the cluster at `site`, whose hosts exist; return its table."""
 
     @classmethod
     def edges(cls, table: Sequence[int]) -> Iterator[Edge]:
-        """The graph of a zone: hosts, then switches; none where its spokes say all."""
+        """Yield the graph of the zone of a `table`: hosts first, then switches; nothing if it has
+        spokes.
+        """
         yield from ()
 
     @classmethod
     def coordinates(cls, table: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """(number in `edges`, coordinates) of the nodes that pictures place by these."""
+        """Yield (number in `edges`, coordinates) of the nodes that pictures place by coordinates.
+
+        table: of the zone.
+        """
         yield from ()
 
     @classmethod
     def spokes(cls, table: IntArray) -> list[tuple[int, ...]] | None:
-        """Where all nodes hang on one middle: the links from each to there; else None."""
+        """Return the links from each node to the centre, if all nodes hang on one centre; else
+        None.
+
+        table: of the zone.
+        """
         return None
 
     @classmethod
@@ -185,15 +198,18 @@ class Topology(abc.ABC):
     def survey(
         cls, table: IntArray, nodes: IntArray, hosts: IntArray, owner: IntArray, common: BoolArray
     ) -> Survey:
-        """Look at a zone that has ``hosts`` at ``nodes``.
+        """Survey a zone with this `table` that has ``hosts`` at ``nodes``.
 
-        Notes in ``owner``, by link, the host that alone uses it, and in ``common`` the links that
-        every node crosses both ways.
+        Writes into ``owner``, for each link that only one host uses, this host; and into
+        ``common``, which links every node crosses both ways.
         """
 
 
 def own_loops(table: IntArray, nodes: IntArray, hosts: IntArray, owner: IntArray) -> None:
-    """Let hosts own their loopbacks."""
+    """Make each of the `hosts`, at `nodes`, the owner of its loopback in `owner`.
+
+    table: of the zone.
+    """
     if table[LOOPBACK] >= 0:
         owner[int(table[LOOPBACK]) + nodes] = hosts
 
@@ -201,7 +217,11 @@ def own_loops(table: IntArray, nodes: IntArray, hosts: IntArray, owner: IntArray
 def own_ports(
     table: IntArray, nodes: IntArray, hosts: IntArray, owner: IntArray, ports: int
 ) -> None:
-    """Let hosts that nobody passes by own their limiters and their first ``ports`` cables."""
+    """Make `hosts` at `nodes`, if no route passes through them, owners of their limiters and
+    cables.
+
+    table: of the zone. owner: written, by link. ports: how many first cables of a host it owns.
+    """
     if table[LIMITER] >= 0:
         owner[int(table[LIMITER]) + nodes] = hosts
     width = ports * (1 + int(table[DUPLEX]))
@@ -210,14 +230,17 @@ def own_ports(
 
 
 def block_table(hops: int, nodes: int, links: LinkBlock, parameters: Sequence[int]) -> IntArray:
-    """A table with the common head; ``hops``: the largest number of cables of a route."""
+    """Return a table with the common head, then `parameters`.
+
+    hops: the largest number of cables of a route. nodes: how many. links: where its links are.
+    """
     longest = max(1, hops if links.limiter < 0 else 2 * hops + 2)
     head = [longest, nodes, int(links.duplex), links.first, links.limiter, links.loopback]
     return np.array([*head, *parameters], np.int64)
 
 
 def integers(text: str) -> tuple[int, ...]:
-    """Integers separated by commas. Raises ParameterError."""
+    """Return the integers of a `text` that are separated by commas. Raises ParameterError."""
     try:
         return tuple(units.parse_integer(item) for item in text.split(","))
     except units.UnitError as error:
@@ -225,7 +248,7 @@ def integers(text: str) -> tuple[int, ...]:
 
 
 def check_positive(*numbers: int) -> None:
-    """Raises ParameterError unless all are counts."""
+    """Raise ParameterError unless all `numbers` are counts."""
     if not all(isinstance(number, int) and 0 < number <= MAX_PARAMETER for number in numbers):
         text = short(",".join(map(str, numbers)))
         what = f"topo_parameters: {text}; every number must be in 1 ... {MAX_PARAMETER}"
@@ -233,5 +256,5 @@ def check_positive(*numbers: int) -> None:
 
 
 def joined(numbers: Sequence[int]) -> str:
-    """As ``integers`` reads them."""
+    """Return `numbers` as text, as ``integers`` reads it."""
     return ",".join(map(str, numbers))

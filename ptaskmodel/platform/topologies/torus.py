@@ -132,6 +132,9 @@ class Torus(Topology):
 
     @classmethod
     def parse(cls, text: str, hosts: int) -> Torus:
+        """Return the torus of ``topo_parameters`` (`text`). Raises ParameterError unless it has
+        `hosts`.
+        """
         return cls(integers(text))
 
     @property
@@ -147,6 +150,7 @@ class Torus(Topology):
         return len(self.sizes) * self.hosts
 
     def lay(self, site: Site) -> IntArray:
+        """Add its links at `site`; return its table."""
         loopback = site.add_loopbacks()
         limiter = site.add_limiters(range(self.hosts))
         names = [f"{site.id}_link_from_{i}_to_{after}" for i, after in _neighbours(self.sizes)]
@@ -155,12 +159,13 @@ class Torus(Topology):
 
     @classmethod
     def edges(cls, table: Sequence[int]) -> Iterator[Edge]:
+        """Yield the links of a zone's `table`, node by node."""
         for number, (node, after) in enumerate(_neighbours(table[PARAMS + 1 :])):
             yield Edge(node, after, table[FIRST] + number * (1 + table[DUPLEX]))
 
     @classmethod
     def coordinates(cls, table: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Place in each dimension."""
+        """Yield the place in each dimension of the hosts of a zone's `table`."""
         sizes = table[PARAMS + 1 : PARAMS + 1 + table[PARAMS]]
         places = itertools.product(*(range(size) for size in reversed(sizes)))
         yield from enumerate(place[::-1] for place in places)
@@ -169,6 +174,7 @@ class Torus(Topology):
     def survey(
         cls, table: IntArray, nodes: IntArray, hosts: IntArray, owner: IntArray, common: BoolArray
     ) -> Survey:
+        """Survey a zone; `Topology.survey` explains table, nodes, hosts, owner and common."""
         own_loops(table, nodes, hosts, owner)
         sizes = table[PARAMS + 1 : PARAMS + 1 + int(table[PARAMS])]
         places = np.unravel_index(np.arange(int(table[NODES])), sizes[::-1])[::-1]

@@ -137,7 +137,9 @@ class Comparison:
                 for each in OUTCOMES]  # fmt: skip
 
     def verdict(self, pair: Pair) -> str:
-        """ "faster", "slower" or "equal"; NOT_BOTH if it did not end by itself in both runs."""
+        """Return "faster", "slower" or "equal" for a `pair`; NOT_BOTH if it did not end in both
+        runs.
+        """
         change, before = pair.change_s, pair.a.duration_s
         if change is None or before is None:
             return NOT_BOTH
@@ -153,7 +155,9 @@ class Comparison:
         return counts
 
     def waiting_verdict(self, pair: Pair) -> str | None:
-        """One of WAITS; None of a job that does not start in one of the runs, and of tasks."""
+        """Return one of WAITS for a `pair`; None for tasks, and for a job that did not start in
+        both runs.
+        """
         change = pair.waits_longer_s
         if change is None:
             return None
@@ -176,17 +180,19 @@ class Comparison:
         )
 
     def most_changed(self, number: int) -> list[Pair]:
-        """The pairs whose time changed most, in s; ties in order."""
+        """Return the `number` of pairs whose time changed most, in s; ties in order."""
         known = [pair for pair in self.pairs if self.verdict(pair) in ("faster", "slower")]
         return sorted(known, key=lambda pair: -abs(pair.change_s or 0.0))[:number]
 
     def most_moved(self, number: int) -> list[Pair]:
-        """The pairs of jobs whose waiting changed most, in s; ties in order."""
+        """Return the `number` of pairs of jobs whose waiting time changed most, in s; ties in
+        order.
+        """
         known = [pair for pair in self.pairs if pair.waits_longer_s]
         return sorted(known, key=lambda pair: -abs(pair.waits_longer_s or 0.0))[:number]
 
     def write(self, stream: IO[str]) -> None:
-        """Write COLUMNS of every task of both runs as CSV."""
+        """Write COLUMNS of every task of both runs to `stream` as CSV."""
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows(pair.row() for pair in self.pairs)
@@ -200,12 +206,12 @@ def compare(
     picture: str | Path | None = None,
     tolerance: float = SAME,
 ) -> Comparison:
-    """Compare two runs, or those in two directories, task by task: tasks are matched by id.
+    """Compare two runs, `a` and `b`, task by task; tasks are matched by id.
 
-    tolerance: relative difference of times up to which they are equal. table: also write a CSV
-    file, a line for every task; picture: also draw times against each other (.png, .svg or .pdf).
-    Raises PTaskModelError if results cannot be read, have no task in common, or a file
-    cannot be written.
+    Each is `Results` or a directory. tolerance: relative difference of times up to which they are
+    equal. table: also write a CSV file with a line for every task. picture: also draw the times of
+    one run against those of the other (.png, .svg or .pdf). Raises PTaskModelError if results
+    cannot be read, have no task in common, or a file cannot be written.
     """
     if picture is not None:
         check_picture(picture)

@@ -180,10 +180,11 @@ def write_report(
     *,
     against: Results | str | Path | None = None,
 ) -> None:
-    """Write the page of results, or of those in a directory.
+    """Write the HTML page of `results` (or of those in a directory) to the file `path`.
 
-    against: another run of Slurm on the same jobs, before the change: who gains, who loses. Raises
-    PTaskModelError if results cannot be read or compared, or the page cannot be written.
+    against: another run of Slurm on the same jobs, before the change: the page then shows which
+    jobs gain or lose. Raises PTaskModelError if results cannot be read or compared, or the page
+    cannot be written.
     """
     results = results_of(results)
     before: list[Section] = []

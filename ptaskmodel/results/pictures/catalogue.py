@@ -227,12 +227,12 @@ def draw_results(
     until_s: float | None = None,
     messages: bool = True,
 ) -> None:
-    """Write a picture (one of `results.PICTURES`) of results, or of those in a directory.
+    """Write a picture of results, or of those in a directory.
 
-    output: a .png, .svg or .pdf file. colour: of `results.COLOURS`, what those of the topology say.
-    since_s, until_s, messages: of ``ranks``, which part of the run to draw, and whether with its
-    messages. Raises PTaskModelError if the results cannot be read, have
-    nothing to draw, or the file cannot be written.
+    kind: one of `results.PICTURES`. output: a .png, .svg or .pdf file. colour: one of
+    `results.COLOURS`, the meaning of colours of a topology. since_s, until_s, messages: for
+    ``ranks``, which part of the run to draw, and whether to draw messages. Raises PTaskModelError
+    if the results cannot be read, have nothing to draw, or the file cannot be written.
     """
     check_picture(output)
     if kind not in PICTURES:

@@ -70,11 +70,10 @@ class TasksFile(NamedTuple):
 
 
 def load_tasks(path: str | Path) -> list[Task]:
-    """The tasks of a tasks.json file, in its order.
+    """Read the tasks of the tasks.json file `path`, in its order.
 
-    Tasks of one profile share its work; tasks on the same list of hosts share it.
-
-    Raises WorkloadError: one line with the file, the JSON pointer, what is wrong and the remedy.
+    Tasks with the same profile share a work; tasks with the same list of hosts share the list.
+    Raises WorkloadError: one line with the file, the JSON pointer, the problem and the remedy.
     """
     return read_tasks_file(path).tasks
 
