@@ -68,7 +68,7 @@ NAMES = {
     ),
     "ptaskmodel.workload.amounts": ("FieldError",),
     "ptaskmodel.workload.formats.tasks_json": ("load_tasks",),
-    "ptaskmodel.workload.jobs": ("workload_from_frame",),
+    "ptaskmodel.workload.frames": ("workload_from_frame",),
     "ptaskmodel.workload.reading": ("read_workload",),
     "ptaskmodel.workload.tasks": (
         "Delay",

@@ -188,9 +188,10 @@ class Account:
         self.found: list[Remark] = []  # their texts without the place
         self._error = error
         self._counts: Counter[_Group] = Counter()
-        self._problems: list[tuple[int | None, str]] = []
+        # The first line and the number of those that are alike, by what is wrong.
+        self._problems: dict[str, tuple[int | None, int]] = {}
         self._bad_rows: list[tuple[int | None, str]] = []
-        self._num_problems = self._num_bad_rows = 0
+        self._num_bad_rows = self._num_problems = 0
 
     def unused(self, what: str, line: int | None = None, field: str | None = None) -> None:
         """Tell `what` of the file has no effect, at a `line` and `field`."""
@@ -254,8 +255,11 @@ class Account:
     def check_rows(self, rows: int) -> None:
         """Refuse the file if more than half of its `rows` cannot be read."""
         if 2 * self._num_bad_rows > rows:
-            self._problems = self._bad_rows + self._problems
-            self._num_problems += self._num_bad_rows
+            others, self._problems = self._problems, {}
+            for line, what in self._bad_rows:
+                self.problem(what, line)
+            self._problems |= others
+            self._num_problems += self._num_bad_rows - len(self._bad_rows)
             self.check()
 
     @contextlib.contextmanager
@@ -269,13 +273,26 @@ class Account:
     def problem(self, what: str, line: int | None = None) -> None:
         """The file cannot be read: `what` is wrong at a `line`; `check` raises it."""
         self._num_problems += 1
-        if self._num_problems <= MOST_PROBLEMS:
-            self._problems.append((line, what))
+        first, number = self._problems.get(what, (line, 0))
+        if number or len(self._problems) < MOST_PROBLEMS:
+            self._problems[what] = first, number + 1
 
     def check(self) -> None:
         """Raise the error of this file with all its problems, if it has any."""
-        if self._num_problems:
-            raise self._error(problems_text(self.file, self._problems, self._num_problems))
+        if not self._num_problems:
+            return
+        named = [
+            (line, f"{what} (and {number - 1:,} more such)" if number > 1 else what)
+            for what, (line, number) in list(self._problems.items())[:MOST_PROBLEMS]
+        ]
+        if len(named) == 1:
+            ((line, what),) = named
+            place = self.file if line is None else f"{self.file}:{line}"
+            raise self._error(f"{place}: {what}")
+        lines = [what if line is None else f"line {line}: {what}" for line, what in named]
+        rest = self._num_problems - sum(number for _, number in self._problems.values())
+        lines += [f"and {rest:,} more"] if rest else []
+        raise self._error("\n  ".join([f"{self.file}: {self._num_problems:,} problems:", *lines]))
 
     def _what(self, error: PTaskModelError, line: int | None) -> str:
         """The message of an error without the place that the account names itself."""
@@ -290,14 +307,3 @@ def placed(remark: Remark) -> Remark:
     if remark.line is None:
         return remark
     return remark._replace(text=f"{remark.file}:{remark.line}: {remark.text}")
-
-
-def problems_text(file: str, problems: Iterable[tuple[int | None, str]], number: int) -> str:
-    """One message of the problems of a `file`, each (line, what); number: how many there are."""
-    shown = list(problems)[:MOST_PROBLEMS]
-    if number == 1:
-        ((line, what),) = shown
-        return f"{file}: {what}" if line is None else f"{file}:{line}: {what}"
-    lines = [what if line is None else f"line {line}: {what}" for line, what in shown]
-    lines += [f"and {number - len(shown):,} more"] if number > len(shown) else []
-    return "\n  ".join([f"{file}: {number:,} problems:", *lines])

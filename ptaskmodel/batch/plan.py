@@ -28,7 +28,7 @@ from ptaskmodel.batch.options import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.remarks import KILLED, OVERLOAD, WARNING, Remark, warn
 from ptaskmodel.units import format_duration
-from ptaskmodel.workload.jobs import Job, Workload, job_arrays, sizes_of
+from ptaskmodel.workload.jobs import Job, Workload, job_arrays, num_linked, sizes_of
 from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
 from ptaskmodel.workload.works import DelayWork, Work
@@ -309,13 +309,21 @@ class Plan:
         return (Remark(text, effect=KILLED),)
 
     def _dependencies(self, workload: Workload) -> tuple[Remark, ...]:
-        """What to say of jobs that are submitted in answer to others."""
+        """What to say of jobs that are submitted in answer to others, or might be."""
         if not self.options.dependencies:
-            return ()
+            count = num_linked(workload.jobs)
+            text = f"{count} jobs name a preceding job; --dependencies makes them wait for it"
+            return (Remark(text),) if count else ()
         known = {job.id for job in workload.jobs}
-        count = sum(job.preceding_job in known for job in workload.jobs)
+        found = [known.intersection(job.preceding_jobs) for job in workload.jobs]
+        count = sum(map(bool, found))
         text = f"{count} jobs are submitted when the job before them is over and thought about"
-        return (Remark(text),)
+        pairs = zip(workload.jobs, found, strict=True)
+        lost = sum(len(job.preceding_jobs) > len(there) for job, there in pairs)
+        if not lost:
+            return (Remark(text),)
+        unknown = f"{lost} jobs name preceding jobs that are not in the workload: not waited for"
+        return (Remark(text), Remark(unknown))
 
     def _overload(self, workload: Workload, lasts_s: FloatArray) -> tuple[Remark, ...]:
         """What to say if more work is submitted than the machine can do meanwhile, all alone."""

@@ -21,7 +21,7 @@ from ptaskmodel.simulation.beside import run as run_beside
 from ptaskmodel.simulation.loop import finish, run
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.formats.json import cut_numbers
-from ptaskmodel.workload.formats.swf import parsed
+from ptaskmodel.workload.formats.log_lines import parsed
 from ptaskmodel.workload.tasks import ParallelTask
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 

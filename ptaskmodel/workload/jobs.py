@@ -6,10 +6,9 @@ returns jobs as arrays, for workloads of many jobs.
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from itertools import repeat
 from types import MappingProxyType
@@ -18,11 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.errors import WorkloadError
 from ptaskmodel.lazy import OnDemand
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.remarks import Remark
-from ptaskmodel.workload.works import DelayWork, Work
+from ptaskmodel.workload.works import Work
 
 if TYPE_CHECKING:
     import pandas
@@ -32,11 +31,12 @@ if TYPE_CHECKING:
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 # What a table of jobs may say of them besides, by the fields of `Job`.
-TEXTS = ("user", "group", "queue", "partition", "executable", "preceding_job")
+TEXTS = ("user", "group", "queue", "partition", "executable")
+PRECEDING = "preceding_job"
 WHOLE_NUMBERS, NUMBERS = ("cores", "return_code"), ("memory_B", "think_time_s", "competitors")
 FRAME_COLUMNS = (
     *("job_id", "submit_time_s", "num_hosts", "walltime_s", "profile", "delay_s"),
-    *(*TEXTS, *WHOLE_NUMBERS, *NUMBERS),
+    *(*TEXTS, *WHOLE_NUMBERS, *NUMBERS, PRECEDING),
 )
 
 FloatArray = NDArray[np.float64]
@@ -64,8 +64,9 @@ class Job:
     the simulation counts (as of a `Task`).
 
     ``user``, ``group``, ``queue``, ``partition`` and ``executable`` are names that logs give (None:
-    unknown). ``preceding_job`` is the id of the job whose end its submission waited for, and
-    ``think_time_s`` what its user took from then on; dates hold unless dependencies are asked for.
+    unknown). ``preceding_job`` is the id of the job whose end its submission waited for, or
+    the ids of several, and ``think_time_s`` what its user took from then on; dates hold unless
+    dependencies are asked for.
 
     ``extra`` holds whatever else the workload says of the job, unread by the simulation.
     """
@@ -87,12 +88,18 @@ class Job:
     queue: str | None = None
     partition: str | None = None
     executable: str | None = None
-    preceding_job: str | None = None
+    preceding_job: str | tuple[str, ...] | None = None
     think_time_s: float = 0.0
     competitors: float | None = None
 
     def __deepcopy__(self, memo: object) -> Job:
         return self  # a fact
+
+    @property
+    def preceding_jobs(self) -> tuple[str, ...]:
+        """The ids of all preceding jobs."""
+        before = self.preceding_job
+        return () if before is None else (before,) if isinstance(before, str) else before
 
 
 def jobs_of_columns(columns: Mapping[str, Sequence[Any]]) -> tuple[Job, ...]:
@@ -160,7 +167,7 @@ class Workload:
         ]
         names = ["job_id", "submit_time_s", "num_hosts", "walltime_s", "profile", "delay_s", "user"]
         frame = pd.DataFrame(rows, columns=names)
-        for name in (*TEXTS, *WHOLE_NUMBERS, *NUMBERS):
+        for name in (*TEXTS, *WHOLE_NUMBERS, *NUMBERS, PRECEDING):
             values = [getattr(job, name) for job in self.jobs]
             if name not in names and any(value not in (None, 0) for value in values):
                 frame[name] = values
@@ -172,124 +179,10 @@ def sorted_jobs(jobs: list[Job]) -> tuple[Job, ...]:
     return tuple(sorted(jobs, key=lambda job: job.submit_time_s))
 
 
-def workload_from_frame(
-    frame: pandas.DataFrame | Sequence[Mapping[str, Any]],
-    profiles: Mapping[str, Work] | None = None,
-    name: str = "frame",
-) -> Workload:
-    """A workload from a table of jobs.
-
-    Columns: ``job_id``, ``submit_time_s``, ``num_hosts``, optionally ``walltime_s`` (missing: no
-    limit), and either ``profile`` (a name in ``profiles``) or ``delay_s`` (the job lasts so long);
-    optionally also ``user``, ``group``, ``queue``, ``partition``, ``executable``, ``cores``,
-    ``memory_B``, ``return_code``, ``preceding_job``, ``think_time_s`` and ``competitors`` (see
-    `Job`); a note names the others, which are not read. Rows as dicts are a table, too.
-
-    Raises WorkloadError for what is no table, and with the row at fault.
-    """
-    frame = _table(frame, name)
-    missing = [c for c in ("job_id", "submit_time_s", "num_hosts") if c not in frame.columns]
-    if missing:
-        raise WorkloadError(f"{name}: the table has no column '{missing[0]}': add it")
-    known: dict[str, Work] = dict(profiles or {})
-    jobs: list[Job] = []
-    seen: set[str] = set()
-    for row, record in enumerate(frame.to_dict("records")):
-        where = f"{name}: row {row}"
-        job_id = str(record["job_id"])
-        if job_id in seen:
-            raise WorkloadError(f"{where}: job '{job_id}' is there twice: give each its own id")
-        seen.add(job_id)
-        profile, work = _row_profile(record, known, where)
-        known[profile] = work
-        submit_s = _number(record, "submit_time_s", where)
-        num_hosts = _number(record, "num_hosts", where)
-        if submit_s is None or num_hosts is None or not num_hosts.is_integer():
-            given = f"submit_time_s {record['submit_time_s']!r}, num_hosts {record['num_hosts']!r}"
-            raise WorkloadError(f"{where}: {given}: give a date in s and a whole number of hosts")
-        walltime_s = _number(record, "walltime_s", where)
-        said = _said_besides(record, where)
-        made = Job(job_id, submit_s, int(num_hosts), profile, work, walltime_s, **said)
-        jobs.append(checked_job(made, where))
-    remarks = _unread(list(map(str, frame.columns)))
-    return Workload(sorted_jobs(jobs), known, name=name, origin=name, remarks=remarks)
-
-
-def _table(given: Any, name: str) -> pandas.DataFrame:
-    import pandas as pd
-
-    if isinstance(given, pd.DataFrame):
-        return given
-    if isinstance(given, Sequence) and given and all(isinstance(row, Mapping) for row in given):
-        return pd.DataFrame(given)
-    kind = type(given).__name__
-    raise WorkloadError(f"{name}: a {kind} is no pandas.DataFrame (nor rows as dicts); make one")
-
-
-def _unread(names: list[str]) -> tuple[Remark, ...]:
-    said = []
-    for name in names:
-        if name not in FRAME_COLUMNS:
-            near = difflib.get_close_matches(name, FRAME_COLUMNS, 1)
-            said.append(f"{name} (did you mean {near[0]}?)" if near else name)
-    return (Remark(f"columns that are not read: {', '.join(said)}"),) if said else ()
-
-
-def _said_besides(record: dict, where: str) -> dict[str, Any]:
-    """The fields of a job that a row need not have, as far as it has them."""
-    said: dict[str, Any] = {}
-    for name in TEXTS:
-        value: Any = record.get(name)
-        if not _is_missing(value):
-            # A column of whole numbers some of which are missing is one of floats.
-            is_whole = isinstance(value, float) and value.is_integer()
-            said[name] = str(int(value) if is_whole else value)
-    for name in (*WHOLE_NUMBERS, *NUMBERS):
-        if (number := _number(record, name, where)) is not None:
-            if name in WHOLE_NUMBERS and not number.is_integer():
-                raise WorkloadError(f"{where}: {name} is {number:g}: give a whole number")
-            said[name] = int(number) if name in WHOLE_NUMBERS else number
-    return said
-
-
-def _is_missing(value: object) -> bool:
-    return value is None or str(value) in ("nan", "<NA>", "NaT")
-
-
-def _number(record: dict, name: str, where: str) -> float | None:
-    """A number of a row; None where it is missing (None, nan, NA). WorkloadError for a date, ..."""
-    value: Any = record.get(name)
-    if _is_missing(value):
-        return None
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        unit = "" if name == "num_hosts" else " of seconds"
-        what = f"{name} is {shown(str(value))}: give a number{unit}"
-        raise WorkloadError(f"{where}: {what}") from None
-
-
-def _row_profile(record: dict, known: Mapping[str, Work], where: str) -> tuple[str, Work]:
-    """Name and work of the profile that a row of a table asks for."""
-    profile = record.get("profile")
-    delay = _number(record, "delay_s", where)
-    if isinstance(profile, str) and profile in known:
-        work = known[profile]
-        if delay is not None and work.duration_s not in (None, delay):
-            raise WorkloadError(
-                f"{where}: profile {profile!r} lasts {work.duration_s:g} s elsewhere, here "
-                f"{delay:g} s: give each its own name, or leave profile out"
-            )
-        return profile, work
-    if delay is None:
-        raise WorkloadError(
-            f"{where}: profile {profile!r} is unknown and there is no delay_s: give either"
-        )
-    if delay < 0:
-        raise WorkloadError(f"{where}: delay_s is {delay}: it must be 0 or more")
-    if not isinstance(profile, str):
-        profile = f"delay_{repr(delay).removesuffix('.0')}"
-    return profile, DelayWork(delay)
+def listed(ids: Iterable[str]) -> str | tuple[str, ...] | None:
+    """The ids of preceding jobs as a job has them: each once; one by itself; None if none is."""
+    found = tuple(dict.fromkeys(ids))
+    return found if len(found) > 1 else next(iter(found), None)
 
 
 def checked_job(job: Job, where: str) -> Job:
@@ -397,10 +290,10 @@ class JobTable(OnDemand[Job]):
     """Jobs of which the columns are there; the jobs are made when the first of them is asked for.
 
     arrays, ids, profiles, users: of all of them. columns: makes the values of fields of the jobs
-    (of others, all have the default).
+    (of others, all have the default). linked: how many name preceding jobs.
     """
 
-    __slots__ = ("arrays", "columns", "ids", "profiles", "users")
+    __slots__ = ("arrays", "columns", "ids", "linked", "profiles", "users")
 
     def __init__(
         self,
@@ -409,10 +302,21 @@ class JobTable(OnDemand[Job]):
         profiles: Sequence[str],
         users: Sequence[str | None],
         columns: Callable[[], Mapping[str, Sequence[Any]]],
+        linked: int,
     ) -> None:
         super().__init__(len(ids), self._jobs)
         self.arrays, self.ids, self.profiles, self.users = arrays, ids, profiles, users
         self.columns = functools.cache(columns)
+        self.linked = linked
+
+    def later(self, by_s: float) -> JobTable:
+        """The same jobs, submitted ``by_s`` later."""
+        arrays = self.arrays._replace(submit_s=self.arrays.submit_s + by_s)
+
+        def columns() -> Mapping[str, Sequence[Any]]:
+            return {**self.columns(), "submit_time_s": arrays.submit_s.tolist()}
+
+        return JobTable(arrays, self.ids, self.profiles, self.users, columns, self.linked)
 
     def _jobs(self) -> tuple[Job, ...]:
         with collector_at_rest():
@@ -435,6 +339,13 @@ def job_arrays(jobs: Sequence[Job]) -> JobArrays:
         np.array([bool(job.return_code) for job in jobs], dtype=bool),
         plain,
     )
+
+
+def num_linked(jobs: Sequence[Job]) -> int:
+    """How many of some jobs name preceding jobs."""
+    if isinstance(jobs, JobTable):
+        return jobs.linked
+    return sum(job.preceding_job is not None for job in jobs)
 
 
 def sizes_of(jobs: Sequence[Job]) -> NDArray[np.int64]:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import codecs
 import importlib
 import logging
+import math
 import os
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path
-from ptaskmodel.remarks import Account
+from ptaskmodel.remarks import TAKEN, WARNING, Account, Remark
 from ptaskmodel.workload.formats.table import FORMATS, JOBS, Cleaning, Writing, formats_of
-from ptaskmodel.workload.jobs import Workload
+from ptaskmodel.workload.jobs import Job, JobTable, Workload, job_arrays
 
 START = 4096
+# Dates from here on (2001) are taken for Unix seconds; the year 9999, which has a text, ends there.
+UNIX_DATES_S, LATEST_DATE_S = 1e9, 253_402_300_800.0
 
 
 _log = logging.getLogger(__name__)
@@ -53,13 +59,35 @@ def format_of(path: str | os.PathLike[str]) -> str:
 def read_workload(path: str | os.PathLike[str], cleaning: Cleaning | None = None) -> Workload:
     """The workload of a file (``-``: standard input). ``cleaning`` applies to logs.
 
-    Its remarks say what was left out, changed or assumed. Raises WorkloadError.
+    Its remarks say what was left out, changed or assumed. Unix dates are counted from the first.
+    Raises WorkloadError.
     """
     format_ = format_of(path)
     account = Account(path, WorkloadError)
     made: Workload = _module(format_).read(path, cleaning or Cleaning(), account).told(account)
+    made = counted_from_first(made)
     _log.info("read %s (%s): %d jobs", shown_path(path), format_, len(made.jobs))
     return made
+
+
+def counted_from_first(workload: Workload) -> Workload:
+    """The workload with dates from its first on, if they are Unix dates; a remark says so."""
+    arrays = job_arrays(workload.jobs)
+    first_s = float(arrays.submit_s.min(initial=math.inf))
+    if not UNIX_DATES_S <= first_s < math.inf:
+        return workload
+    jobs: Sequence[Job]
+    if isinstance(workload.jobs, JobTable):
+        jobs = workload.jobs.later(-first_s)
+    else:
+        jobs = tuple(
+            replace(job, submit_time_s=job.submit_time_s - first_s) for job in workload.jobs
+        )
+    text = f"dates are Unix seconds: they are counted from the first, {first_s:.9g}"
+    if first_s < LATEST_DATE_S:
+        text += f" ({datetime.fromtimestamp(first_s, UTC):%Y-%m-%d %H:%M:%S} UTC)"
+    remark = Remark(text, WARNING, None, TAKEN, workload.origin or None, None, "submit")
+    return replace(workload, jobs=jobs, remarks=(*workload.remarks, remark))
 
 
 def write_workload(

@@ -182,11 +182,11 @@ class _Columns:
 
 
 class ClosedLoop:
-    """Each job with a preceding job is submitted once that is over, and its user has thought.
+    """Each job with preceding jobs is submitted once all are over, and its user has thought.
 
-    However that one ended, rejected or lost too; its own date of submission does not count. Jobs
-    whose preceding job is not in the workload keep their dates. first: the jobs that wait for
-    nobody. Raises WorkloadError for jobs that wait for each other in a circle.
+    However these ended, rejected or lost too; its own date of submission does not count. Preceding
+    jobs that are not in the workload are not waited for. first: the jobs that wait for no job.
+    Raises WorkloadError for jobs that wait for each other in a circle.
     """
 
     def __init__(self, jobs: Iterable[Job]) -> None:
@@ -194,31 +194,40 @@ class ClosedLoop:
         known = {job.id for job in jobs}
         self.first: list[Job] = []
         self._followers: dict[str, list[Job]] = {}
+        self._waits_for: dict[str, int] = {}  # how many jobs that are not over, by job
         for job in jobs:
-            if job.preceding_job is None or job.preceding_job not in known:
+            before = known.intersection(job.preceding_jobs)
+            self._waits_for[job.id] = len(before)
+            for each in before:
+                self._followers.setdefault(each, []).append(job)
+            if not before:
                 self.first.append(job)
-            else:
-                self._followers.setdefault(job.preceding_job, []).append(job)
         self.waiting = len(jobs) - len(self.first)  # how many were not submitted yet
         self._check(jobs)
 
     def _check(self, jobs: list[Job]) -> None:
         """WorkloadError if some job can never be submitted."""
-        reached = {job.id for job in self.first}
+        waits_for = dict(self._waits_for)
         stack = [job.id for job in self.first]
         while stack:
             for follower in self._followers.get(stack.pop(), ()):
-                reached.add(follower.id)
-                stack.append(follower.id)
+                waits_for[follower.id] -= 1
+                if waits_for[follower.id] == 0:
+                    stack.append(follower.id)
         for job in jobs:
-            if job.id not in reached:
+            if waits_for[job.id]:
+                before = next(each for each in job.preceding_jobs if waits_for.get(each))
                 raise WorkloadError(
-                    f"job '{job.id}' waits for job '{job.preceding_job}', and that, at last, for "
-                    "itself: correct preceding_job"
+                    f"job '{job.id}' waits for job '{before}', and that, at last, for itself: "
+                    "correct preceding_job"
                 )
 
     def respond(self, attempt: Attempt, now: float) -> list[Job]:
         """The jobs to submit, with their dates, as the job of an attempt is over."""
-        followers = self._followers.pop(attempt.job.id, [])
-        self.waiting -= len(followers)
-        return [replace(job, submit_time_s=now + job.think_time_s) for job in followers]
+        due = []
+        for job in self._followers.pop(attempt.job.id, []):
+            self._waits_for[job.id] -= 1
+            if self._waits_for[job.id] == 0:
+                due.append(replace(job, submit_time_s=now + job.think_time_s))
+        self.waiting -= len(due)
+        return due

@@ -19,7 +19,16 @@ from ptaskmodel.workload.formats.batsim_profiles import Reader, profile_fields
 from ptaskmodel.workload.formats.batsim_works import Profiles, read_profiles
 from ptaskmodel.workload.formats.json import read_json
 from ptaskmodel.workload.formats.table import Cleaning, Writing
-from ptaskmodel.workload.jobs import NOTHING, Job, Workload, checked_job, column_of, sorted_jobs
+from ptaskmodel.workload.jobs import (
+    NOTHING,
+    PRECEDING,
+    Job,
+    Workload,
+    checked_job,
+    column_of,
+    listed,
+    sorted_jobs,
+)
 
 OWN_FIELDS = ("jobs", "profiles", "nb_res", "notes")
 # What a job asks for beside hosts: fields of ours, which Batsim ignores.
@@ -158,6 +167,12 @@ def read_job(fields: Any, profiles: Profiles, spot: str) -> Job:
     origins: dict[str, Any] = {
         key: str(fields[key]) for key in ORIGINS if _is_name(fields.get(key))
     }
+    before = fields.get(PRECEDING)
+    if isinstance(before, list) and all(map(_is_name, before)):
+        origins[PRECEDING] = listed(map(str, before))
+    elif before is not None and not _is_name(before):
+        what = f"{shown(before)} is not the id of a job, nor a list of ids"
+        raise WorkloadError(f"{spot}/{PRECEDING}: {what}")
     numbers: dict[str, Any] = {
         name: _number(fields, key, spot, remedy)
         for key, (name, remedy) in NUMBERS.items()

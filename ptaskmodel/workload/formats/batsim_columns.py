@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ptaskmodel.workload.amounts import LARGEST, SMALLEST, FloatArray
 from ptaskmodel.workload.formats.batsim_works import Profiles
-from ptaskmodel.workload.jobs import NOTHING, JobArrays, JobTable
+from ptaskmodel.workload.jobs import NOTHING, PRECEDING, JobArrays, JobTable, listed
 
 # Where a job comes from, as logs say it: fields of ours, each a name or a number.
-ORIGINS = ("user", "group", "queue", "partition", "executable", "preceding_job")
+ORIGINS = ("user", "group", "queue", "partition", "executable", PRECEDING)
 # Jobs that have one of these are read one by one.
 _RARE = frozenset(("ret", "competitors", "cores", "memory", "resources", "licences"))
 _KNOWN = frozenset(("id", "subtime", "res", "profile", "walltime", "think_time", *ORIGINS))
@@ -52,8 +52,10 @@ def _read(entries: Sequence[Any], profiles: Profiles) -> JobTable:
     which = np.array([number[name] for name in names])
     hosts = _sizes([entry["res"] for entry in entries], profiles, which)
     walltime_s = _walltimes([entry.get("walltime") for entry in entries])
-    origins = {
-        key: _origins([entry.get(key, NOTHING) for entry in entries])
+    origins: dict[str, Sequence[Any]] = {
+        key: (_preceding if key == PRECEDING else _origins)(
+            [entry.get(key, NOTHING) for entry in entries]
+        )
         for key in ORIGINS
         if key in given
     }
@@ -91,7 +93,8 @@ def _read(entries: Sequence[Any], profiles: Profiles) -> JobTable:
         return columns
 
     users = origins.get("user", [None] * len(ids))
-    return JobTable(arrays, ids, names, users, make)
+    linked = sum(each is not None for each in origins.get(PRECEDING, ()))
+    return JobTable(arrays, ids, names, users, make, linked)
 
 
 def _extra(entry: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -121,6 +124,15 @@ def _origins(values: list[Any]) -> list[str | None]:
     if "" in values:
         raise _Unusual
     return [None if value is NOTHING else str(value) for value in values]
+
+
+def _preceding(values: list[Any]) -> Sequence[str | tuple[str, ...] | None]:
+    """Ids of preceding jobs: of none, one, or a list of them."""
+    lists = [k for k, value in enumerate(values) if type(value) is list]
+    names: list[Any] = [*_origins([NOTHING if type(v) is list else v for v in values])]
+    for k in lists:
+        names[k] = listed(_texts(values[k]))
+    return names
 
 
 def _numbers(values: list[Any]) -> FloatArray:

@@ -1,6 +1,6 @@
 """Read, clean and write the Standard Workload Format: logs of real machines.
 
-A compiled scanner parses the lines of a large log that are well formed; `parsed` calls it.
+`log_lines` reads the lines.
 Source: Feitelson, "The Standard Workload Format", Parallel Workloads Archive, version 2.2.
 """
 
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel import csv_columns
-from ptaskmodel.errors import WorkloadError, cut
-from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path, write_bytes
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.files import UTF8_MARK, read_bytes, write_bytes
 from ptaskmodel.lazy import OnDemand
-from ptaskmodel.remarks import LEFT_OUT, Account, Remark, warn_of
+from ptaskmodel.remarks import LEFT_OUT, WARNING, Account, Remark, warn_of
 from ptaskmodel.workload.amounts import FieldError
+from ptaskmodel.workload.formats.log_lines import AND, LARGEST, Layout, LogLines, read_lines
 from ptaskmodel.workload.formats.table import Cleaning, Writing
-from ptaskmodel.workload.jobs import JobArrays, JobTable, Workload, column_of, job_arrays, names_of
+from ptaskmodel.workload.jobs import (
+    JobArrays,
+    JobTable,
+    Workload,
+    column_of,
+    job_arrays,
+    names_of,
+)
 from ptaskmodel.workload.works import DelayWork
-
-# Bytes; below, the scanner would take longer to load than it saves.
-LARGE = 200_000
 
 FIELDS = (
     "job_number",
@@ -51,36 +57,11 @@ FIELDS = (
 )
 COLUMN = {name: k for k, name in enumerate(FIELDS)}
 # Names that a job carries, and the least number that is one (queue 0 is the interactive one).
-ORIGINS = (
-    ("user", 0),
-    ("group", 0),
-    ("queue", 0),
-    ("partition", 0),
-    ("executable", 0),
-    ("preceding_job", 1),
-)
+ORIGINS = (("user", 0), ("group", 0), ("queue", 0), ("partition", 0), ("executable", 0))
 CANCELLED = 5
 PARTIAL = (2, 3, 4)
 LINES_AT_ONCE = 50_000
-LARGEST = 2.0**53
-
-
-def parsed(
-    body: bytes, fields: int, largest: float, large: int = LARGE
-) -> NDArray[np.float64] | None:
-    """The values of lines of ``fields`` numbers each, shape (lines, fields); blank lines count not.
-
-    None if there are less than ``large`` bytes, or if anything about them is unusual: another
-    number of fields, anything but plain finite numbers up to ``largest``.
-    """
-    if len(body) < large:
-        return None
-    from ptaskmodel.workload.formats.json import POWERS
-    from ptaskmodel.workload.formats.line_scanner import read_rows
-
-    rows = np.empty((body.count(b"\n") + 1, fields))
-    count = int(read_rows(np.frombuffer(body, np.uint8), rows, POWERS, largest))
-    return None if count < 0 else rows[:count]
+LAYOUT = Layout("SWF", FIELDS, ";", listed="preceding_job")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,11 +69,15 @@ class SwfLog:
     """A log: its header lines ("; Key: value") in order, and one row of 18 values per job.
 
     rows: float64, shape (jobs, 18), columns as in FIELDS; -1 is the format's own "unknown".
+    several: the numbers of preceding jobs where a job has more than one, by its number. names: of
+    columns that hold names, those that their numbers stand for.
     """
 
     header: tuple[tuple[str, str], ...]
     rows: NDArray[np.float64]
     origin: str = ""
+    several: Mapping[float, tuple[float, ...]] = field(default_factory=dict)
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def column(self, name: str) -> NDArray[np.float64]:
         return self.rows[:, COLUMN[name]]
@@ -112,14 +97,21 @@ class SwfLog:
 
 
 def looks_like(start: bytes) -> bool:
-    """Whether a file that begins so may be a log."""
-    return start[:1] in b";-0123456789"
+    """Whether a file that begins so may be a log: a comment or a number, or names before one."""
+    first, _, second = start.partition(b"\n")
+    is_row = second[:1].isdigit() and len(re.split(rb"[\s,;]", first.strip())) >= len(FIELDS)
+    return start[:1] in (b";", b"-") or start[:1].isdigit() or is_row
 
 
 def read(path: str | os.PathLike[str], cleaning: Cleaning, account: Account) -> Workload:
     """As every format of jobs (see `table`); account: what is told of the file."""
+    return workload_of(read_swf(path, account), cleaning)
+
+
+def workload_of(log: SwfLog, cleaning: Cleaning) -> Workload:
+    """The workload of a `log`, with a `cleaning`."""
     return workload_from_swf(
-        read_swf(path, account),
+        log,
         processors_per_host=cleaning.processors_per_host,
         zero_run_time_s=cleaning.zero_run_time_s,
         max_hosts=cleaning.max_hosts,
@@ -135,93 +127,29 @@ def write(workload: Workload, path: str | os.PathLike[str], options: Writing) ->
 def read_swf(path: str | os.PathLike[str], account: Account | None = None) -> SwfLog:
     """Read an SWF log (also gzipped): every header line and all 18 fields of every job.
 
-    What follows the 18th field of a line is left unread, and told. account: what is told of the
-    file; None: each remark is a Python warning. Raises WorkloadError with file and line for a line
-    that has not 18 numbers.
+    Fields may be separated by blanks, commas or semicolons, and several preceding jobs by ``&``.
+    account: what is told of the file; None: each remark is a Python warning. A line that has not
+    18 numbers is left out, and told; WorkloadError is raised if most lines are such, with each.
     """
     if account is None:
         account = Account(path, WorkloadError)
         log = read_swf(path, account)
         warn_of(account.remarks)
         return log
-    where = shown_path(path)
     content = read_bytes(path, error=WorkloadError).removeprefix(UTF8_MARK)
-    text, quick = _split(content)
-    rows = parsed(quick, len(FIELDS), LARGEST) if quick else None
-    if rows is None:
-        text = content.decode("utf-8", errors="surrogateescape")
-    if rows is None and not text.strip():
-        raise WorkloadError(f"{where}: is empty; give a log")
-    header, lines, numbers = [], [], []
-    for number, line in enumerate(text.splitlines(), start=1):
-        stripped = line.strip()
-        if stripped.startswith(";"):
-            key, _, value = stripped.lstrip("; \t").partition(":")
-            header.append((key.strip(), value.strip()))
-        elif stripped:
-            lines.append(stripped)
-            numbers.append(number)
-    if rows is not None:
-        return SwfLog(tuple(header), rows, where)
-    rows, longer = _parsed(lines, numbers, where)
-    if longer:
-        account.unused(f"left unread what follows the 18th field on {longer} lines")
-    return SwfLog(tuple(header), rows, where)
+    lines = read_lines(content, LAYOUT, account)
+    return SwfLog(header_of(lines), lines.rows, account.file, several_of(lines))
 
 
-def _split(content: bytes) -> tuple[str, bytes]:
-    """The lines before the first job, and the rest if no header line is among it."""
-    place = 0
-    while content[place : place + 1] in (b";", b"\n", b"\r"):
-        place = content.find(b"\n", place) + 1 or len(content)
-    body = content[place:]
-    if b";" in body:
-        return "", b""
-    return content[:place].decode("utf-8", errors="surrogateescape"), body
+def header_of(lines: LogLines) -> tuple[tuple[str, str], ...]:
+    """The keys and values that the comments among `lines` give."""
+    parts = (comment.partition(":") for comment in lines.comments)
+    return tuple((key.strip(), value.strip()) for key, _, value in parts)
 
 
-def _parsed(
-    lines: Sequence[str], numbers: Sequence[int], where: str
-) -> tuple[NDArray[np.float64], int]:
-    """The first 18 values of each line, and how many lines have more.
-
-    WorkloadError names the first line that has fewer.
-    """
-    rows = np.empty((len(lines), len(FIELDS)))
-    longer = 0
-    for first in range(0, len(lines), LINES_AT_ONCE):
-        part = slice(first, first + LINES_AT_ONCE)
-        rows[part], more = _parsed_part(lines[part], numbers[part], where)
-        longer += more
-    return rows, longer
-
-
-def _parsed_part(
-    lines: Sequence[str], numbers: Sequence[int], where: str
-) -> tuple[NDArray[np.float64], int]:
-    words = [line.split() for line in lines]
-    longer = 0
-    for number, row in zip(numbers, words, strict=True):
-        if len(row) < len(FIELDS):
-            raise WorkloadError(
-                f"{where}:{number}: {len(row)} fields instead of 18: this is not an SWF job "
-                "(-1 stands for what is unknown)"
-            )
-        longer += len(row) > len(FIELDS)
-        del row[len(FIELDS) :]
-        try:
-            row[:] = map(float, row)  # type: ignore[arg-type]
-        except ValueError as error:
-            raise WorkloadError(
-                f"{where}:{number}: {cut(str(error), 100)}: give a number"
-            ) from None
-    rows = np.array(words, dtype=np.float64).reshape(len(words), len(FIELDS))
-    bad = np.flatnonzero(~(np.abs(rows) <= LARGEST).all(axis=1))
-    if len(bad):
-        raise WorkloadError(
-            f"{where}:{numbers[bad[0]]}: a value is not finite or beyond {LARGEST:g}: correct it"
-        )
-    return rows, longer
+def several_of(lines: LogLines) -> dict[float, tuple[float, ...]]:
+    """The preceding jobs of those that have several, by job number, among `lines`."""
+    return {float(lines.rows[k, 0]): numbers for k, numbers in lines.several.items()}
 
 
 def clean(
@@ -258,7 +186,7 @@ def clean(
     if zero.any() and zero_run_time_s is not None:
         rows[zero, COLUMN["run_time_s"]] = zero_run_time_s
         notes.append(f"made {int(zero.sum())} jobs of 0 s last {zero_run_time_s:g} s")
-    return SwfLog(log.header, rows, log.origin), tuple(notes)
+    return replace(log, rows=rows), tuple(notes)
 
 
 def sizes(log: SwfLog) -> NDArray[np.float64]:
@@ -290,8 +218,8 @@ def workload_from_swf(
     """
     limit = None if max_hosts is None else max_hosts * processors_per_host
     log, notes = clean(log, zero_run_time_s=zero_run_time_s, max_processors=limit)
+    log, twice = _without_doubles(log)
     numbers, run_times = log.column("job_number"), log.column("run_time_s")
-    _check_numbers(numbers, log.origin)
     names, works, work_of = _delays(run_times, numbers, log.origin)
     order = np.argsort(log.column("submit_time_s"), kind="stable")
     requested = log.column("requested_time_s")
@@ -307,7 +235,7 @@ def workload_from_swf(
     which = work_of[order]
     ids = OnDemand(len(order), lambda: _texts(numbers[order]))
     profiles = OnDemand(len(order), lambda: _each(names, which))
-    users = OnDemand(len(order), lambda: _named(log.column("user")[order], 0))
+    users = OnDemand(len(order), lambda: _named(log, "user", 0, order))
 
     def columns() -> dict[str, Sequence[Any]]:
         rows = log.rows[order]
@@ -319,30 +247,41 @@ def workload_from_swf(
             "work": _each(works, which),
             "walltime_s": [None if w != w else w for w in arrays.walltime_s.tolist()],
             "think_time_s": np.maximum(rows[:, COLUMN["think_time_s"]], 0).tolist(),
-            **{name: _named(rows[:, COLUMN[name]], least) for name, least in ORIGINS},
+            **{name: _named(log, name, least, order) for name, least in ORIGINS},
+            "preceding_job": _preceding(log, order),
         }
 
     machine = log.num_processors
+    linked = int((log.column("preceding_job") >= 1).sum())
     return Workload(
-        JobTable(arrays, ids, profiles, users, columns),
+        JobTable(arrays, ids, profiles, users, columns, linked),
         dict(zip(names, works, strict=True)),
         None if machine is None else math.ceil(machine / processors_per_host),
         name=Path(log.origin or "swf").name.split(".")[0],
         origin=log.origin,
-        remarks=tuple(Remark(note, kind=LEFT_OUT, file=log.origin or None) for note in notes),
+        remarks=(
+            *twice,
+            *(Remark(note, kind=LEFT_OUT, file=log.origin or None) for note in notes),
+        ),
     )
 
 
-def _check_numbers(numbers: NDArray[np.float64], origin: str) -> None:
-    """WorkloadError if two jobs have the same number."""
+def _without_doubles(log: SwfLog) -> tuple[SwfLog, tuple[Remark, ...]]:
+    """The log without jobs whose number an earlier one has; WorkloadError if these are most."""
+    numbers = log.column("job_number")
     if (np.diff(numbers) > 0).all():
-        return
+        return log, ()
     _, first = np.unique(numbers, return_index=True)
-    if len(first) < len(numbers):
-        again = np.ones(len(numbers), dtype=bool)
-        again[first] = False
-        number = numbers[np.flatnonzero(again)[0]]
-        raise WorkloadError(f"{origin}: job {number:g} is there twice: renumber the jobs")
+    if len(first) == len(numbers):
+        return log, ()
+    again = np.ones(len(numbers), dtype=bool)
+    again[first] = False
+    count, number = int(again.sum()), numbers[np.flatnonzero(again)[0]]
+    if 2 * count >= len(numbers):
+        raise WorkloadError(f"{log.origin}: job {number:g} is there twice: renumber the jobs")
+    text = f"left out {count} jobs whose number an earlier job has, the first {number:g}"
+    remark = Remark(text, WARNING, None, LEFT_OUT, log.origin or None, None, "job_number")
+    return replace(log, rows=log.rows[~again]), (remark,)
 
 
 def _delays(
@@ -370,11 +309,25 @@ def _each(values: Sequence[Any], which: NDArray[np.int64]) -> list[Any]:
     return found
 
 
-def _named(column: NDArray[np.float64], least: int) -> list[str | None]:
-    """The numbers of a column as text, one object for each; below ``least`` means unknown."""
-    values, which = np.unique(column, return_inverse=True)
-    names = [_number(value) if value >= least else None for value in values.tolist()]
-    return _each(names, which)
+def _named(log: SwfLog, name: str, least: int, order: NDArray[np.int64]) -> list[str | None]:
+    """A column of numbers as text, one object for each; below ``least`` means unknown."""
+    values, which = np.unique(log.column(name)[order], return_inverse=True)
+    known = log.names.get(name)
+    texts = [
+        None if value < least else _number(value) if known is None else known[int(value)]
+        for value in values.tolist()
+    ]
+    return _each(texts, which)
+
+
+def _preceding(log: SwfLog, order: NDArray[np.int64]) -> list[str | tuple[str, ...] | None]:
+    """The preceding job of each job, or all of them if there are several."""
+    found: list[str | tuple[str, ...] | None] = [*_named(log, "preceding_job", 1, order)]
+    if log.several:
+        for k, number in enumerate(log.column("job_number")[order].tolist()):
+            if number in log.several:
+                found[k] = tuple(map(_number, log.several[number]))
+    return found
 
 
 def swf_from_workload(workload: Workload) -> SwfLog:
@@ -410,17 +363,36 @@ def swf_from_workload(workload: Workload) -> SwfLog:
     job_numbers = dict(zip(ids, rows[:, COLUMN["job_number"]].tolist(), strict=True))
     for name, _ in ORIGINS:
         names = column_of(workload.jobs, name)
-        number = job_numbers if name == "preceding_job" else _numbers_of(names)
-        if number is not job_numbers and any(n != _number(k) for n, k in number.items()):
+        number = _numbers_of(names)
+        if any(n != _number(k) for n, k in number.items()):
             renumbered.append(f"{name}s renumbered")
-        rows[:, COLUMN[name]] = [-1.0 if n is None else number.get(n, -1.0) for n in names]
+        rows[:, COLUMN[name]] = [-1.0 if n is None else number[n] for n in names]
+    several = _link(rows, column_of(workload.jobs, "preceding_job"), job_numbers)
     header = [("Version", "2.2"), ("Computer", workload.name)]
     header += [("MaxJobs", str(len(ids))), ("MaxRecords", str(len(ids)))]
     if workload.num_hosts is not None:
         header += [("MaxNodes", str(workload.num_hosts)), ("MaxProcs", str(workload.num_hosts))]
     header += [("Note", note) for note in workload.notes]
     header += [("Note", note) for note in renumbered]
-    return SwfLog(tuple(header), rows, workload.origin)
+    return SwfLog(tuple(header), rows, workload.origin, several)
+
+
+def _link(
+    rows: NDArray[np.float64],
+    preceding: Sequence[str | tuple[str, ...] | None],
+    number: Mapping[str, float],
+) -> dict[float, tuple[float, ...]]:
+    """Write the numbers of preceding jobs into rows; those of which a job has several."""
+    several: dict[float, tuple[float, ...]] = {}
+    for row, names in zip(rows, preceding, strict=True):
+        if names is not None:
+            each = (names,) if isinstance(names, str) else names
+            found = tuple(number[name] for name in each if name in number)
+            if found:
+                row[COLUMN["preceding_job"]] = found[0]
+            if len(found) > 1:
+                several[float(row[0])] = found
+    return several
 
 
 def _numbers_of(names: Sequence[str | None]) -> dict[str, float]:
@@ -437,7 +409,15 @@ def write_swf(log: SwfLog, path: str | os.PathLike[str]) -> None:
     head = "".join(f"{line}\n" for line in lines)
     pieces = [head.encode("utf-8", errors="surrogateescape")]
     for begin in range(0, len(log.rows), LINES_AT_ONCE):
-        columns = map(_column, log.rows[begin : begin + LINES_AT_ONCE].T)
+        rows = log.rows[begin : begin + LINES_AT_ONCE]
+        columns = list(map(_column, rows.T))
+        if log.several:
+            columns[COLUMN["preceding_job"]] = csv_columns.words(
+                [
+                    AND.join(map(_number, log.several.get(number, (one,))))
+                    for number, one in rows[:, (0, COLUMN["preceding_job"])].tolist()
+                ]
+            )
         pieces.append(csv_columns.lines(*columns, mark=b" "))
     write_bytes(path, b"".join(pieces), error=WorkloadError)
 

@@ -29,6 +29,7 @@ class Format(NamedTuple):
 FORMATS: dict[str, Format] = {
     "batsim": Format("ptaskmodel.workload.formats.batsim", (".json",)),
     "swf": Format("ptaskmodel.workload.formats.swf", (".swf",)),
+    "gwf": Format("ptaskmodel.workload.formats.gwf", (".gwf",)),
     "tasks": Format("ptaskmodel.workload.formats.tasks_json", (".json",), TASKS),
 }
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.transforms.scaling import linked
 
 WEEK_S = 7 * 86400.0
 LONG_WEEKS = 12
@@ -136,15 +137,6 @@ def _numbered(drawn: list[Drawn]) -> tuple[Job, ...]:
     names = {(copy, job.id): str(k) for k, (_, copy, job) in enumerate(drawn, start=1)}
     made = []
     for date, copy, job in drawn:
-        link = None if job.preceding_job is None else names.get((copy, job.preceding_job))
-        think = 0.0 if link is None else job.think_time_s
-        made.append(
-            replace(
-                job,
-                id=names[copy, job.id],
-                submit_time_s=date,
-                preceding_job=link,
-                think_time_s=think,
-            )
-        )
+        links = [names[copy, before] for before in job.preceding_jobs if (copy, before) in names]
+        made.append(replace(linked(job, links), id=names[copy, job.id], submit_time_s=date))
     return tuple(made)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.jobs import Job, Workload, listed
 from ptaskmodel.workload.works import DelayWork, Work
 
 LOAD_KNOBS = ("arrivals", "run-times")
@@ -36,15 +36,22 @@ def dates_s(workload: Workload) -> NDArray[np.float64]:
 
 
 def without_lost_links(jobs: Iterable[Job]) -> tuple[Job, ...]:
-    """The jobs, of which none names a preceding job that is not among them."""
+    """The jobs, of which none names preceding jobs that are not among them."""
     jobs = tuple(jobs)
     ids = {job.id for job in jobs}
     return tuple(
-        replace(job, preceding_job=None, think_time_s=0.0)
-        if job.preceding_job is not None and job.preceding_job not in ids
-        else job
+        job
+        if ids.issuperset(job.preceding_jobs)
+        else linked(job, (each for each in job.preceding_jobs if each in ids))
         for job in jobs
     )
+
+
+def linked(job: Job, preceding: Iterable[str]) -> Job:
+    """A job whose `preceding` jobs are others; without any its user thinks about none."""
+    before = listed(preceding)
+    think_s = 0.0 if before is None else job.think_time_s
+    return replace(job, preceding_job=before, think_time_s=think_s)
 
 
 def shrunk(workload: Workload, factor: float) -> Workload:

@@ -165,7 +165,7 @@ def cut_swf(log: SwfLog, window: Window) -> SwfLog:
     submit = log.column("submit_time_s")
     rows = log.rows[(submit >= window.start_s) & (submit < window.end_s)].copy()
     rows[:, COLUMN["submit_time_s"]] -= window.start_s
-    return SwfLog((*log.header, ("Note", _note(window))), rows, log.origin)
+    return replace(log, header=(*log.header, ("Note", _note(window))), rows=rows)
 
 
 def cut_workload(workload: Workload, window: Window) -> Workload:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel.errors import PTaskModelError, WorkloadError
+from ptaskmodel.errors import MOST_PROBLEMS, PTaskModelError, WorkloadError
 from ptaskmodel.workload.formats.batsim import read_batsim
 from ptaskmodel.workload.formats.host_names import expand
 from ptaskmodel.workload.formats.swf import read_swf
@@ -83,7 +83,10 @@ def only_ours(read, path, content):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         message = problem_of(lambda: read(path), PTaskModelError)
-    assert message is None or ("\n" not in message and len(message) < 1100)
+    lines = (message or "").split("\n")  # of several problems a head, and a line for each
+    assert len(lines) <= MOST_PROBLEMS + 2
+    assert all(len(line) < 1100 for line in lines)
+    assert all(line.startswith("  ") for line in lines[1:])
 
 
 def problem_of(call, kind):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.formats import log_lines as swf_lines
 from ptaskmodel.workload.formats import swf
-from ptaskmodel.workload.formats import swf as swf_lines
 from ptaskmodel.workload.formats.swf import (
     FIELDS,
     clean,
@@ -115,7 +115,7 @@ def test_a_workload_becomes_a_log_and_comes_back(log_file, tmp_path):
         ("1 2 3", ":2: 3 fields instead of 18"),
         (
             "1 0 5 100 4 -1 -1 4 x -1 1 3 1 2 0 0 -1 -1",
-            ":2: could not convert string to float: 'x'",
+            ":2: field 9 (requested_time_s) is 'x': give a number",
         ),
         ("1 0 5 inf 4 -1 -1 4 1 -1 1 3 1 2 0 0 -1 -1", ":2: a value is not finite"),
     ],
@@ -228,9 +228,10 @@ LINE = "1 0 0 9 4 -1 -1 4 9 -1 1 3 1 2 0 0 -1 -1"
 def test_regular_lines_are_read_at_once_as_the_strict_reader_does(text, tmp_path, monkeypatch):
     path = tmp_path / "log.swf"
     path.write_bytes(text.encode())
-    monkeypatch.setattr(swf, "parsed", functools.partial(swf_lines.parsed, large=0))
+    parsed = functools.partial(swf_lines.parsed, large=0)
+    monkeypatch.setattr(swf_lines, "parsed", parsed)
     quick = read_swf(path)
-    monkeypatch.setattr(swf, "parsed", lambda *_: None)
+    monkeypatch.setattr(swf_lines, "parsed", lambda *_: None)
     strict = read_swf(path)
     assert quick.rows.tobytes() == strict.rows.tobytes()
     assert quick.header == strict.header

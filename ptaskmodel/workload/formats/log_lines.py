@@ -1,0 +1,237 @@
+"""Read the lines of a log: as many fields a job, separated by blanks, commas or semicolons.
+
+`swf` and `gwf` call it. A compiled scanner parses the lines of a large log that are well formed;
+`parsed` calls it. Of other logs each line is looked at: what cannot be read is left out and told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.remarks import Account
+
+# Bytes; below, the scanner would take longer to load than it saves.
+LARGE = 200_000
+LARGEST = 2.0**53
+UNKNOWN = -1.0
+# Between the numbers of several preceding jobs.
+AND = "&"
+_SEPARATED = {
+    ",": "commas separate the fields of the log",
+    ";": "semicolons separate the fields of the log",
+}
+
+
+class Layout(NamedTuple):
+    """How a format of logs writes a job.
+
+    name: of the format. fields: names of its columns. comment: how lines begin that hold no job.
+    named: columns of names, which become numbers. listed: the column that may have several numbers.
+    """
+
+    name: str
+    fields: tuple[str, ...]
+    comment: str
+    named: frozenset[str] = frozenset()
+    listed: str | None = None
+
+
+class LogLines(NamedTuple):
+    """What a log holds.
+
+    comments: without their mark. rows: float64, shape (jobs, fields). names: of columns of names,
+    those that the numbers stand for. several: where the listed column has more than one number,
+    these, by row.
+    """
+
+    comments: tuple[str, ...]
+    rows: NDArray[np.float64]
+    names: Mapping[str, tuple[str, ...]]
+    several: Mapping[int, tuple[float, ...]]
+
+
+def parsed(
+    body: bytes, fields: int, largest: float, large: int = LARGE
+) -> NDArray[np.float64] | None:
+    """The values of lines of ``fields`` numbers each, shape (lines, fields); blank lines count not.
+
+    None if ``body`` has less than ``large`` bytes, or if anything about them is unusual: another
+    number of fields, anything but plain finite numbers up to ``largest``.
+    """
+    if len(body) < large:
+        return None
+    from ptaskmodel.workload.formats.json import POWERS
+    from ptaskmodel.workload.formats.line_scanner import read_rows
+
+    rows = np.empty((body.count(b"\n") + 1, fields))
+    count = int(read_rows(np.frombuffer(body, np.uint8), rows, POWERS, largest))
+    return None if count < 0 else rows[:count]
+
+
+def read_lines(content: bytes, layout: Layout, account: Account) -> LogLines:
+    """The jobs of a log in a ``layout``.
+
+    A line of names before the first job is passed over; an empty field is unknown (-1). The
+    ``account`` is told so, and which lines were left out. Raises WorkloadError if ``content`` is
+    empty, or if most of its lines cannot be read.
+    """
+    if not layout.named:
+        head, body = _split(content, layout.comment.encode())
+        rows = parsed(body, len(layout.fields), LARGEST) if body else None
+        if rows is not None:
+            if b"," in content[len(head) :]:
+                account.taken(_SEPARATED[","])
+            text = head.decode("utf-8", errors="surrogateescape")
+            reading = _Reading(layout, account)
+            for number, line in enumerate(text.splitlines(), start=1):
+                reading.line(number, line)
+            return LogLines(tuple(reading.comments), rows, {}, {})
+    text = content.decode("utf-8", errors="surrogateescape")
+    if not text.strip():
+        raise WorkloadError(f"{account.file}: is empty; give a log")
+    reading = _Reading(layout, account)
+    for number, line in enumerate(text.splitlines(), start=1):
+        reading.line(number, line)
+    return reading.whole()
+
+
+def _split(content: bytes, comment: bytes) -> tuple[bytes, bytes]:
+    """The lines before the first job, and the rest if it may be plain: blanks between its fields.
+
+    The rest is empty where lines of comments are among it.
+    """
+    place, names = 0, False
+    while place < len(content):
+        first = content[place : place + 1]
+        if first.isalpha() and not names:
+            names = True
+        elif first not in (comment, b"\n", b"\r"):
+            break
+        place = content.find(b"\n", place) + 1 or len(content)
+    body = content[place:]
+    if b"," in body:
+        body = body.replace(b",", b" ")
+    return content[:place], b"" if comment in body else body
+
+
+class _Reading:
+    """The jobs that were read, line by line."""
+
+    def __init__(self, layout: Layout, account: Account) -> None:
+        self.comments: list[str] = []
+        self._layout = layout
+        self._account = account
+        self._rows: list[list[float]] = []
+        self._several: dict[int, tuple[float, ...]] = {}
+        self._names: dict[str, dict[str, float]] = {name: {} for name in sorted(layout.named)}
+        self._named = [(layout.fields.index(name), of) for name, of in self._names.items()]
+        self._listed = -1 if layout.listed is None else layout.fields.index(layout.listed)
+        self._separator: str | None = None
+        self._begun = False
+        self._seen = self._longer = self._empty = 0
+
+    def line(self, number: int, line: str) -> None:
+        """Read a line: a comment, a job, or names of columns before the first job."""
+        line = line.strip()
+        if line.startswith(self._layout.comment):
+            self.comments.append(line.lstrip(f"{self._layout.comment} \t"))
+        elif line:
+            if not self._begun:
+                self._begun = True
+                self._separator = _separator(line)
+                if _is_names(self._cells(line)):
+                    what = "names of columns; the columns are taken in the order of "
+                    self._account.taken(f"{what}{self._layout.name}", number)
+                    return
+            self._seen += 1
+            problem = self._job(line)
+            if problem is not None:
+                self._account.bad_row(problem, number)
+
+    def _cells(self, line: str) -> list[str]:
+        if self._separator is None:
+            return line.split()
+        cells = [cell.strip().strip('"') for cell in line.split(self._separator)]
+        if not cells[-1] and len(cells) == len(self._layout.fields) + 1:
+            cells.pop()
+        return cells
+
+    def _job(self, line: str) -> str | None:
+        """Read a job; what is wrong with it, or None."""
+        fields = self._layout.fields
+        cells = self._cells(line)
+        if len(cells) < len(fields):
+            return (
+                f"{len(cells)} fields instead of {len(fields)}: this is not an "
+                f"{self._layout.name} job (-1 stands for what is unknown)"
+            )
+        several: tuple[float, ...] = ()
+        for column, known in self._named:
+            name = cells[column]
+            cells[column] = str(known.setdefault(name, len(known))) if name != "-1" else "-1"
+        try:
+            if self._listed >= 0 and AND in cells[self._listed]:
+                several = tuple(dict.fromkeys(map(float, cells[self._listed].split(AND))))
+                cells[self._listed] = str(several[0])
+            row = list(map(float, cells[: len(fields)]))
+        except ValueError:
+            if "" not in cells:
+                return _no_number(cells, fields)
+            empty = [cell or "-1" for cell in cells[: len(fields)]]
+            try:
+                row = list(map(float, empty))
+            except ValueError:
+                return _no_number(empty, fields)
+            self._empty += 1
+        if not all(abs(value) <= LARGEST for value in (*row, *several)):
+            return f"a value is not finite or beyond {LARGEST:g}: correct it"
+        self._longer += len(cells) > len(fields)
+        if len(several) > 1:
+            self._several[len(self._rows)] = several
+        self._rows.append(row)
+        return None
+
+    def whole(self) -> LogLines:
+        """All that was read. Raises WorkloadError if most of it could not be."""
+        account, count = self._account, len(self._layout.fields)
+        account.check_rows(self._seen)
+        if self._longer:
+            account.unused(f"left unread what follows the {count}th field on {self._longer} lines")
+        if self._empty:
+            account.assumed(f"empty fields on {self._empty} lines are unknown (-1)")
+        if self._separator is not None:
+            account.taken(_SEPARATED[self._separator])
+        rows = np.array(self._rows, dtype=np.float64).reshape(-1, count)
+        names = {name: tuple(known) for name, known in self._names.items()}
+        return LogLines(tuple(self.comments), rows, names, self._several)
+
+
+def _separator(line: str) -> str | None:
+    """What separates the fields of a line: a comma, a semicolon, or blanks (None)."""
+    return next((mark for mark in _SEPARATED if line.count(mark) > 1), None)
+
+
+def _is_names(cells: Sequence[str]) -> bool:
+    """Whether the fields of the first line are names: none is a number."""
+    return len(cells) > 1 and not any(map(_is_number, cells))
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _no_number(cells: Sequence[str], fields: Sequence[str]) -> str:
+    """What to say of the first field that is no number."""
+    for k, (cell, name) in enumerate(zip(cells, fields, strict=False), start=1):
+        if not _is_number(cell):
+            return f"field {k} ({name}) is {shown(cell)}: give a number"
+    raise AssertionError("every field is a number")

@@ -1,0 +1,254 @@
+"""Logs as people have them: names of columns, other separators, several preceding jobs, GWF."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from ptaskmodel.cli import main
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.remarks import LEFT_OUT, MOST
+from ptaskmodel.workload.formats import log_lines
+from ptaskmodel.workload.formats.gwf import FIELDS as GWF_FIELDS
+from ptaskmodel.workload.formats.swf import FIELDS
+from ptaskmodel.workload.formats.table import FORMATS
+from ptaskmodel.workload.reading import read_workload, write_workload
+from ptaskmodel.workload.transforms.scaling import shrunk, without_lost_links
+
+PLATFORM = """<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+<cluster id="c" prefix="n" suffix="" radical="0-7" speed="1Gf" bw="125MBps" lat="50us"/></platform>
+"""
+ROW = "{0} {1} -1 {2} 1 -1 -1 1 60 -1 1 1 1 1 1 1 {3} {4}"
+
+
+def swf(*jobs):
+    """Lines of (number, submission, run time, preceding jobs, think time)."""
+    return "".join(ROW.format(*job) + "\n" for job in jobs)
+
+
+THREE = swf((1, 0, 10, -1, -1), (2, 0, 20, -1, -1), (3, 0, 10, "1&2", 5))
+
+
+@pytest.fixture
+def read(tmp_path):
+    def made(text, name="log.swf"):
+        (tmp_path / name).write_text(text)
+        return read_workload(tmp_path / name)
+
+    return made
+
+
+@pytest.mark.parametrize("mark", [" ", "\t", ",", ", ", ";"])
+@pytest.mark.parametrize("names", [False, True])
+def test_fields_are_separated_by_anything_and_names_are_passed_over(read, mark, names):
+    text = THREE.replace("1&2", "2").replace(" ", mark)
+    text = (mark.join(FIELDS) + "\n" if names else "") + text
+    made = read(text)
+    assert [(j.id, j.num_hosts, j.work.duration_s) for j in made.jobs] == [
+        ("1", 1, 10), ("2", 1, 20), ("3", 1, 10),
+    ]  # fmt: skip
+    told = [each for each in made.remarks if each.kind == "taken as"]
+    assert len(told) == names + (mark.strip() != "")
+    assert not names or told[0].line == 1
+
+
+@pytest.mark.parametrize("mark", [" ", ","])
+def test_a_large_log_with_names_is_read_as_a_small_one(read, mark, monkeypatch):
+    text = mark.join(FIELDS) + "\n" + THREE.replace("1&2", "2").replace(" ", mark)
+    slow = read(text)
+    monkeypatch.setattr(log_lines, "LARGE", 0)
+    parsed = log_lines.parsed
+    monkeypatch.setattr(log_lines, "parsed", lambda *given: parsed(*given, large=0))
+    quick = read(text)
+    assert quick.frame().equals(slow.frame())
+    assert set(quick.notes) == set(slow.notes)
+
+
+def test_an_empty_field_is_unknown(read):
+    made = read(THREE.replace("1&2", "2").replace(" ", ",").replace(",-1,", ",,"))
+    assert made.jobs[0].preceding_job is None
+    assert "empty fields on 3 lines are unknown (-1)" in made.notes
+
+
+def test_several_preceding_jobs_are_kept_by_both_formats_and_by_transforms(read, tmp_path):
+    made = read(THREE)
+    write_workload(made, tmp_path / "a.json")
+    again = read_workload(tmp_path / "a.json")
+    write_workload(again, tmp_path / "b.swf")
+    last = read_workload(tmp_path / "b.swf")
+    assert "1&2" in (tmp_path / "b.swf").read_text()
+    for each in (made, again, last, shrunk(made, 1.0)):
+        assert [job.preceding_jobs for job in each.jobs] == [(), (), ("1", "2")]
+        assert each.jobs[2].think_time_s == 5
+    (alone,) = (job for job in without_lost_links(made.jobs[1:]) if job.id == "3")
+    assert alone.preceding_jobs == ("2",)
+    assert without_lost_links(made.jobs[2:])[0].think_time_s == 0
+
+
+def test_lists_of_a_workload_are_read_as_columns_and_one_by_one(read):
+    entry = {"subtime": 0, "res": 1, "profile": "d"}
+    jobs = [
+        {"id": "a"} | entry,
+        {"id": "b"} | entry,
+        {"id": "c", "preceding_job": ["a", "b", "a"]} | entry,
+        {"id": "d", "preceding_job": ["c"]} | entry,
+        {"id": "e", "preceding_job": []} | entry,
+    ]
+    document = {"jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 1}}}
+    columns = read(json.dumps(document), "w.json")
+    jobs[0]["ret"] = 0  # one that has it is read by itself
+    one_by_one = read(json.dumps(document), "w.json")
+    for made in (columns, one_by_one):
+        assert [job.preceding_job for job in made.jobs] == [None, None, ("a", "b"), "c", None]
+    jobs[2]["preceding_job"] = {"a": 1}
+    with pytest.raises(WorkloadError, match="/jobs/2/preceding_job: an object is not the id"):
+        read(json.dumps(document), "w.json")
+
+
+@pytest.mark.parametrize(("asked", "start"), [([], 0), (["--dependencies"], 25)])
+def test_a_job_is_submitted_when_all_before_it_are_over(tmp_path, capsys, asked, start):
+    (tmp_path / "p.xml").write_text(PLATFORM)
+    (tmp_path / "l.swf").write_text(f"; MaxProcs: 8\n{THREE}")
+    out = tmp_path / "out"
+    given = [str(tmp_path / "p.xml"), str(tmp_path / "l.swf"), "-o", str(out)]
+    assert main(["batch", *given, *asked]) == 0
+    rows = (out / "jobs.csv").read_text().splitlines()
+    (third,) = (dict(zip(rows[0].split(","), row.split(","), strict=True)) for row in rows[1:]
+                if row.startswith("3,"))  # fmt: skip
+    assert float(third["starting_time"]) == start
+    note = "1 jobs name a preceding job; --dependencies makes them wait for it"
+    assert (note in capsys.readouterr().out) == (not asked)
+
+
+def test_the_public_cases_of_dependencies_start_when_they_should(shared_data, tmp_path):
+    cases = shared_data / "public_cases" / "dag"
+    if not cases.exists():
+        pytest.skip("no public cases")
+    for name, end in (("list.json", 30.0), ("two_before.swf", 30.0), ("one_before.swf", 40.0)):
+        out = tmp_path / name
+        given = [str(cases / "platform.xml"), str(cases / name), "--dependencies", "-o", str(out)]
+        assert main(["batch", *given]) == 0
+        assert json.loads((out / "summary.json").read_text())["makespan_s"] == end
+    assert len(read_workload(cases / "header.swf").jobs) == 2
+
+
+def test_one_bad_line_is_left_out_and_told(read):
+    lines = swf(*((k, k, 10, -1, -1) for k in range(1, 9))).splitlines()
+    lines[2] = "3 3 x"
+    lines[5] = lines[5].replace(" 60 ", " soon ")
+    lines[6] = lines[0]
+    made = read("\n".join(lines))
+    assert [job.id for job in made.jobs] == ["1", "2", "4", "5", "8"]
+    told = [each for each in made.remarks if each.kind == LEFT_OUT]
+    assert [(each.line, each.level) for each in told] == [
+        (3, "warning"), (6, "warning"), (None, "warning"),
+    ]  # fmt: skip
+    assert told[1].text.endswith("field 9 (requested_time_s) is 'soon': give a number")
+    assert told[2].text == "left out 1 jobs whose number an earlier job has, the first 1"
+
+
+def test_a_log_is_refused_when_most_lines_are_bad(read):
+    with pytest.raises(WorkloadError, match=r"log.swf: 4 problems:\n  line 1: 1 fields instead"):
+        read("a\n1 2\n1 2 3\n1 2 3 4\n" + swf((1, 0, 1, -1, -1)))
+
+
+def test_unix_dates_are_counted_from_the_first(read):
+    made = read(swf((1, 1700000000, 10, -1, -1), (2, 1700000007.5, 20, 1, 5)))
+    assert [job.submit_time_s for job in made.jobs] == [0, 7.5]
+    (told,) = made.remarks
+    assert told.level == "warning"
+    assert told.text == (
+        "dates are Unix seconds: they are counted from the first, 1.7e+09 (2023-11-14 22:13:20 UTC)"
+    )
+
+
+# Written after the description of the Grid Workloads Archive: columns, -1 for unknown, names of
+# users, groups, queues and sites.
+GWF = """# Version: 1.0
+# MaxProcs: 64
+0 1100000000 5 100 4 -1 -1 4 300 -1 1 U1 G1 X7 Q0 P0 S1 S1 UNITARY -1 -1 -1 -1 -1 -1 -1 -1 -1 V2
+1 1100000060 5 50 2 -1 -1 -1 -1 -1 0 U2 G1 X7 Q0 P0 S1 S1 BoT 1 -1 -1 -1 -1 -1 -1 -1 -1 V2
+2 1100000090 -1 -1 2 -1 -1 2 -1 -1 5 U2 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1
+"""
+
+
+def test_a_log_of_a_grid_is_read(read, tmp_path):
+    made = read(GWF, "grid.gwf")
+    assert len(GWF.splitlines()[2].split()) == len(GWF_FIELDS) == 29
+    found = [
+        (j.id, j.submit_time_s, j.num_hosts, j.work.duration_s, j.walltime_s, j.user, j.group)
+        for j in made.jobs
+    ]
+    assert found == [("0", 0, 4, 100, 300, "U1", "G1"), ("1", 60, 2, 50, None, "U2", "G1")]
+    assert (made.jobs[0].executable, made.jobs[0].queue, made.num_hosts) == ("X7", "Q0", 64)
+    told = "\n".join(made.notes)
+    assert "columns that are not read: OrigSiteID, LastRunSiteID, JobStructure, " in told
+    assert "left out 1 jobs cancelled before they ran" in told
+    (tmp_path / "grid").write_text(GWF)  # known by its content too
+    assert read_workload(tmp_path / "grid").frame().equals(made.frame())
+    with pytest.raises(WorkloadError, match="GWF is read only"):
+        write_workload(made, tmp_path / "again.gwf")
+
+
+def mutated(text, draw):
+    """The text with a line or a field changed, in one of many ways."""
+    lines = text.splitlines()
+    k = draw.randrange(len(lines))
+    words = lines[k].split(" ")
+    j = draw.randrange(len(words))
+    kind = draw.randrange(7)
+    if kind == 0:
+        words[j] = draw.choice(
+            ["x", "", "nan", "1e400", "-7", "1,5", "99999999999999999999", "\x00"]
+        )
+    elif kind == 1:
+        del words[j]
+    elif kind == 2:
+        words.insert(j, draw.choice(["x", "1", "-1"]))
+    lines[k] = " ".join(words)
+    if kind == 3:
+        lines[k] = lines[k][: draw.randint(1, len(lines[k]))]
+    elif kind == 4:
+        lines.insert(k, draw.choice(["", "hello", ";", "# x", "{", "\ufeff1 2 3"]))
+    elif kind == 5:
+        lines.append(lines[k])
+    elif kind == 6:
+        lines[k] = lines[k].replace(" ", draw.choice([",", ";", "\t", "|"]))
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("name", ["log.swf", "grid.gwf"])
+def test_mutations_are_refused_in_one_message_or_told(read, name):
+    whole = (
+        GWF
+        if name == "grid.gwf"
+        else "; MaxProcs: 8\n"
+        + swf(*((k, k, 10 + k, -1 if k < 3 else f"{k - 1}&{k - 2}", 1) for k in range(1, 9)))
+    )
+    before = len(read(whole, name).jobs)
+    draw = random.Random(7)
+    refused = 0
+    for _ in range(200):
+        text = mutated(whole, draw)
+        try:
+            made = read(text, name)
+        except WorkloadError:
+            refused += 1
+            continue
+        assert len(made.jobs) >= before or made.remarks, text
+    assert refused < 200
+
+
+def test_every_format_of_jobs_takes_an_account(tmp_path):
+    import importlib
+    import inspect
+
+    for each in FORMATS.values():
+        if each.holds == "jobs":
+            given = inspect.signature(importlib.import_module(each.module).read).parameters
+            assert list(given) == ["path", "cleaning", "account"]
+    assert MOST >= 1000
