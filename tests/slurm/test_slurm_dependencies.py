@@ -112,6 +112,14 @@ def test_task_to_task():
     assert known.state(found["b_1"], 0) == READY
 
 
+def test_an_array_is_alone_as_a_whole():
+    known, found = jobs(a_0="singleton", a_1="singleton", b="singleton")
+    assert known.state(found["a_0"], 0) == READY
+    assert known.state(found["a_1"], 0) == READY
+    found["a_0"].state = "COMPLETED"
+    assert known.state(found["b"], 0) == WAITING
+
+
 def test_one_at_a_time():
     known, found = jobs(a="singleton", b="singleton", c="singleton")
     assert known.state(found["a"], 0) == READY

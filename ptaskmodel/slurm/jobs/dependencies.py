@@ -93,6 +93,8 @@ class Dependencies:
         self._alike: dict[tuple[str | None, str | None], list[Depending]] = {}
         self._left: dict[int, tuple[Condition, list[Term]]] = {}  # terms that are open
         self._failed: dict[int, bool] = {}
+        # Arrays that were once alone: Slurm tests the record of all their tasks, once.
+        self._alone: set[str] = set()
         # Arrays of which tasks that did not end well have been purged.
         self._spoilt: set[str] = set()
 
@@ -140,7 +142,7 @@ class Dependencies:
 
     def _of(self, job: Depending, term: Term, now: int) -> str:
         if term.kind == SINGLETON:
-            return WAITING if self._has_earlier(job) else READY
+            return READY if self._is_alone(job) else WAITING
         others = self._jobs.get(term.job, [])
         if term.kind == "aftercorr" and job.request.array is not None:
             index = job.request.array.index
@@ -160,13 +162,21 @@ class Dependencies:
             return READY
         return NEVER
 
-    def _has_earlier(self, job: Depending) -> bool:
-        """Whether a job of its name and user runs, or waits and was submitted before it."""
-        return any(
+    def _is_alone(self, job: Depending) -> bool:
+        """Whether no job of its name and user runs, or waits and was submitted before it.
+
+        Once the first task of an array is alone, all tasks of the array are.
+        """
+        if job.request.array_id in self._alone:
+            return True
+        is_alone = not any(
             other.state in RUNS or (other.state == PENDING and other.number < job.number)
             for other in self._alike.get((job.request.user, job.request.name), ())
             if other is not job
         )
+        if is_alone and job.request.array is not None:
+            self._alone.add(job.request.array_id)
+        return is_alone
 
 
 def _over(job: Depending) -> bool:
