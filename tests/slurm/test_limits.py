@@ -284,6 +284,28 @@ def test_enforced_limits_of_partitions():
     assert refused_by(Conf((), ()), request(), (Partition("d", state="DRAIN"),))
 
 
+@pytest.mark.parametrize(
+    ("asked", "refused"),
+    [
+        ({"limit_min": 20, "time_min_min": 12}, True),  # more than any partition allows
+        ({"limit_min": 20, "time_min_min": 9}, False),
+        ({"limit_min": 5, "time_min_min": 6}, True),  # more than its own limit
+        ({"time_min_min": 6}, False),
+    ],
+)
+def test_least_times_that_no_partition_allows_are_refused(asked, refused):
+    partitions = (Partition("s", max_time_min=1), Partition("l", max_time_min=9))
+    found = refused_by(Conf((), partitions), request(**asked), partitions)
+    assert (found is not None) == refused
+
+
+def test_enforced_limits_count_the_whole_limit_and_the_nodes_asked_for():
+    long = (Partition("l", max_time_min=9),)
+    conf = Conf((), long, enforce_part_limits="ANY")
+    assert refused_by(conf, request(limit_min=20, time_min_min=5), long) == "PartitionTimeLimit"
+    assert refused_by(conf, request(), long, outside={"l"}) == "RequestedNodesNotInPartition"
+
+
 def test_the_limit_of_a_job():
     of = Partition("p", max_time_min=9, default_time_min=5)
     assert limit_min(request(limit_min=3), of) == 3

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -19,6 +20,10 @@ from ptaskmodel.slurm.jobs.request import JobRequest
 
 TIME, NODES, CONFIG = "PartitionTimeLimit", "PartitionNodeLimit", "PartitionConfig"
 MEMORY = "MaxMemPerLimit"
+# A node that is asked for is not in the partition.
+OUTSIDE = "RequestedNodesNotInPartition"
+# The flag of a QOS that lifts the time limit of partitions.
+TIME_FLAG = "PARTITIONTIMELIMIT"
 DOWN, INACTIVE = "PartitionDown", "PartitionInactive"
 
 
@@ -62,11 +67,14 @@ def waits_for(
         bounded, most = True, max(least, request.tasks)
     if bounded and most > allowed and "PARTITIONMAXNODES" not in flags:
         return NODES
-    longest = math.inf if partition.max_time_min is None else partition.max_time_min
     asked = request.limit_min if request.time_min_min is None else request.time_min_min
-    if asked is not None and asked > longest and "PARTITIONTIMELIMIT" not in flags:
+    if asked is not None and asked > _longest_min(partition) and TIME_FLAG not in flags:
         return TIME
     return None
+
+
+def _longest_min(partition: Partition) -> float:
+    return math.inf if partition.max_time_min is None else partition.max_time_min
 
 
 def refused_by(
@@ -76,29 +84,46 @@ def refused_by(
     qos: Qos | None = None,
     rooms: Mapping[str, Room] = MappingProxyType({}),
     over_memory: Collection[str] = (),
+    outside: Collection[str] = (),
 ) -> str | None:
     """Why partitions refuse a job at its submission, as EnforcePartLimits says; None: they do not.
 
-    ANY: if all of them would make it wait; ALL: if any of them would. A partition that takes no
-    jobs refuses it anyhow. over_memory: names of those whose MaxMemPerNode would make it wait.
+    ANY: if all of them would make it wait; ALL: if any of them would. Then the whole limit counts,
+    whatever --time-min says, and the nodes of --nodelist. Whatever it says, a partition that takes
+    no jobs refuses the job, and so does a --time-min that is longer than all partitions allow, or
+    than the limit of the job. over_memory: names of those whose MaxMemPerNode would make it wait.
+    outside: names of those that lack a node of its --nodelist.
     """
     closed = next((one for one in partitions if not one.accepts), None)
     if closed is not None:
         return DOWN if closed.state == "DRAIN" else INACTIVE
-    if conf.enforce_part_limits == "NO":
-        return None
+    whole = replace(request, time_min_min=None)
     least = min((one.min_nodes for one in partitions), default=1)
-    found = [waits_for(request, p, qos, rooms.get(p.name, ANY_ROOM), least) for p in partitions]
-    why = [reason if reason in (TIME, NODES, CONFIG) else None for reason in found]
-    why = [
-        MEMORY if one.name in over_memory else reason
-        for one, reason in zip(partitions, why, strict=True)
-    ]
+    why: list[str | None] = []
+    for one in partitions if conf.enforce_part_limits != "NO" else ():
+        reason = waits_for(whole, one, qos, rooms.get(one.name, ANY_ROOM), least)
+        if one.name in over_memory:
+            why.append(MEMORY)
+        elif one.name in outside:
+            why.append(OUTSIDE)
+        else:
+            why.append(reason if reason in (TIME, NODES, CONFIG) else None)
     if conf.enforce_part_limits == "ALL" and any(why):
         return next(filter(None, why))
     if conf.enforce_part_limits == "ANY" and all(why):
         return why[0]
-    return None
+    return TIME if _asks_too_long(request, partitions, qos) else None
+
+
+def _asks_too_long(request: JobRequest, partitions: tuple[Partition, ...], qos: Qos | None) -> bool:
+    """Whether the least time that a job asks for is more than it may get."""
+    least = request.time_min_min
+    if least is None or (qos is not None and TIME_FLAG in qos.flags):
+        return False
+    limit = request.limit_min
+    if limit is None and partitions[0].default_time_min is not None:
+        limit = partitions[0].default_time_min
+    return least > max(map(_longest_min, partitions)) or (limit is not None and least > limit)
 
 
 class Licences:

@@ -284,7 +284,7 @@ def _is_queued(controller: Controller, entry: Entry, rejected: set[tuple[str, st
     Of an array a task is rejected, as all behind it in the same partition, until it starts.
     """
     job = entry.job
-    if controller.rules.waits_for(job, job.partitions[entry.which]) is not None:
+    if controller.rules.waits_for(job, job.partitions[entry.which], whole=True) is not None:
         return False
     if job.request.array is not None:
         if _array_in(entry) in rejected:
