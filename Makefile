@@ -2,6 +2,7 @@
 # make kernels: build in place what has changed in the kernels, for this machine.
 # make docs: the documentation as a site. make reference, make gallery: its pages, and pictures, that
 # are made by running the code.
+# make slurm-references: record again, on a real Slurm, what tests/slurm compares with; hours.
 # make experiments [SIZE=full]: every table and figure of the experiments, into results.
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ BIN := .venv/bin
 
 SIZE ?= small
 
-.PHONY: clean demo docs experiments gallery kernels reference test
+.PHONY: clean demo docs experiments gallery kernels reference slurm-references test
 
 demo: .venv/installed
 	PTASKMODEL_KERNELS=interpreted $(BIN)/ptaskmodel simulate platforms/worked_example.xml \
@@ -41,6 +42,9 @@ reference: .venv/installed-for-tests
 
 experiments: .venv/installed-for-tests
 	$(BIN)/python experiments/remake.py $(SIZE) -o results
+
+slurm-references: .venv/installed-for-tests
+	$(BIN)/python tests/slurm/live/record.py --anew tests/slurm/reference/random/*
 
 gallery: .venv/installed-for-tests
 	$(BIN)/python docs/pictures/draw_gallery.py

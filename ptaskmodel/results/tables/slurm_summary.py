@@ -34,7 +34,7 @@ SHOWN_KEYS = 4
 # Keys that change what Slurm does with jobs. Of those that are not simulated each is told.
 HEEDED = frozenset(
     {
-        *("DEFCPUPERGPU", "DEFMEMPERGPU", "EXCLUSIVEUSER", "GRACETIME", "JOBSUBMITPLUGINS"),
+        *("DEFCPUPERGPU", "DEFMEMPERGPU", "GRACETIME", "JOBSUBMITPLUGINS"),
         *("PREEMPTEXEMPTTIME", "PRIORITYSITEFACTORPLUGIN", "PRIORITYSITEFACTORPARAMETERS"),
         *("RESUMETIMEOUT", "SUSPENDTIME"),
     }

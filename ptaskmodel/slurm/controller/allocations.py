@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import inf
 
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.slurm.conf.facts import CONS_TRES, EXCLUSIVE, LINEAR, SUSPEND, Conf, Nodes
@@ -15,6 +16,7 @@ from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
 from ptaskmodel.slurm.queue.preemption import Preemption
+from ptaskmodel.slurm.select.constraints import by_constraint, first_by_constraint
 from ptaskmodel.slurm.select.consumable import Refuses
 from ptaskmodel.slurm.select.offers import GPU
 from ptaskmodel.slurm.select.plugin import Answers, Select, date_of, expected_end, select_of
@@ -80,7 +82,8 @@ class Allocations:
 
     def place(self, job: JobRecord, need: Need, within: Mask, now: int) -> Allocation | None:
         """Return where a `job` with a `need` fits `now`, of the nodes `within`."""
-        found = self.answers.place(need, within, self.refuses(job, need, now))
+        refuses = self.refuses(job, need, now)
+        found = by_constraint(need, within, lambda n, w: self.answers.place(n, w, refuses))
         if found is not None:
             self._rules.tested(job, found)
         return found
@@ -99,10 +102,13 @@ class Allocations:
         within: the nodes to look at. now: Unix s. select: what jobs use, if not what they do now.
         """
         refuses = self.refuses(job, need, now)
-        if select is None:
-            found = self.answers.end(need, within, ends, refuses)
-        else:
-            found = expected_end(select, self._conf, need, within, ends, refuses)
+
+        def ask(need: Need, within: Mask) -> tuple[float, Allocation] | None:
+            if select is None:
+                return self.answers.end(need, within, ends, refuses)
+            return expected_end(select, self._conf, need, within, ends, refuses)
+
+        found = first_by_constraint(need, within, ask)
         if found is None:
             return None
         end, allocation = found
@@ -124,19 +130,40 @@ class Allocations:
             # Slurm notes it of the job, which is exclusive in its other partitions from then on.
             job.set_needs(self._rules.needs(job, whole=True))
             need = job.needs[which]
+        within &= ~self.of_others(job, need)
         refuses, limits = self.refuses(job, need, now), self._rules.limits
         counted = limits.nodes_counted(job, need.partition) if limits.enforced else 0
-        if counted:
-            found = self.select.start(need, within, refuses=refuses, counted=counted)
-        else:
-            found = self.answers.start(need, within, refuses)
+
+        def ask(need: Need, within: Mask) -> Allocation | None:
+            if counted:
+                return self.select.start(need, within, refuses=refuses, counted=counted)
+            return self.answers.start(need, within, refuses)
+
+        found = by_constraint(need, within, ask)
         if found is not None:
             self._rules.tested(job, found)
         if found is None:
             self._rules.note_gpus(need, self.select)
         if found is None and self._preemption.active:
-            found = self.victims.preempt(job, need, within, now)
+            found = by_constraint(need, within, lambda n, w: self.victims.preempt(job, n, w, now))
         return found
+
+    def of_others(self, job: JobRecord, need: Need) -> Mask:
+        """Return the nodes of other users that a `job` with a `need` must not share.
+
+        Either it, or a job there, shares nodes with jobs of its own user alone.
+        """
+        theirs = 0
+        if not self._rules.owning:
+            return theirs
+        there = [other for _, _, other in self._jobs.running]
+        for other in there + self.cleaning.since(-inf):
+            allocation = other.allocation
+            if allocation is None or other.request.user == job.request.user:
+                continue
+            if need.owns or other.needs[other.partitions.index(other.partition)].owns:
+                theirs |= allocation.nodes
+        return theirs
 
     def without(self, victims: Sequence[JobRecord]) -> Select:
         """Return what jobs use when `victims` are gone, or suspended if PreemptMode says so."""

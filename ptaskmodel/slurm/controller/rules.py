@@ -32,20 +32,21 @@ from ptaskmodel.slurm.controller.limits import (
     refused_by,
     waits_for,
 )
+from ptaskmodel.slurm.jobs.constraint import parsed
 from ptaskmodel.slurm.jobs.dependencies import Arrays, Dependencies
 from ptaskmodel.slurm.jobs.needs import (
     FirstNode,
     Need,
-    features_of,
     need_of,
     over_memory,
     with_cpus_for_memory,
 )
 from ptaskmodel.slurm.jobs.record import Allocation, JobRecord
-from ptaskmodel.slurm.jobs.request import JobRequest
+from ptaskmodel.slurm.jobs.request import OF_USER, JobRequest
 from ptaskmodel.slurm.queue.multifactor import priorities_of
 from ptaskmodel.slurm.queue.priority import Sizes
 from ptaskmodel.slurm.queue.queue import ARRAY_LIMIT
+from ptaskmodel.slurm.select.constraints import by_constraint
 from ptaskmodel.slurm.select.offers import asks_gpus
 from ptaskmodel.slurm.select.plugin import Select, select_of
 
@@ -65,8 +66,9 @@ class Rules:
     """The rules of a configuration, with accounts if there are some.
 
     conf, nodes: the cluster. boot_s: when the controller starts, Unix seconds. reserved: advance
-    reservations. requests: all jobs that will come, for their arrays. unreserved: whether neither
-    advance reservations nor limits of accounts matter.
+    reservations. requests: all jobs that will come. unreserved: whether neither advance
+    reservations nor limits of accounts matter. owning: whether some jobs share their nodes with
+    those of their own user alone.
     """
 
     def __init__(
@@ -89,7 +91,7 @@ class Rules:
         self._kinds: dict[tuple[object, ...], int] = {}
         self._possible: dict[Hashable, Allocation | None] = {}
         self._needs: dict[tuple[object, ...], Need] = {}
-        self._waits: dict[tuple[Need, str, str | None], str | None] = {}
+        self._waits: dict[tuple[Need, str, str | None, bool], str | None] = {}
         self._refused: dict[tuple[object, ...], str | None] = {}
         self._features = {name for line in conf.nodes for name in line.features}
         self._rooms = {
@@ -103,6 +105,9 @@ class Rules:
         }
         self.limits = Limits(conf, self.accounts, tree, boot_s)
         self.unreserved = not self.limits.enforced and self.reserved.empty
+        self.owning = any(partition.exclusive_user for partition in conf.partitions) or any(
+            request.exclusive == OF_USER for request in requests
+        )
         self.dependencies = Dependencies()
         self._licences = Licences(conf.licenses)
         self._tasks: dict[str, int] = {}
@@ -135,14 +140,20 @@ class Rules:
         last = min(reversed(job.partitions), key=lambda partition: partition.tier)
         return last.max_nodes is not None and least > last.max_nodes
 
-    def waits_for(self, job: JobRecord, partition: Partition) -> str | None:
-        """What of a partition keeps a job waiting; it is the same at any time."""
-        key = job.needs[0], partition.name, None if job.account is None else job.account.qos
+    def waits_for(self, job: JobRecord, partition: Partition, *, whole: bool = False) -> str | None:
+        """What of a `partition` keeps a `job` waiting; it is the same at any time.
+
+        whole: whether it must take the whole limit of the job, not the least time that it asks for.
+        """
+        whole = whole and job.request.time_min_min is not None
+        qos_name = None if job.account is None else job.account.qos
+        key = job.needs[0], partition.name, qos_name, whole
         if key not in self._waits:
             qos = None if job.account is None else self.members.qos(job.account)
             least = job.min_nodes
             room = self._rooms[partition.name]
-            reason = waits_for(job.request, partition, qos, room, least)
+            request = replace(job.request, time_min_min=None) if whole else job.request
+            reason = waits_for(request, partition, qos, room, least)
             self._waits[key] = reason or self._over_memory(job.request, partition)
         return self._waits[key]
 
@@ -164,12 +175,23 @@ class Rules:
 
     def fits(self, need: Need, within: Mask) -> bool:
         """Whether a job fits on some nodes if nobody else is there."""
-        return self._empty.place(need, within) is not None
+        return self._alone(need, within) is not None
+
+    def _alone(self, need: Need, within: Mask) -> Allocation | None:
+        """What a job would get of some nodes if nobody else were there."""
+        return by_constraint(self._whenever(need), within, self._empty.place)
+
+    def _whenever(self, need: Need) -> Need:
+        """What select/linear looks at when it asks whether a job fits at all: not its memory."""
+        if not self._linear or need.memory is None:
+            return need
+        ways = tuple(replace(way, memory=None) for way in need.ways)
+        return replace(need, memory=None, ways=ways)
 
     def _at_best(self, need: Need) -> Allocation | None:
         """What a job would get of an empty machine."""
         if need.kind not in self._possible:
-            self._possible[need.kind] = self._empty.place(need, self._nodes.usable)
+            self._possible[need.kind] = self._alone(need, self._nodes.usable)
         return self._possible[need.kind]
 
     def needs(self, job: JobRecord, whole: bool = False) -> list[Need]:
@@ -229,12 +251,17 @@ class Rules:
         refused = [self.members.refused(job.request, member, p) for p in job.partitions]
         if all(reason is not None for reason in refused):
             return refused[0]
-        asked = job.request.constraint
-        if asked is not None and not features_of(asked) <= self._features:
+        try:
+            asked = parsed(job.request.constraint).names
+        except ValueError:
+            return "InvalidFeature"
+        if not asked <= self._features:
             return "InvalidFeature"
         qos = self.members.qos(member)
         over = {p.name for p in job.partitions if self._over_memory(job.request, p)}
-        return refused_by(self._conf, job.request, job.partitions, qos, self._rooms, over)
+        asked_nodes = self._nodes.mask(job.request.nodelist)
+        outside = {p.name for p in job.partitions if asked_nodes & ~self._nodes.partitions[p.name]}
+        return refused_by(self._conf, job.request, job.partitions, qos, self._rooms, over, outside)
 
     def _refused_by_limits(self, job: JobRecord) -> str | None:
         """Why limits to submissions refuse a job; the tasks of an array come together."""

@@ -8,7 +8,6 @@ used.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
@@ -25,7 +24,8 @@ from ptaskmodel.slurm.conf.facts import (
     Nodes,
     Partition,
 )
-from ptaskmodel.slurm.jobs.request import UNBOUNDED, WHOLE_NODES, JobRequest
+from ptaskmodel.slurm.jobs.constraint import NOTHING, Constraint, Feature, has_all, parsed
+from ptaskmodel.slurm.jobs.request import OF_USER, UNBOUNDED, WHOLE_NODES, JobRequest
 
 # Memory that is asked for: of each node, for each CPU, or all that a node has.
 PER_NODE, PER_CPU, ALL = "node", "cpu", "all"
@@ -40,14 +40,13 @@ _UNITS = frozenset(
 
 class Wanted(NamedTuple):
     """How many: at least ``least`` nodes and ``cpus`` CPUs, ``nodes`` if they are there, not more
-    than ``most``. core: CPUs of the smallest piece, which each node still to come will give.
+    than ``most``.
     """
 
     cpus: int
     least: int
     nodes: int
     most: int
-    core: int = 1
     contiguous: bool = False
 
 
@@ -55,13 +54,16 @@ class Wanted(NamedTuple):
 class Need:
     """nodes: those of the partition with the shape, features and memory that it needs, up.
 
-    cpus: the least in all. whole: whether it takes all CPUs of its nodes. share: how many jobs may
+    cpus: the least in all. whole: whether it takes all CPUs of its nodes. of_user: whether it
+    shares them with jobs of its user alone, as it asks. share: how many jobs may
     run where it does (1: none beside it). hoped: how many where backfill of select/linear plans it,
     whatever it asks for. force: whether they share whatever they asked for.
     sharing: the same as cons_tres sees it. tasks_asked: 0 if it did not say; tasks_on_one: those of
     a job that asked for one node. cpus_per_node: the least on each.
     memory: (kind, MiB), None where it is not counted.
     limit_s: None: unlimited.
+    ways: the same with nodes of one kind each, of which the first will do that can be had.
+    portions: how many nodes it asks for of some: which, how many, whether others than before.
     kind: shared by those that differ in their limits alone: they are placed alike.
     """
 
@@ -79,6 +81,7 @@ class Need:
     tasks_per_node: int | None
     cpus_per_node: int
     whole: bool
+    of_user: bool
     share: int
     hoped: int
     force: bool
@@ -94,10 +97,17 @@ class Need:
     limit_s: int | None
     least_limit_s: int | None
     kind: Hashable = field(default_factory=object)
+    ways: tuple[Need, ...] = ()
+    portions: tuple[tuple[Mask, int, bool], ...] = ()
 
-    def count(self, core: int = 1) -> Wanted:
-        """How many nodes and CPUs, for the choice; core: CPUs of the smallest piece of a node."""
-        return Wanted(self.cpus, self.least, self.wanted, self.most, core, self.contiguous)
+    @property
+    def owns(self) -> bool:
+        """Whether no other user's job may run on its nodes, as it or its partition says."""
+        return self.of_user or self.partition.exclusive_user
+
+    def count(self) -> Wanted:
+        """How many nodes and CPUs, for the choice."""
+        return Wanted(self.cpus, self.least, self.wanted, self.most, self.contiguous)
 
     @property
     def planned_s(self) -> int:
@@ -146,7 +156,7 @@ def need_of(
     exclusive = exclusive or partition.over_subscribe == EXCLUSIVE
     whole = linear or exclusive or request.exclusive == WHOLE_NODES
     fitting = _fitting(request, partition, nodes, conf, whole)
-    return Need(
+    need = Need(
         partition,
         fitting if possible and not required & usable & ~fitting else 0,
         required,
@@ -164,6 +174,7 @@ def need_of(
             request.least_cpus_per_node,
         ),
         whole,
+        request.exclusive == OF_USER,
         _share(request, partition),
         max(_share(request, partition), min(2, partition.max_share)),
         partition.over_subscribe == FORCE,
@@ -180,6 +191,21 @@ def need_of(
         None if request.time_min_min is None else request.time_min_min * 60,
         object() if kind is None else kind,
     )
+    asked_of = constraint_of(request)
+    if not asked_of.ways and not asked_of.portions:
+        return need
+    ways = tuple(
+        replace(need, nodes=need.nodes & _with_feature(way, nodes), kind=(need.kind, k))
+        for k, way in enumerate(asked_of.ways)
+    )
+    portions = tuple(
+        (_with_feature(portion.feature, nodes), portion.count, portion.apart)
+        for portion in asked_of.portions
+    )
+    if portions and request.min_nodes is None and request.max_nodes is None:
+        # That it has no more nodes than tasks is seen to by the choice, which may have to do more.
+        need = replace(need, most=partition.max_nodes or UNBOUNDED)
+    return replace(need, ways=ways, portions=portions)
 
 
 def _share(request: JobRequest, partition: Partition) -> int:
@@ -246,7 +272,7 @@ def _fitting(
     asked = _memory(request, partition, conf)
     if request.constraint is None and not request.gres and asked is None and nodes.alike:
         return found if nodes.cpus[0] >= _least_cpus(request) else 0
-    least_cpus, known = _least_cpus(request), {}
+    least_cpus, known, features = _least_cpus(request), {}, constraint_of(request).of_all
     least_MiB = 0 if asked is None else _least_memory(asked, request)
     fitting = []
     for k in members(found):
@@ -256,7 +282,7 @@ def _fitting(
             known[key] = (
                 nodes.cpus[k] >= least_cpus
                 and least_MiB <= nodes.memory_MiB[k]
-                and _has_features(request.constraint, line.features)
+                and has_all(features, line.features)
                 and _has_gres(request.gres, line.gres)
             )
         if known[key]:
@@ -274,19 +300,19 @@ def _least_memory(asked: tuple[str, int], request: JobRequest) -> float:
     return {PER_NODE: amount, PER_CPU: amount * _least_cpus(request), ALL: 0}.get(kind, inf)
 
 
-def features_of(constraint: str | None) -> set[str]:
-    """The features that a constraint names."""
-    return set() if constraint is None else set(re.split(r"[\[\]()|&]+", constraint)) - {""}
+def constraint_of(request: JobRequest) -> Constraint:
+    """What a `request` asks of the features of nodes; nothing, if it is refused for that."""
+    try:
+        return parsed(request.constraint)
+    except ValueError:
+        return NOTHING
 
 
-def _has_features(constraint: str | None, features: tuple[str, ...]) -> bool:
-    """Whether features fulfil a constraint: alternatives (|) of lists (&)."""
-    if constraint is None:
-        return True
-    return any(
-        all(name.strip() in features for name in alternative.split("&"))
-        for alternative in constraint.strip("[]()").split("|")
-    )
+def _with_feature(feature: Feature, nodes: Nodes) -> Mask:
+    """The nodes that have a feature."""
+    asked = [feature._replace(operator="&")]
+    having = {id(line) for line in nodes.lines if has_all(asked, line.features)}
+    return of_hosts(k for k, line in enumerate(nodes.lines) if id(line) in having)
 
 
 def _has_gres(asked: tuple[Gres, ...], there: tuple[Gres, ...]) -> bool:

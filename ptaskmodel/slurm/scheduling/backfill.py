@@ -19,6 +19,7 @@ from ptaskmodel.slurm.conf.phases import CHANGED, DEPTH, FREE, QUEUE, ROOM, STAR
 from ptaskmodel.slurm.jobs.needs import YEAR_S, Need
 from ptaskmodel.slurm.jobs.record import LIVE, PENDING, RUNNING, Allocation, Ends, JobRecord
 from ptaskmodel.slurm.queue.queue import Entry
+from ptaskmodel.slurm.select.constraints import by_constraint
 from ptaskmodel.slurm.select.plugin import Select
 
 if TYPE_CHECKING:
@@ -338,6 +339,7 @@ class Cycle:
         job, which = entry.job, entry.which
         need: Need = job.needs[which]
         lasts = need.planned_s
+        barred = controller.allocations.of_others(job, need)
         counted = False
         later: float = now
         # Whether dates at which too few nodes are free are just passed over.
@@ -348,7 +350,7 @@ class Cycle:
                 return NEXT
             start, allowed, resv_later = possible
             end = max(start, now) + lasts
-            wanted = need.nodes & allowed
+            wanted = need.nodes & allowed & ~barred
             among, later = self._slots.open(start, end, wanted)
             while later and passes_over and among.bit_count() < need.least:
                 start, end = later, later + lasts
@@ -407,7 +409,8 @@ class Cycle:
             # All of them are gone at once, whoever would have to make room.
             select, ends = self._without(victims)
             refuses = allocations.refuses(job, need, self._now)
-            found = select.place(need, among, refuses=refuses)
+            trial = select
+            found = by_constraint(need, among, lambda n, w: trial.place(n, w, refuses=refuses))
             if found is not None:
                 return self._now, found
         if now_only:

@@ -80,6 +80,8 @@ def is_plain(job: JobRecord) -> bool:
         need.required
         or need.contiguous
         or need.memory is not None
+        or need.ways
+        or need.portions
         or need.least != need.wanted
         or need.least_limit_s is not None
         or need.switches is not None
@@ -87,7 +89,6 @@ def is_plain(job: JobRecord) -> bool:
         or request.licenses
         or request.array is not None
         or request.reservation is not None
-        or request.exclusive == "user"
     )
 
 
@@ -179,7 +180,8 @@ class QuickCycles:
         controller = self._controller
         now = controller.events.second(date)
         entries = controller.queue.build(now)
-        if not controller.rules.unreserved or controller.allocations.cleaning.nodes:
+        rules = controller.rules
+        if not rules.unreserved or rules.owning or controller.allocations.cleaning.nodes:
             return None
         jobs = [job for _, _, job in entries]
         if not jobs:

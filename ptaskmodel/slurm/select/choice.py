@@ -1,41 +1,36 @@
-"""Choose among available nodes: runs of consecutive nodes, the tightest sufficient run first.
+"""Choose among whole nodes: runs of consecutive nodes, the tightest sufficient run first.
 
-`linear` calls it; `fitting` has the counterpart for shared nodes.
-Source: `_eval_nodes` of select/linear and select/cons_tres in Slurm 22.05 (see the guide).
+`Linear` and `Tree.choose_linear` use it; select/cons_tres has its own way (`fitting`).
+Source: `_job_test` of select/linear in Slurm 22.05 (see the guide).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ptaskmodel.slurm.jobs.needs import Wanted
 
-# (index, CPUs that it offers) of each node chosen.
-Chosen = list[tuple[int, int]]
-
 
 class Offer(NamedTuple):
-    """A node that will do: its index, the CPUs that it offers, its weight, whether it must be."""
+    """A node that will do: its index, its CPUs, whether it must be."""
 
     node: int
     cpus: int
-    weight: int = 0
     required: bool = False
 
 
 class _Run:
-    """Consecutive offers of equal weight, without those that must be.
+    """Consecutive offers, without those that must be.
 
     anchor: where the first of those stands among the others; None if there is none.
     """
 
-    __slots__ = ("anchor", "cpus", "offers", "weight")
+    __slots__ = ("anchor", "cpus", "offers")
 
-    def __init__(self, weight: int) -> None:
+    def __init__(self) -> None:
         self.offers: list[Offer] = []
         self.cpus = 0
-        self.weight = weight
         self.anchor: int | None = None
 
     def add(self, offer: Offer) -> None:
@@ -46,27 +41,27 @@ class _Run:
         self.cpus += offer.cpus
 
 
-def runs_of(offers: Sequence[Offer]) -> list[_Run]:
-    """Runs of consecutive offers, cut where the weight changes; offers in order of their index."""
+def _runs_of(offers: Sequence[Offer]) -> list[_Run]:
+    """Runs of consecutive offers, which are given in order of their index."""
     found: list[_Run] = []
     last = -2
     for offer in offers:
-        if offer.node != last + 1 or offer.weight != found[-1].weight:
-            found.append(_Run(offer.weight))
+        if offer.node != last + 1:
+            found.append(_Run())
         found[-1].add(offer)
         last = offer.node
     return [run for run in found if run.offers]
 
 
 class Picking:
-    """What is still wanted while nodes are taken."""
+    """What is still wanted while nodes are taken. chosen: their indices."""
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
         self.cpus = wanted.cpus
         self.nodes = max(wanted.least, wanted.nodes)
         self.room = wanted.most
-        self.chosen: Chosen = []
+        self.chosen: list[int] = []
 
     @property
     def done(self) -> bool:
@@ -87,75 +82,77 @@ class Picking:
 
     def take(self, offer: Offer) -> None:
         """Take a node whole."""
-        self.give(offer.node, offer.cpus)
-
-    def share(self, offer: Offer) -> None:
-        """Take what is needed of a node, leaving a piece for each node still wanted."""
-        others = max(0, self.wanted.least - len(self.chosen) - 1)
-        left = self.cpus - others * self.wanted.core
-        self.give(offer.node, min(offer.cpus, max(left, self.wanted.core)))
-
-    def give(self, node: int, cpus: int) -> None:
-        self.chosen.append((node, cpus))
-        self.cpus -= cpus
+        self.chosen.append(offer.node)
+        self.cpus -= offer.cpus
         self.nodes -= 1
         self.room -= 1
 
 
-def choose(
-    offers: Sequence[Offer], wanted: Wanted, *, pack: bool, take: Callable[[Picking, Offer], None]
-) -> Chosen | None:
-    """The nodes of the best runs, in order of their choice; None if they do not suffice.
+def choose(offers: Sequence[Offer], wanted: Wanted) -> list[int] | None:
+    """The nodes of a job, those that it requires first; None if they do not suffice.
 
-    pack: whether one node that has all that is missing is taken before others, the one with the
-    fewest CPUs. take: how a node is taken.
+    They are those of the best runs, or the largest, where small ones might not suffice.
     """
     picking = Picking(wanted)
     for offer in offers:
         if offer.required:
-            take(picking, offer)
-    if picking.done:
-        return picking.chosen
-    runs = runs_of(offers)
-    while runs and not picking.full:
-        best = _best(runs, picking)
-        if wanted.contiguous and not _sufficient(best, picking):
-            break
-        _take_run(best, picking, pack, take)
-        if picking.done:
-            return picking.chosen
+            picking.take(offer)
+    fewest = min((offer.cpus for offer in offers), default=0)
+    differ = any(offer.cpus != fewest for offer in offers)
+    if differ and picking.cpus > fewest * picking.nodes:
+        _take_largest(picking, [offer for offer in offers if not offer.required])
+    else:
+        _take_runs(picking, _runs_of(offers), anchored=bool(picking.chosen))
+    return picking.chosen if picking.done or picking.enough else None
+
+
+def _take_largest(picking: Picking, offers: Sequence[Offer]) -> None:
+    """Take the nodes with most CPUs; of equals those of highest index first."""
+    for offer in sorted(offers, key=lambda offer: (-offer.cpus, -offer.node)):
+        if picking.done or picking.full:
+            return
+        picking.take(offer)
+
+
+def _take_runs(picking: Picking, runs: list[_Run], *, anchored: bool) -> None:
+    """Take from run after run; anchored: whether some nodes are required."""
+    contiguous = picking.wanted.contiguous
+    while runs and not picking.done and not picking.full:
+        best = _best(runs, picking, together=contiguous and anchored)
+        if best is None or (contiguous and not _suffices(best, picking)):
+            return
+        _take_run(best, picking)
         runs.remove(best)
-    return picking.chosen if picking.enough else None
 
 
-def _sufficient(run: _Run, picking: Picking) -> bool:
+def _suffices(run: _Run, picking: Picking) -> bool:
     return run.cpus >= picking.cpus and len(run.offers) >= picking.least_left
 
 
-def _best(runs: list[_Run], picking: Picking) -> _Run:
-    """The run to take from: with required nodes, then of least weight, then the tightest."""
+def _best(runs: Sequence[_Run], picking: Picking, *, together: bool) -> _Run | None:
+    """The run to take from: the first with required nodes, unless a later one is tighter.
 
-    def key(run: _Run) -> tuple[bool, int, bool, int]:
-        suffices = _sufficient(run, picking)
-        return (run.anchor is None, run.weight, not suffices, run.cpus if suffices else -run.cpus)
+    together: whether all nodes must be in the run of those that are required.
+    """
+    if together:
+        runs = [run for run in runs if run.anchor is not None]
+        if len(runs) != 1:
+            return None
+    best, fits = runs[0], _suffices(runs[0], picking)
+    for run in runs[1:]:
+        suffices = _suffices(run, picking)
+        is_first_required = best.anchor is None and run.anchor is not None
+        is_tighter = suffices and (not fits or run.cpus < best.cpus)
+        if is_first_required or is_tighter or (not suffices and run.cpus > best.cpus):
+            best, fits = run, suffices
+    return best
 
-    return min(runs, key=key)
 
-
-def _take_run(
-    run: _Run, picking: Picking, pack: bool, take: Callable[[Picking, Offer], None]
-) -> None:
+def _take_run(run: _Run, picking: Picking) -> None:
     offers = run.offers
     if run.anchor is not None:
         offers = offers[run.anchor :] + offers[: run.anchor][::-1]
-    elif pack and picking.nodes <= 1:
-        fitting = [offer for offer in offers if offer.cpus >= picking.cpus]
-        if fitting:
-            take(picking, min(fitting, key=lambda offer: offer.cpus))
-            return
     for offer in offers:
         if picking.done or picking.full:
             return
-        if picking.room == 1 and offer.cpus < picking.cpus:
-            continue
-        take(picking, offer)
+        picking.take(offer)

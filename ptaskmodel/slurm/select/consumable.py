@@ -1,15 +1,17 @@
-"""select/cons_tres and cons_res: cores, sockets or CPUs, memory and GRES of shared nodes.
+"""select/cons_tres: cores, sockets or CPUs, memory and GRES of shared nodes.
 
 `plugin` calls it to take and return resources, to place a job now, and to predict when it fits.
+`cons_res` has what select/cons_res does in another way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from math import inf
+from typing import Self
 
 from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members
-from ptaskmodel.slurm.conf.facts import BY_TIER, Conf, Nodes
+from ptaskmodel.slurm.conf.facts import BY_TIER, Conf, NodeLine, Nodes
 from ptaskmodel.slurm.jobs.needs import OVER_OTHERS, Need
 from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
 from ptaskmodel.slurm.select import cores
@@ -58,6 +60,8 @@ class Consumable:
             for p in conf.partitions
             if any(word.startswith("CR_SOCKET") for word in conf.unit_words(p))
         )
+        # Whether a node offers a job with GRES no more CPUs than its tasks need.
+        self._tasks_of_gres = True
         # Nodes that count as heavier by one, in a search.
         self._heavier = 0
         self._of_cpus = any(word in words for word in ("CR_CPU", "CR_CPU_MEMORY"))
@@ -82,9 +86,9 @@ class Consumable:
         # of nodes of one weight those with more count as lighter.
         self.favours: bytearray | None = None
 
-    def copy(self) -> Consumable:
+    def copy(self) -> Self:
         """One on which jobs can be removed for a trial."""
-        other = object.__new__(Consumable)
+        other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._taken = self._taken.copy()
         return other
@@ -296,7 +300,23 @@ class Consumable:
             self._favour(need, rooms, self.favours)
         if need.required.bit_count() > sum(room.required for room in rooms):
             return None
+        return self._fit(need, rooms, busy)
+
+    def _fit(self, need: Need, rooms: Sequence[Room], busy: Used | None) -> Sequence[Room] | None:
+        """The nodes of a job among those that will do; busy: see `place`."""
         return fit(need, rooms, self._style, busy)
+
+    def _weight(self, node: int) -> int:
+        """What a node weighs in the choice."""
+        return self.nodes.weights[node] + (self._heavier >> node & 1)
+
+    def _deal(self, need: Need, offered: Sequence[int], threads: Sequence[int]) -> list[int]:
+        """The CPUs on each node, by its offer and the threads of its cores."""
+        return dealt(need, offered, threads)
+
+    def _sockets(self, need: Need, line: NodeLine, free: Mask, own: Mask | None) -> list[Mask]:
+        """The cores of each socket that a job may take of those that are free."""
+        return free_sockets(line, free, own, need.partition.name in self._by_sockets)
 
     def _favour(self, need: Need, rooms: Sequence[Room], favours: bytearray) -> None:
         """Note the GPUs that a job has found, and weigh nodes by what is noted."""
@@ -313,20 +333,21 @@ class Consumable:
         if not free or (need.whole and free != full):
             return None
         by_sockets = need.partition.name in self._by_sockets
-        sockets = free_sockets(line, free, own, by_sockets)
+        sockets = self._sockets(need, line, free, own)
         spare_MiB = self._taken.spare_MiB(node)
         unit = None if self._of_cpus else piece_of(need, line, by_sockets)
-        cpus = cpus_offered(need, line, sockets, own, unit, spare_MiB)
+        held = 0 if own is None else own & ~free
+        cpus = cpus_offered(need, line, sockets, held, unit, spare_MiB)
         gpus = gpus_left(need, line, self._taken.gres[node]) if cpus else None
         if gpus is None:
             return None
-        own_tasks = need.gres and not need.whole
+        own_tasks = self._tasks_of_gres and need.gres and not need.whole
         return Room(
             node,
             cpus_of_tasks(need, cpus) if own_tasks else cpus,
             free=sum(each.bit_count() for each in sockets) * line.threads,
             total=self.nodes.cpus[node],
-            weight=self.nodes.weights[node] + (self._heavier >> node & 1),
+            weight=self._weight(node),
             required=bool(need.required >> node & 1),
             piece=piece_of(need, line, by_sockets),
             gpus=gpus,
@@ -340,14 +361,13 @@ class Consumable:
     ) -> Allocation:
         threads = [self.nodes.lines[room.node].threads for room in chosen]
         offered = [room.cpus for room in chosen]
-        counts = offered if need.whole else dealt(need, offered, threads)
+        counts = offered if need.whole else self._deal(need, offered, threads)
         touched = 0 if mine is None else self._taken.rows[need.partition.name].touched
-        by_sockets = need.partition.name in self._by_sockets
         held, cpus, memory = [], [], []
         for room, count in zip(chosen, counts, strict=True):
             node, line = room.node, self.nodes.lines[room.node]
             own = mine[node] if mine is not None and touched >> node & 1 else None
-            sockets = free_sockets(line, self._full[node] & ~used[node], own, by_sockets)
+            sockets = self._sockets(need, line, self._full[node] & ~used[node], own)
             taken = self._full[node] if need.whole else self._cores(need, node, count, sockets)
             held.append(taken)
             own_count = self._of_cpus and not need.whole

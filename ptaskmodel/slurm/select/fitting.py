@@ -98,7 +98,7 @@ def _taken(taking: Taking, rooms: Sequence[Room], style: Style, busy: Sequence[i
         return _in_order(taking, rooms[::-1])
     if style.tree is not None and style.tree.serves(need) and not need.contiguous:
         return style.tree.choose_consumable(taking, rooms)
-    return _by_runs(taking, rooms)
+    return by_runs(taking, rooms)
 
 
 # --- one node after another ---------------------------------------------------------------------
@@ -254,8 +254,8 @@ def _runs(taking: Taking, rooms: Iterable[Room]) -> tuple[list[_Run], dict[int, 
     return found, open_rooms
 
 
-def _by_runs(taking: Taking, rooms: Sequence[Room]) -> bool:
-    """From the run that fits best, then from the next, until there is enough."""
+def by_runs(taking: Taking, rooms: Sequence[Room]) -> bool:
+    """Take `rooms` from the run that fits best, then from the next, until `taking` is done."""
     required = [room for room in rooms if room.required]
     if len(required) > taking.room or not _required(taking, required):
         return False

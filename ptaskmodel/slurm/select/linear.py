@@ -12,7 +12,7 @@ from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members, of_ho
 from ptaskmodel.slurm.conf.facts import Nodes
 from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need
 from ptaskmodel.slurm.jobs.record import RUNNING, Allocation, Ends, JobRecord
-from ptaskmodel.slurm.select.choice import Offer, Picking, choose
+from ptaskmodel.slurm.select.choice import Offer, choose
 from ptaskmodel.slurm.select.switches import Tree
 
 UNLIMITED = 1 << 30
@@ -47,12 +47,15 @@ class Counts:
 class Linear:
     """What runs where, and where a job could.
 
-    ``running`` counts the jobs that run, ``present`` those suspended too.
+    ``running`` counts the jobs that run, ``present`` those suspended too. preempts: whether jobs
+    may preempt others.
     """
 
-    def __init__(self, nodes: Nodes, tree: Tree | None = None) -> None:
+    def __init__(self, nodes: Nodes, tree: Tree | None = None, *, preempts: bool = False) -> None:
         self.nodes = nodes
         self.tree = tree
+        # Whether nodes of one weight are looked at together, whatever a job asks for.
+        self._joins = preempts or tree is not None
         self.running = Counts()
         self.present = Counts()
         self.exclusive: Mask = 0
@@ -198,20 +201,14 @@ class Linear:
         """
         sets = self.nodes.sets
         if counted:
-            sets = _split(sets, need.nodes, counted)
+            sets = split(sets, need.nodes, counted)
         if len(sets) == 1:
             return self._least_shared(need, within, refuses)
-        union = need.required
-        for k, (weight, nodes) in enumerate(sets):
-            union |= nodes
-            joined = need.share > 1 or self.tree is not None
-            if joined and k + 1 < len(sets) and sets[k + 1][0] == weight:
-                continue
-            among = within & union
+        for nodes, last in by_weight(sets, joined=need.share > 1 or self._joins):
+            among = within & (need.required | nodes)
             free = among & need.nodes
             if need.share == 1:
                 free &= ~self.present.levels[0]
-            last = k + 1 == len(sets)
             if free.bit_count() >= (need.least if last else max(need.least, need.wanted)):
                 found = self._least_shared(need, among, refuses)
                 if found is not None:
@@ -244,23 +241,10 @@ class Linear:
     def by_offers(self, need: Need, usable: Mask) -> Mask | None:
         """The nodes for a job among usable ones that may differ, or some of which it must have."""
         offers = [
-            Offer(k, self.nodes.cpus[k], 0, bool(need.required >> k & 1)) for k in members(usable)
+            Offer(k, self.nodes.cpus[k], bool(need.required >> k & 1)) for k in members(usable)
         ]
-        wanted = need.count()
-        smallest = min((offer.cpus for offer in offers), default=0)
-        largest = max((offer.cpus for offer in offers), default=0)
-        if smallest != largest and need.cpus > smallest * max(need.least, need.wanted):
-            picking = Picking(wanted)
-            for offer in sorted(
-                offers, key=lambda offer: (-offer.required, -offer.cpus, -offer.node)
-            ):
-                if picking.done or picking.full:
-                    break
-                picking.take(offer)
-            chosen = picking.chosen if picking.done or picking.enough else None
-        else:
-            chosen = choose(offers, wanted, pack=False, take=Picking.take)
-        return None if chosen is None else of_hosts(node for node, _ in chosen)
+        chosen = choose(offers, need.count())
+        return None if chosen is None else of_hosts(chosen)
 
     def _allocation(self, need: Need, nodes: Mask) -> Allocation:
         memory: tuple[int, ...] = ()
@@ -382,10 +366,26 @@ def _held(job: JobRecord) -> Allocation:
     return job.allocation
 
 
-def _split(
+def by_weight(sets: tuple[tuple[int, Mask], ...], *, joined: bool) -> Iterator[tuple[Mask, bool]]:
+    """The nodes of the lightest of `sets`, then those of the next too ...; whether these are all.
+
+    joined: whether sets of equal weight are added together.
+    """
+    union = 0
+    for k, (weight, nodes) in enumerate(sets):
+        union |= nodes
+        last = k + 1 == len(sets)
+        if last or not joined or sets[k + 1][0] != weight:
+            yield union, last
+
+
+def split(
     sets: tuple[tuple[int, Mask], ...], usable: Mask, counted: Mask
 ) -> tuple[tuple[int, Mask], ...]:
-    """Sets of nodes by weight, those that are counted apart from the others of their set."""
+    """The `sets` of nodes by weight, those that are `counted` apart from the others of a set.
+
+    usable: the nodes that matter.
+    """
     found, lighter = [], []
     for weight, nodes in sets:
         mine = nodes & usable

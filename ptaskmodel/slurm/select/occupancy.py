@@ -20,8 +20,9 @@ class Occupancy:
     """Resources in use on each of the nodes of a configuration, `conf`.
 
     rows: cores by partition. partitions: by decreasing tier. gres: units in use, by name and type.
-    present: number of jobs. nodes: those with a job. in_use: cores that any job uses. unshared:
-    number of jobs that share nothing beyond the cores of the node.
+    present: number of jobs. nodes: those with a job. whole: those with a job that has all of the
+    node. in_use: cores that any job uses. unshared: number of jobs that share nothing beyond the
+    cores of the node.
     """
 
     def __init__(self, conf: Conf, nodes: Nodes) -> None:
@@ -37,6 +38,7 @@ class Occupancy:
         self.gres: list[dict[tuple[str, str | None], int]] = [{} for _ in range(count)]
         self.present = [0] * count
         self.nodes: Mask = 0
+        self.whole: Mask = 0
         self.in_use = [0] * count
         self._unshared = [0] * count
 
@@ -84,7 +86,10 @@ class Occupancy:
         allocation = job.allocation
         assert allocation is not None
         held = nodes_in(allocation.nodes)
-        sharing = job.needs[job.partitions.index(job.partition)].sharing
+        need = job.needs[job.partitions.index(job.partition)]
+        if need.whole:
+            self.whole ^= allocation.nodes
+        sharing = need.sharing
         for node in held:
             self.present[node] += sign
             if self.present[node] == (sign > 0):  # the first comes, or the last leaves

@@ -83,10 +83,11 @@ class Taking:
 
     __slots__ = ("chosen", "cpus", "fewest", "least", "need", "nodes", "room", "spare")
 
-    def __init__(self, need: Need, least: int, most: int) -> None:
+    def __init__(self, need: Need, least: int, most: int, fewest: int | None = None) -> None:
         self.need = need
         self.cpus = need.cpus
-        self.fewest = need.cpus_per_task * (need.tasks_per_node or need.tasks_on_one or 1)
+        tasks = need.tasks_per_node or need.tasks_on_one or 1
+        self.fewest = need.cpus_per_task * tasks if fewest is None else fewest
         self.least = least
         self.nodes = max(least, need.wanted)
         self.spare = self.nodes - least
@@ -114,7 +115,12 @@ class Taking:
 
     def take(self, room: Room) -> None:
         """Take what is needed of a node."""
-        self.cpus -= self.cap(room)
+        self.cap(room)
+        self.take_whole(room)
+
+    def take_whole(self, room: Room) -> None:
+        """Take all that a node, its `room`, offers."""
+        self.cpus -= room.cpus
         self.nodes -= 1
         self.least -= 1
         self.room -= 1
@@ -168,22 +174,22 @@ def cpus_offered(
     need: Need,
     line: NodeLine,
     sockets: list[Mask],
-    own: Mask | None,
+    own: Mask,
     unit: int | None,
     free_MiB: int,
 ) -> int:
     """How many CPUs a node offers a job; 0: it will not do.
 
-    sockets: free cores. own: cores that jobs of the partition use. unit: in how many CPUs they are
-    given; None: CPUs are given one by one. free_MiB: its memory.
+    sockets: free cores. own: cores that jobs of the partition keep from it. unit: in how many CPUs
+    they are given; None: CPUs are given one by one. free_MiB: its memory.
     """
     count = sum(each.bit_count() for each in sockets)
     cpus = count * cpus_of_core(need, line)
     most = need.partition.max_cpus_per_node
     if most is not None:
-        used = 0 if own is None else own.bit_count() * line.threads
+        used = own.bit_count() * line.threads
         if count * line.threads + used > most:
-            if need.whole or used >= most:
+            if need.whole or need.of_user or used >= most:
                 return 0
             cpus = min(cpus, most - used)
     if count * cpus_of_core(need, line) < need.cpus_per_node:

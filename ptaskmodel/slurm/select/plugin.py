@@ -13,9 +13,10 @@ from collections.abc import Callable, Hashable
 from typing import Any, Protocol, TypeVar
 
 from ptaskmodel.batch.machine.host_sets import Mask
-from ptaskmodel.slurm.conf.facts import LINEAR, TREE, Conf, Nodes, Partition
+from ptaskmodel.slurm.conf.facts import CONS_RES, LINEAR, NEVER, TREE, Conf, Nodes, Partition
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord, over_time_s
+from ptaskmodel.slurm.select.cons_res import ConsRes
 from ptaskmodel.slurm.select.consumable import Consumable, Refuses
 from ptaskmodel.slurm.select.linear import Linear
 from ptaskmodel.slurm.select.offers import asks_gpus
@@ -100,8 +101,8 @@ def select_of(conf: Conf, nodes: Nodes) -> Select:
         else:
             tree = Tree(conf.switches, nodes, optional=optional)
     if conf.select_type == LINEAR:
-        return Linear(nodes, tree)
-    return Consumable(conf, nodes, tree)
+        return Linear(nodes, tree, preempts=conf.preempt_type != NEVER)
+    return (ConsRes if conf.select_type == CONS_RES else Consumable)(conf, nodes, tree)
 
 
 def expected_end(

@@ -96,14 +96,105 @@ class Tree:
             picking.take(Offer(node, cpus[node]))
         if not (picking.done or picking.enough):
             return None
-        return sum(1 << node for node, _ in picking.chosen)
+        return sum(1 << node for node in picking.chosen)
 
     def _in_turn(self, required: Mask, among: Mask, cpus: Sequence[int]) -> Iterator[int]:
-        """Leaf after leaf, those with the fewest CPUs first."""
-        leaves = [leaf for leaf in self.leaves if self.below[leaf] & among]
-        leaves.sort(key=lambda leaf: sum(cpus[n] for n in members(self.below[leaf] & among)))
-        for leaf in leaves:
+        """Leaf after leaf: those of required nodes, then those with the fewest CPUs."""
+
+        def key(leaf: int) -> tuple[bool, int]:
+            inside = self.below[leaf] & among
+            if inside & required:
+                return False, 0
+            return True, sum(cpus[node] for node in members(inside))
+
+        for leaf in sorted((leaf for leaf in self.leaves if self.below[leaf] & among), key=key):
             yield from members(self.below[leaf] & among & ~required)
+
+    # --- select/cons_res --------------------------------------------------------------------
+
+    def choose_by_cpus(self, taking: Taking, rooms: Sequence[Room]) -> bool:
+        """Take `rooms` below the lowest, tightest switch that suffices: the best leaf, the next ...
+
+        taking: what is wanted. Returns whether the nodes taken suffice. After `_eval_nodes_topo`
+        of select/cons_res.
+        """
+        mask, required = sum(1 << room.node for room in rooms), taking.need.required
+        inside = [below & mask for below in self.below]
+        if required.bit_count() > taking.room or not any(not required & ~each for each in inside):
+            return False
+        # How much is taken below each switch: 1 more where something is required.
+        taken = [int(bool(required & each)) for each in inside]
+        for room in rooms:
+            if room.required:
+                taking.take(room)
+                taken = [
+                    had + room.cpus if each >> room.node & 1 else had
+                    for had, each in zip(taken, inside, strict=True)
+                ]
+        if required and taking.done:
+            return True
+        left = {room.node: room for room in rooms if not room.required}
+        inside = [each & ~required for each in inside]
+        top = self._tightest(taking, inside, taken, left)
+        if top is None or (required and not taken[top]):
+            return False
+        leaves = [k for k in self.leaves if inside[k] and not inside[k] & ~inside[top]]
+        while leaves and taking.room > 0 and not taking.done:
+            best = self._best_leaf(taking, leaves, inside, taken, left)
+            leaves.remove(best)
+            offered = [left[node] for node in members(inside[best]) if node not in taking.chosen]
+            while offered and taking.room > 0 and not taking.done:
+                room = _best_node(taking, offered)
+                offered.remove(room)
+                taking.take(room)
+        return taking.cpus <= 0 and taking.enough(0)
+
+    def _tightest(
+        self, taking: Taking, inside: Sequence[Mask], taken: Sequence[int], left: dict[int, Room]
+    ) -> int | None:
+        """The lowest switch that has enough, of equals the one with the fewest nodes."""
+        best: int | None = None
+        wanted = taking.need.wanted if taking.need.wanted > taking.need.least else 0
+        for k, nodes in enumerate(inside):
+            count = nodes.bit_count()
+            if _cpus_in(nodes, left) < taking.cpus or not taking.enough(count):
+                continue
+            if best is not None and inside[best].bit_count() < min(wanted, count):
+                best = None
+            if best is None:
+                best = k
+                continue
+            before = self.level[best], inside[best].bit_count()
+            is_better = (self.level[k], count) < before or (not taken[best] and taken[k])
+            is_fuller = (self.level[k], count) == before and 0 < taken[best] < taken[k]
+            if (is_better or is_fuller) and (not taken[best] or taken[k]):
+                best = k
+        return best
+
+    def _best_leaf(
+        self,
+        taking: Taking,
+        leaves: Sequence[int],
+        inside: Sequence[Mask],
+        taken: Sequence[int],
+        left: dict[int, Room],
+    ) -> int:
+        """A leaf below which something is required, then the tightest, or the largest."""
+        best, best_cpus, fits = leaves[0], 0, False
+        for k in leaves:
+            nodes = sum(1 << node for node in members(inside[k]) if node not in taking.chosen)
+            cpus = _cpus_in(nodes, left)
+            suffices = cpus >= taking.cpus and taking.enough(nodes.bit_count())
+            is_better = (suffices and (not fits or cpus < best_cpus)) or (
+                not suffices and cpus > best_cpus
+            )
+            is_fuller = cpus == best_cpus and 0 < taken[best] < taken[k]
+            if k == leaves[0] or (
+                (is_better or is_fuller or (not taken[best] and taken[k]))
+                and (not taken[best] or taken[k])
+            ):
+                best, best_cpus, fits = k, cpus, suffices
+        return best
 
     # --- select/cons_tres -------------------------------------------------------------------
 
@@ -234,6 +325,23 @@ class Tree:
 
     def _above(self, switch: int) -> int:
         return switch if self.parent[switch] < 0 else self.parent[switch]
+
+
+def _cpus_in(nodes: Mask, rooms: dict[int, Room]) -> int:
+    """What some nodes offer, in CPUs."""
+    return sum(rooms[node].cpus for node in members(nodes))
+
+
+def _best_node(taking: Taking, rooms: Sequence[Room]) -> Room:
+    """The tightest node that holds all that is missing, or else the largest."""
+    best, fits = rooms[0], rooms[0].cpus >= taking.cpus
+    for room in rooms[1:]:
+        suffices = room.cpus >= taking.cpus
+        if suffices and (not fits or room.cpus < best.cpus):
+            best, fits = room, True
+        elif not suffices and room.cpus > best.cpus:
+            best, fits = room, False
+    return best
 
 
 def _light_enough(

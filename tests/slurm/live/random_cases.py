@@ -3,7 +3,8 @@
     python tests/slurm/live/random_cases.py KIND SEED DIR
     ptaskmodel slurm-live DIR/slurm.conf DIR/jobs.csv [--accounts DIR/sacctmgr.txt] --compare
 
-KIND: words that are looked for: linear or cores; memory, gres, weights, tiers, preempt, qos, tree.
+KIND: words that are looked for: linear or cores; consres, memory, gres, weights, tiers, preempt,
+qos, tree, features, owners, capped, required, least.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from pathlib import Path
 COLUMNS = ("id", "submit", "nodes", "cores", "limit", "run", "user", "qos", "nice", "partition",
            "exclusive", "mem", "depend", "begin", "extra")  # fmt: skip
 USERS = ("root", "daemon", "bin", "games")
+FEATURES = ("ib", "eth", "ib,big", "eth,big")
+CONSTRAINTS = (
+    *("[ib|eth]", "ib", "eth|big", "big&ib", "[ib*1&eth*1]", "(ib|eth)&big", "ib*1"),
+    "[big|eth]",
+)
 
 
 def node_lines(draw: random.Random, kind: str) -> tuple[int, list[str]]:
@@ -26,12 +32,14 @@ def node_lines(draw: random.Random, kind: str) -> tuple[int, list[str]]:
     gres = " Gres=gpu:4" if "gres" in kind else ""
     found, first = [], 1
     while first <= count:
-        size = min(count - first + 1, draw.choice([1, 2, 3])) if "weights" in kind else count
+        cut = "weights" in kind or "features" in kind
+        size = min(count - first + 1, draw.choice([1, 2, 3])) if cut else count
         weight = f" Weight={draw.choice([1, 5, 10])}" if "weights" in kind else ""
+        feature = f" Feature={draw.choice(FEATURES)}" if "features" in kind else ""
         found.append(
             f"NodeName=n[{first}-{first + size - 1}] Sockets={sockets} CoresPerSocket={cores} "
             f"ThreadsPerCore={threads} CPUs={sockets * cores * threads} RealMemory=8000"
-            f"{weight}{gres}"
+            f"{weight}{gres}{feature}"
         )
         first += size
     return count, found
@@ -44,6 +52,15 @@ def partition_lines(draw: random.Random, kind: str, count: int) -> list[str]:
             "PartitionName=main Nodes=ALL Default=YES PriorityTier=10",
             "PartitionName=other Nodes=ALL PriorityTier=30",
         ]
+    if "capped" in kind:
+        sharing = draw.choice(["", "", " OverSubscribe=FORCE:2", " OverSubscribe=YES:2"])
+        return [
+            "PartitionName=main Nodes=ALL Default=YES",
+            f"PartitionName=other Nodes=ALL MaxCPUsPerNode={draw.choice([2, 4, 6])}{sharing}",
+        ]
+    if "owners" in kind:
+        owned = draw.choice(["", " ExclusiveUser=YES"])
+        return ["PartitionName=main Nodes=ALL Default=YES", f"PartitionName=other Nodes=ALL{owned}"]
     if "tiers" not in kind:
         return ["PartitionName=main Nodes=ALL Default=YES", "PartitionName=other Nodes=ALL"]
     part = draw.choice([f"n[1-{count // 2}]", f"n[{count // 2}-{count}]", all_nodes])
@@ -65,7 +82,8 @@ def conf_text(draw: random.Random, kind: str) -> tuple[int, str]:
     else:
         unit = draw.choice(["CR_Core", "CR_Core", "CR_CPU", "CR_Socket"])
         memory = "_Memory" if "memory" in kind else ""
-        lines += ["SelectType=select/cons_tres", f"SelectTypeParameters={unit}{memory}"]
+        plugin = "cons_res" if "consres" in kind else "cons_tres"
+        lines += [f"SelectType=select/{plugin}", f"SelectTypeParameters={unit}{memory}"]
         if memory:
             lines.append(draw.choice(["DefMemPerCPU=500", "DefMemPerNode=1500"]))
     if "memory" in kind and "linear" in kind:
@@ -138,6 +156,19 @@ def job(draw: random.Random, kind: str, k: int, date: int, count: int) -> dict[s
         row["extra"] = f"{row.get('extra', '')} {array}".strip()
     if draw.random() < 0.1:
         row["nice"] = str(draw.choice([5, 50, 200]))
+    extra = []
+    if "features" in kind and draw.random() < 0.5:
+        extra.append(f"-C '{draw.choice(CONSTRAINTS)}'")
+    if "owners" in kind:
+        row["user"] = draw.choice(USERS)
+        if draw.random() < 0.3 and not row.get("exclusive"):
+            extra.append("--exclusive=user")
+    if "required" in kind and draw.random() < 0.3:
+        extra.append(f"-w n{draw.randint(1, count)}")
+    if "least" in kind and draw.random() < 0.4:
+        extra.append(f"--time-min={draw.choice([1, 2, 5])}")
+    if extra:
+        row["extra"] = " ".join(filter(None, [row.get("extra", ""), *extra]))
     row["partition"] = draw.choice(["", "other", "main"])
     if "qos" in kind:
         row["user"], row["qos"] = draw.choice(USERS), draw.choice(["", "", "high", "low"])

@@ -1,0 +1,109 @@
+"""Nodes of one kind, or so many of each kind: a job's constraint, asked of any way to find nodes.
+
+Source: `_get_req_features` and `_pick_best_nodes` (starts), `_try_sched` (plans) of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ptaskmodel.batch.machine.host_sets import Mask
+from ptaskmodel.slurm.jobs.needs import Need
+from ptaskmodel.slurm.jobs.record import Allocation
+
+Dated = tuple[float, Allocation]
+
+
+def by_constraint(
+    need: Need, within: Mask, ask: Callable[[Need, Mask], Allocation | None]
+) -> Allocation | None:
+    """What a job gets, where `ask` says so of a need without such a constraint.
+
+    need: of the job. within: the nodes to look at.
+
+    Nodes of one kind: the first kind that will do.
+    """
+    if not need.ways and not need.portions:
+        return ask(need, within)
+    if need.ways:
+        return next(filter(None, (ask(way, within) for way in need.ways)), None)
+    required, apart = need.required, 0
+    for place, portion in enumerate(need.portions):
+        part = _part(need, place, required, apart)
+        found = ask(part, within)
+        if found is None:
+            return None
+        if portion[2]:
+            apart |= found.nodes
+        else:
+            required |= found.nodes
+    required |= apart
+    count = required.bit_count()
+    least = max(need.least, count)
+    if least > need.most:
+        return None
+    whole = replace(
+        need,
+        required=required,
+        least=least,
+        wanted=max(need.wanted, least),
+        cpus=max(need.cpus, count),
+        kind=(need.kind, required),
+        portions=(),
+    )
+    return ask(whole, within)
+
+
+def _part(need: Need, place: int, required: Mask, apart: Mask) -> Need:
+    """What a job needs of one portion: as many CPUs as nodes, beside what it has of others."""
+    nodes, count, is_apart = need.portions[place]
+    return replace(
+        need,
+        nodes=need.nodes & nodes & ~(apart if is_apart else 0),
+        required=required,
+        least=max(count, required.bit_count()),
+        wanted=max(count, required.bit_count()),
+        cpus=count,
+        kind=(need.kind, place, required, apart),
+        portions=(),
+    )
+
+
+def first_by_constraint(
+    need: Need, within: Mask, ask: Callable[[Need, Mask], Dated | None]
+) -> Dated | None:
+    """When a job gets nodes, and which, where `ask` says so of a need without such a constraint.
+
+    need: of the job. within: the nodes to look at.
+
+    Nodes of one kind: the earliest. So many of each kind: when the last of them can be had.
+    """
+    if not need.ways and not need.portions:
+        return ask(need, within)
+    if need.ways:
+        found = filter(None, (ask(way, within) for way in need.ways))
+        return min(found, key=lambda dated: dated[0], default=None)
+    taken, date = 0, 0.0
+    for place in range(len(need.portions)):
+        part = replace(_part(need, place, need.required & ~taken, taken), cpus=need.cpus)
+        dated = ask(part, within & ~taken)
+        if dated is None:
+            return None
+        date, taken = max(date, dated[0]), taken | dated[1].nodes
+    if taken.bit_count() < max(need.least, need.wanted):
+        count = taken.bit_count()
+        rest = replace(
+            need,
+            required=need.required & ~taken,
+            least=max(need.least - count, 0),
+            wanted=max(need.wanted - count, 0),
+            most=need.most - count,
+            kind=(need.kind, "rest", taken),
+            portions=(),
+        )
+        dated = ask(rest, within & ~taken)
+        if dated is None:
+            return None
+        taken |= dated[1].nodes
+    return date, Allocation(taken, taken.bit_count())

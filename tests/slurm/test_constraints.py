@@ -1,0 +1,70 @@
+"""Constraints: how Slurm reads them, and which nodes a job with one gets."""
+
+import pytest
+from slurm.small_clusters import CORES, conf_of, job, nodes_of, run
+
+from ptaskmodel.slurm.jobs.constraint import has_all, parsed
+
+TWO_KINDS = (
+    "NodeName=n[1-2] CPUs=4 Feature=ib Weight=10\n"
+    "NodeName=n[3-4] CPUs=4 Feature=eth Weight=1\n"
+    "PartitionName=p Nodes=ALL Default=YES\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "features", "fulfilled"),
+    [
+        ("a&b", {"a"}, False),
+        ("a,b", {"a", "b"}, True),
+        ("a|b&c", {"a"}, False),  # from left to right
+        ("a&b|c", {"c"}, True),
+        ("(a|b)&c", {"a"}, False),
+        ("(a|b)&c", {"b", "c"}, True),
+        ("c&(a|b)", {"c"}, False),
+        ("[a]", {"a"}, True),
+        (None, set(), True),
+    ],
+)
+def test_features_are_read_from_left_to_right(text, features, fulfilled):
+    assert has_all(parsed(text).of_all, features) == fulfilled
+
+
+def test_brackets_and_counts():
+    constraint = parsed("f&[a|(b&c)]")
+    assert [one.name for one in constraint.of_all] == ["f"]
+    assert [[each.name for each in one.group] for one in constraint.ways] == [[], ["b", "c"]]
+    assert constraint.names == {"a", "b", "c", "f"}
+    portions = parsed("[a*1&b*2]").portions
+    assert [(each.feature.name, each.count, each.apart) for each in portions] == [
+        ("a", 1, True),
+        ("b", 2, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[a&b]", "[a*1|b*2]", "[a", "a]", "(a", "a&&b", "*2", "a*0", "[a|b]&[c|d]", "a("]
+)
+def test_what_slurm_does_not_take(text):
+    with pytest.raises(ValueError, match=r"\w"):
+        parsed(text)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "nodes", "chosen"),
+    [
+        ("[ib|eth]", 1, [1]),  # the first kind, though heavier
+        ("ib|eth", 1, [3]),
+        ("[ib|eth]", 3, None),  # no kind has as many
+        ("ib|eth", 3, [1, 3, 4]),
+        ("[ib*1&eth*1]", 2, [1, 3]),
+        ("ib*1", 2, [1, 3]),
+        ("[ib*2&eth*2]", 4, [1, 2, 3, 4]),
+    ],
+)
+def test_nodes_of_one_kind_or_of_each(tmp_path, constraint, nodes, chosen):
+    conf = conf_of(tmp_path, CORES + TWO_KINDS)
+    asked = job("a", 0, 10, 10, nodes=nodes, tasks=nodes, constraint=constraint)
+    found, records = run(conf, [asked])
+    record = records["a"]
+    assert (None if record.allocation is None else nodes_of(found, record)) == chosen
