@@ -54,7 +54,7 @@ def mistake_text(error: click.UsageError) -> str:
     elif command == "batch" and getattr(error, "option_name", None) in _OF_BATSIM:
         message += "; give PLATFORM WORKLOAD -o DIR, or take Batsim's options with `batsim`"
     elif command == "report" and message.startswith("Got unexpected extra argument"):
-        message = "a page is of one run; for several `ptaskmodel compare A B --page FILE`"
+        message = "a page is about one run; for several use `ptaskmodel compare A B --page FILE`"
     elif getattr(error, "option_name", None) in _WITHOUT_SCHEDULER:
         message = f"No such option '{error.option_name}'; use ptaskmodel batch --policy fcfs"  # type: ignore[attr-defined]
     what = f"{command}: {message}" if command else message
@@ -92,57 +92,58 @@ class Entry(NamedTuple):
 SECTIONS = {
     RUN: {
         "demo": Entry(
-            "ptaskmodel.cli.commands.demo:demo", "Run the first example, and say what to see."
+            "ptaskmodel.cli.commands.demo:demo", "Run the first example, and explain its result."
         ),
         "simulate": Entry("ptaskmodel.cli.commands.simulate:simulate", "Run tasks on a platform."),
         "batch": Entry(
             "ptaskmodel.cli.commands.batch:batch", "Schedule a workload of jobs on a platform."
         ),
         "slurm": Entry(
-            "ptaskmodel.cli.commands.slurm:slurm", "Say what a slurm.conf does with a workload."
+            "ptaskmodel.cli.commands.slurm:slurm", "Simulate a slurm.conf on a workload."
         ),
         "slurm-live": Entry(
             "ptaskmodel.cli.commands.slurm:slurm_live",
-            "Let a real Slurm decide over simulated nodes.",
+            "Run a real Slurm on simulated nodes.",
         ),
         "replay": Entry(
             "ptaskmodel.cli.commands.replay:replay", "Replay traces of an MPI application."
         ),
         "serve": Entry(
-            "ptaskmodel.cli.commands.batsim:serve", "Let schedulers made for Batsim decide."
+            "ptaskmodel.cli.commands.batsim:serve", "Connect a scheduler written for Batsim."
         ),
     },
     PREPARE: {
         "init": Entry(
-            "ptaskmodel.cli.commands.demo:init", "Begin a project: platform, tasks, notebook."
+            "ptaskmodel.cli.commands.demo:init", "Create a project: platform, tasks, notebook."
         ),
-        "platform": Entry("ptaskmodel.cli.commands.platform:platform", "Look at a platform file."),
+        "platform": Entry(
+            "ptaskmodel.cli.commands.platform:platform", "Inspect, check or draw a platform file."
+        ),
         "tasks": Entry("ptaskmodel.cli.commands.simulate:tasks", "Check a tasks file."),
         "workload": Entry(
-            "ptaskmodel.cli.commands.workload:workload", "Look at, make and transform workloads."
+            "ptaskmodel.cli.commands.workload:workload",
+            "Inspect, generate and transform workloads.",
         ),
         "trace": Entry(
-            "ptaskmodel.cli.commands.trace:trace", "Look at traces of MPI applications, pack them."
+            "ptaskmodel.cli.commands.trace:trace", "Inspect, generate and convert MPI traces."
         ),
         "warmup": Entry(
-            "ptaskmodel.cli.commands.demo:warmup", "Nothing to do any more (until 0.3)."
+            "ptaskmodel.cli.commands.demo:warmup", "Does nothing any more (until 0.3)."
         ),
     },
     LOOK: {
         "report": Entry(
-            "ptaskmodel.cli.commands.results:report", "Make a page of the results of a run."
+            "ptaskmodel.cli.commands.results:report", "Write an HTML page about a run."
         ),
         "plot": Entry("ptaskmodel.cli.commands.results:plot", "Draw the results of a run."),
-        "compare": Entry(
-            "ptaskmodel.cli.commands.results:compare", "Say what changed between two runs."
-        ),
+        "compare": Entry("ptaskmodel.cli.commands.results:compare", "Compare two or more runs."),
         "schema": Entry(
-            "ptaskmodel.cli.commands.results:schema", "Say what files hold, as JSON Schema."
+            "ptaskmodel.cli.commands.results:schema", "Print the JSON Schema of a file."
         ),
     },
     STUDY: {
         "campaign": Entry(
-            "ptaskmodel.cli.commands.campaign:campaign", "Many runs: sweep, keep, compare."
+            "ptaskmodel.cli.commands.campaign:campaign", "Make, save and compare many runs."
         ),
         "calibrate": Entry(
             "ptaskmodel.cli.commands.calibrate:command", "Fit parameters to measured runtimes."

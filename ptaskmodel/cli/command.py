@@ -52,14 +52,14 @@ def talking_options() -> list[click.Option]:
             count=True,
             expose_value=False,
             callback=set_level,
-            help="Say more of what is done, and what a fault comes from; -vv: all.",
+            help="Print more messages, and the traceback of a fault; -vv: all.",
         ),
         click.Option(
             ["-q", "--quiet"],
             is_flag=True,
             expose_value=False,
             callback=set_level,
-            help="Say nothing but errors besides the results.",
+            help="Print only results and errors.",
         ),
         click.Option(
             ["--log-level"],

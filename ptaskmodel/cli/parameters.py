@@ -121,7 +121,7 @@ def _named_file(
     context: click.Context, parameter: click.Parameter, value: Path | None
 ) -> Path | None:
     if value == Path("-"):
-        raise click.BadParameter("'-' is read from, not written to; name a file.")
+        raise click.BadParameter("'-' can only be read from; name a file.")
     return value
 
 

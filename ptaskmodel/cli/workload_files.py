@@ -27,7 +27,7 @@ def cleaning_options(command: Any) -> Any:
             type=COUNT,
             default=1,
             show_default=True,
-            help="Of an SWF log.",
+            help="Processors of a host, for an SWF log.",
         ),
         click.option("--max-hosts", type=COUNT, help="Leave out larger jobs of an SWF log."),
         click.option(
@@ -35,9 +35,9 @@ def cleaning_options(command: Any) -> Any:
             default="1",
             show_default=True,
             metavar="SECONDS",
-            help="How long jobs of 0 s last, or 'drop'.",
+            help="Run time given to jobs of 0 s, or 'drop'.",
         ),
-        click.option("--no-walltimes", is_flag=True, help="Forget the requested times of a log."),
+        click.option("--no-walltimes", is_flag=True, help="Ignore the requested times of a log."),
     ):
         command = option(command)
     return command
@@ -93,4 +93,6 @@ def output_options(command: Any) -> Any:
     return command
 
 
-made_option = output_option("The workload to write; what its name ends in says how.", required=True)
+made_option = output_option(
+    "The workload to write; the end of its name chooses the format.", required=True
+)

@@ -129,7 +129,7 @@ def test_what_may_not_be_read_or_written_is_told(tmp_path, monkeypatch, capsys):
 
 def test_a_page_of_several_runs_is_one_of_compare(capsys):
     assert main(["report", "a", "b", "c", "-o", "p.html"]) == 2
-    told = "report: a page is of one run; for several `ptaskmodel compare A B --page FILE`"
+    told = "report: a page is about one run; for several use `ptaskmodel compare A B --page FILE`"
     assert told in capsys.readouterr().err
 
 

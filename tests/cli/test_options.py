@@ -69,7 +69,7 @@ def test_an_output_is_always_an_option_called_o():
 def test_no_file_is_called_by_a_dash(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["trace", "make", "stencil", "--ranks", "4", "-o", "-"]) == 2
-    assert "'-' is read from, not written to; name a file" in capsys.readouterr().err
+    assert "'-' can only be read from; name a file" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

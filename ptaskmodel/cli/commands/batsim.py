@@ -60,18 +60,31 @@ SOCKET = "tcp://localhost:28000"
     metavar="ENDPOINT",
     default="tcp://localhost:28000",
     show_default=True,
-    help="Where the scheduler listens.",
+    help="Address at which the scheduler listens.",
 )
 @click.option(
-    "-e", "--export", "prefix", metavar="PREFIX", default="out", show_default=True, help="Of files."
+    "-e",
+    "--export",
+    "prefix",
+    metavar="PREFIX",
+    default="out",
+    show_default=True,
+    help="Prefix of the files to write.",
 )
-@click.option("-E", "--energy", is_flag=True, help="Pstates, and energy where hosts say power.")
+@click.option(
+    "-E",
+    "--energy",
+    is_flag=True,
+    help="Allow changes of pstates, and compute energy of hosts with power properties.",
+)
 @click.option("--events", metavar="FILE", type=PATH, multiple=True, help="Repeatable.")
 @click.option("-m", "--master-host", metavar="NAME", help="A host that runs no jobs.")
 @click.option(
     "-r", "--add-role-to-hosts", "roles", metavar="HOSTS:ROLE", multiple=True, help="Repeatable."
 )
-@click.option("--mmax", type=click.IntRange(min=0), default=0, help="Only so many hosts  [0: all]")
+@click.option(
+    "--mmax", type=click.IntRange(min=0), default=0, help="Only this many hosts  [0: all]"
+)
 @click.option("--mmax-workload", is_flag=True, help="Only as many hosts as the workloads say.")
 @click.option("--enable-compute-sharing", is_flag=True)
 @click.option("--disable-storage-sharing", is_flag=True)
@@ -86,28 +99,48 @@ SOCKET = "tcp://localhost:28000"
 @click.option("--redis-hostname", default="127.0.0.1", show_default=True)
 @click.option("--redis-port", type=click.IntRange(1, 65535), default=6379, show_default=True)
 @click.option("--redis-prefix", default="default", show_default=True)
-@click.option("--disable-schedule-tracing", is_flag=True, help="There is no such trace anyway.")
+@click.option("--disable-schedule-tracing", is_flag=True, help="No effect: there is no such trace.")
 @click.option("--disable-machine-state-tracing", is_flag=True)
-@click.option("--dump-execution-context", is_flag=True, help="Print what would be used, and end.")
+@click.option(
+    "--dump-execution-context", is_flag=True, help="Print the options that would be used, and exit."
+)
 @click.option("-v", "--verbosity", type=Choice(LEVELS), default="information")
 @click.option("-q", "--quiet", is_flag=True)
 @click.option("--sg-cfg", "sg_cfg", multiple=True, metavar="NAME:VALUE", help=f"{SOLVER}NAME.")
 @click.option("--sg-log", multiple=True, metavar="TEXT", help="Ignored.")
 @click.option(
-    "--no-sched", is_flag=True, help="Not here: use ptaskmodel batch --policy fcfs.", hidden=True
+    "--no-sched",
+    is_flag=True,
+    help="Not supported: use ptaskmodel batch --policy fcfs.",
+    hidden=True,
 )
 @click.option("-W", "--workflow", multiple=True, metavar="FILE", hidden=True)
 @click.option("--WS", "--workflow-start", "workflow_start", multiple=True, hidden=True)
 @click.option(
-    "--protocol", type=Choice(["2", "3", "4"]), default="4", show_default=True, help="Not Batsim's."
+    "--protocol",
+    type=Choice(["2", "3", "4"]),
+    default="4",
+    show_default=True,
+    help="Version of the protocol (not an option of Batsim).",
 )
 @click.option(
-    "--host-order", type=Choice(HOST_ORDERS), default="platform", help="Not Batsim's: see serve."
+    "--host-order",
+    type=Choice(HOST_ORDERS),
+    default="platform",
+    help="See ptaskmodel serve (not an option of Batsim).",
 )
-@click.option("--timeout", "timeout_s", type=POSITIVE, metavar="SECONDS", help="Not Batsim's.")
-@click.option("--record", type=PATH, metavar="FILE", help="Not Batsim's: write every message.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=POSITIVE,
+    metavar="SECONDS",
+    help="Version of the protocol (not an option of Batsim).",
+)
+@click.option(
+    "--record", type=PATH, metavar="FILE", help="Write every message (not an option of Batsim)."
+)
 def batsim(**given: Any) -> None:
-    """Let a scheduler decide, with the options of Batsim 4; it is ptaskmodel that simulates."""
+    """Connect a scheduler, with the options of Batsim 4; ptaskmodel simulates."""
     _check(given)
     if given["dump_execution_context"]:
         click.echo(json.dumps(_context(given)))
@@ -248,41 +281,59 @@ def main(arguments: Sequence[str] | None = None) -> int:
     "--scheduler",
     "command",
     metavar="COMMAND",
-    help="Start it, and end it with the run; {socket} in it stands for the endpoint.",
+    help="Start this scheduler, and end it with the run; {socket} stands for the endpoint.",
 )
 @click.option(
-    "--protocol", type=Choice(["2", "3", "4"]), default="4", show_default=True, help="Its version."
+    "--protocol",
+    type=Choice(["2", "3", "4"]),
+    default="4",
+    show_default=True,
+    help="Version of the protocol.",
 )
 @click.option(
     "--timeout",
     "timeout_s",
     type=POSITIVE,
     metavar="SECONDS",
-    help="How long a reply may take  [default: any time]",
+    help="Longest time of a reply  [default: unlimited]",
 )
-@click.option("--record", metavar="FILE", type=PATH, help="Write every message, a line each.")
+@click.option("--record", metavar="FILE", type=PATH, help="Write every message, one per line.")
 @click.option(
     "--replay",
     metavar="FILE",
     type=PATH,
-    help="Instead of a scheduler, what one said by a record; stop where we say anything else.",
+    help="Use the replies of a record instead of a scheduler; stop at the first "
+    "request that differs.",
 )
 @click.option("--dynamic-jobs", is_flag=True, help="The scheduler may register jobs.")
-@click.option("--acknowledge-dynamic-jobs", is_flag=True, help="Tell it when these are submitted.")
+@click.option(
+    "--acknowledge-dynamic-jobs",
+    is_flag=True,
+    help="Notify the scheduler when these are submitted.",
+)
 @click.option("--forward-profiles", is_flag=True, help="Send each job's profile with the job.")
 @click.option("--compute-sharing", is_flag=True, help="Hosts may have several jobs at once.")
-@click.option("--no-storage-sharing", is_flag=True, help="What the scheduler is told of storages.")
+@click.option(
+    "--no-storage-sharing", is_flag=True, help="Tell the scheduler that storages are not shared."
+)
 @click.option(
     "--events",
     metavar="FILE",
     type=PATH,
     multiple=True,
-    help="External events, a JSON object a line. Repeatable.",
+    help="External events, one JSON object per line. Repeatable.",
 )
-@click.option("--forward-unknown-events", is_flag=True, help="Other events than of machines too.")
-@click.option("--scheduler-config", default="", metavar="TEXT", help="Sent when all begins.")
-@click.option("--redis", metavar="HOST:PORT", help="Jobs and profiles go by way of Redis.")
-@click.option("--redis-prefix", default="default", show_default=True, help="Of its keys.")
+@click.option("--forward-unknown-events", is_flag=True, help="Also forward events of other types.")
+@click.option(
+    "--scheduler-config",
+    default="",
+    metavar="TEXT",
+    help="Configuration that the scheduler receives at the beginning.",
+)
+@click.option("--redis", metavar="HOST:PORT", help="Publish jobs and profiles in Redis.")
+@click.option(
+    "--redis-prefix", default="default", show_default=True, help="Prefix of keys in Redis."
+)
 @options_of(SERVE)
 @directory_option("Write jobs.csv, schedule.json, ... there (earlier results are replaced).")
 @json_option
@@ -303,10 +354,11 @@ def serve(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Let a scheduler elsewhere start the jobs of WORKLOAD (Batsim JSON or SWF) on PLATFORM.
+    """Let an external scheduler start the jobs of WORKLOAD (Batsim JSON or SWF) on PLATFORM.
 
-    The scheduler binds a ZeroMQ REP socket and is asked as Batsim does. When it breaks the
-    protocol, falls silent or leaves, one line says how; what happened until then is written.
+    The scheduler binds a ZeroMQ REP socket and receives requests by Batsim's protocol. If it breaks
+    the protocol, does not answer or exits, one line says so, and the results up to then are
+    written.
     """
     from ptaskmodel.batch.plan import BatchOptions
     from ptaskmodel.cli.progress import told_progress

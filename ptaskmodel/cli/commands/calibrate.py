@@ -20,7 +20,7 @@ from ptaskmodel.errors import PTaskModelError
     type=Choice(["endpoints", "all"]),
     default="all",
     show_default=True,
-    help="Fit on the runs with no and with constant interference only, or on all runs.",
+    help="Fit the runs without and with constant interference only, or all runs.",
 )
 @output_option("Write the calibration as JSON.")
 @click.option(
@@ -39,7 +39,7 @@ from ptaskmodel.errors import PTaskModelError
     "--fix",
     multiple=True,
     metavar="NAME=VALUE",
-    help="ptask: keep a parameter at a value (default: compute_efficiency=1).",
+    help="ptask: fix a parameter at a value (default: compute_efficiency=1).",
 )
 @click.option(
     "--platform",
@@ -75,8 +75,8 @@ def command(
     """Fit a model of interference to the runtimes in MEASUREMENTS, a CSV file.
 
     Columns: mean_runtime_s (or runtime_s), interference_on_s and interference_off_s (0, 0: none;
-    inf, 0: constant), optionally stddev_s, runs and a number of competitors; all others describe,
-    and each combination of them is a group with its own parameters.
+    inf, 0: constant), optionally stddev_s, runs and a number of competitors. All other columns are
+    labels; each combination of labels is a group with its own parameters.
     """
     from ptaskmodel.calibration import report, write_calibration
     from ptaskmodel.calibration.file import to_json

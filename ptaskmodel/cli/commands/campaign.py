@@ -42,10 +42,10 @@ def directory_of(file: Path, directory: Path | None) -> Path:
 
 
 output_option = click.option(
-    "-o", "--output", metavar="DIR", type=PATH, help="Where runs are kept  [default: FILE-runs]"
+    "-o", "--output", metavar="DIR", type=PATH, help="Directory of the runs  [default: FILE-runs]"
 )
 processes_option = click.option(
-    "--processes", type=COUNT, help="Runs at once  [default: as many as processors]"
+    "--processes", type=COUNT, help="Number of parallel runs  [default: number of processors]"
 )
 
 
@@ -53,9 +53,13 @@ def cluster_options(command: Any) -> Any:
     """Where runs are made, if not here: ``cluster``, a Cluster or None."""
 
     @click.option("--on", metavar="ADDRESS", help="A Dask scheduler: tcp://.. or tls://HOST:PORT.")
-    @click.option("--tls-ca", metavar="FILE", type=PATH, help="With tls://: whom to trust, PEM.")
-    @click.option("--tls-cert", metavar="FILE", type=PATH, help="With tls://: who this is, PEM.")
-    @click.option("--tls-key", metavar="FILE", type=PATH, help="With tls://: its key, PEM.")
+    @click.option(
+        "--tls-ca", metavar="FILE", type=PATH, help="With tls://: certificate of the CA, PEM."
+    )
+    @click.option(
+        "--tls-cert", metavar="FILE", type=PATH, help="With tls://: own certificate, PEM."
+    )
+    @click.option("--tls-key", metavar="FILE", type=PATH, help="With tls://: own key, PEM.")
     @functools.wraps(command)
     def made(
         *arguments: Any,
@@ -71,7 +75,9 @@ def cluster_options(command: Any) -> Any:
             raise CampaignError("--tls-ca, --tls-cert and --tls-key belong to --on tls://HOST:PORT")
         cluster = None if on is None else Cluster(on, tls_ca, tls_cert, tls_key)
         if cluster is not None and options.get("processes") is not None:
-            raise CampaignError("--processes are of this machine; the workers of --on are its own")
+            raise CampaignError(
+                "--processes starts processes here; with --on, the Dask workers make the runs"
+            )
         if cluster is not None and cluster.is_open():
             LOGGER.warning(
                 "%s: nothing is encrypted, and whoever reaches a Dask scheduler runs "
@@ -85,10 +91,10 @@ def cluster_options(command: Any) -> Any:
 
 @click.group(cls=Group)
 def campaign() -> None:
-    """Many runs of one plan: simulations over platforms, workloads, policies, seeds.
+    """Make many runs of one plan: over platforms, workloads, policies, seeds.
 
-    A plan is a TOML file, see the guide on campaigns. Each run is kept when it is done; stopped at
-    any time, a campaign goes on where it was.
+    A plan is a TOML file, see the guide on campaigns. Each run is saved when it is done, so an
+    interrupted campaign continues where it stopped.
     """
 
 
@@ -100,7 +106,7 @@ def campaign() -> None:
     "--try", "tried", type=COUNT, default=3, show_default=True, help="Runs made for the estimate."
 )
 def check(file: Path, output: Path | None, processes: int | None, tried: int) -> None:
-    """Check FILE, count its runs, make a few and say what all will take."""
+    """Check FILE, count its runs, make a few and estimate the time of all."""
     from ptaskmodel.campaign import Campaign
     from ptaskmodel.campaign.pool import processors
 
@@ -150,7 +156,7 @@ def _shape(found: Campaign) -> str:
 @click.option(
     "--part", type=Part(), default=(1, 1), help="Only this part of the runs, such as 1/2."
 )
-@click.option("--retry-failed", is_flag=True, help="Make those that failed again.")
+@click.option("--retry-failed", is_flag=True, help="Repeat the runs that failed.")
 def run(
     file: Path,
     output: Path | None,
@@ -159,7 +165,7 @@ def run(
     retry_failed: bool,
     cluster: Cluster | None,
 ) -> None:
-    """Make the runs of FILE that are not there yet."""
+    """Make the missing runs of FILE."""
     from ptaskmodel.campaign import Campaign
 
     _make(
@@ -171,11 +177,11 @@ def run(
 @click.argument("directory", type=PATH)
 @processes_option
 @cluster_options
-@click.option("--retry-failed", is_flag=True, help="Make those that failed again.")
+@click.option("--retry-failed", is_flag=True, help="Repeat the runs that failed.")
 def resume(
     directory: Path, processes: int | None, retry_failed: bool, cluster: Cluster | None
 ) -> None:
-    """Go on with the campaign that was begun in DIRECTORY."""
+    """Continue the campaign in DIRECTORY."""
     from ptaskmodel.campaign import Campaign
 
     _make(Campaign.in_directory(directory), processes, cluster, retry_failed)
@@ -220,7 +226,7 @@ def _text(status: Status) -> str:
 @campaign.command()
 @click.argument("directory", type=PATH)
 def status(directory: Path) -> None:
-    """Say how many runs of the campaign in DIRECTORY are made, and why others failed."""
+    """Show how many runs of the campaign in DIRECTORY are done, and why others failed."""
     from ptaskmodel.campaign import Campaign
 
     found = Campaign.in_directory(directory)
@@ -235,16 +241,21 @@ def status(directory: Path) -> None:
 @campaign.command()
 @click.argument("directory", type=PATH)
 @click.option("-o", "--output", metavar="FILE", type=PATH, help="A .parquet or .csv file.")
-@click.option("--all", "every", is_flag=True, help="All numbers of the runs.")
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="Show all numbers of the runs, not only the metrics of the plan.",
+)
 @click.option(
     "--kind",
     type=Choice(["runs", "means", "differences", "effects"]),
     default="runs",
     show_default=True,
-    help="What a row is.",
+    help="What the table shows.",
 )
 def table(directory: Path, output: Path | None, every: bool, kind: str) -> None:
-    """A table of the campaign in DIRECTORY: its runs, or what they say."""
+    """Print a table of the campaign in DIRECTORY: its runs, or statistics."""
     from ptaskmodel.campaign import Campaign, effects, means, paired, write_table
     from ptaskmodel.campaign.report import done, metrics_of, printed
 
@@ -296,7 +307,7 @@ def plot(directory: Path, output: Path | None) -> None:
 @click.argument("directory", type=PATH)
 @click.option("-o", "--output", metavar="FILE", type=PATH, help="[default: DIRECTORY/report.html]")
 def report(directory: Path, output: Path | None) -> None:
-    """Write a self-contained page of what the campaign in DIRECTORY found."""
+    """Write a self-contained HTML page about the campaign in DIRECTORY."""
     from ptaskmodel.campaign import Campaign, write_campaign_report
 
     path = output or directory / "report.html"
@@ -309,7 +320,7 @@ def report(directory: Path, output: Path | None) -> None:
 @click.argument("directories", nargs=-1, required=True, type=PATH)
 @click.option("-o", "--output", metavar="DIR", type=PATH, required=True)
 def merge(directories: tuple[Path, ...], output: Path) -> None:
-    """Bring the runs of DIRECTORIES, parts of one campaign, together in another one."""
+    """Merge the runs of DIRECTORIES, parts of one campaign, into another directory."""
     from ptaskmodel.campaign.store import Store
 
     store = Store(output)

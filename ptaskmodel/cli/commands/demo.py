@@ -37,10 +37,10 @@ DEMO, PROJECT = "demo", "project"
     type=PATH,
     default=Path("ptaskmodel-demo"),
     show_default=True,
-    help="Where its files and results go.",
+    help="Directory for its files and results.",
 )
 def demo(output: Path) -> None:
-    """Run the first example and say what there is to see.
+    """Run the first example and explain its result.
 
     DIR gets its platform, its tasks and the results; an earlier demo there is replaced.
     """
@@ -78,9 +78,9 @@ def demo(output: Path) -> None:
 @click.command(cls=Command)
 @click.argument("name", metavar="NAME", type=PATH)
 def init(name: Path) -> None:
-    """Make the directory NAME with a platform, tasks, a notebook and what to do with them.
+    """Create the directory NAME with a platform, tasks, a notebook and instructions.
 
-    Nothing that is there is replaced: NAME must not exist, or be empty.
+    Nothing is overwritten: NAME must not exist, or be empty.
     """
     from ptaskmodel.directories import whole_directory
 

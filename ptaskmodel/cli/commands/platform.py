@@ -21,14 +21,14 @@ FORMATS = frozenset({".png", ".svg", ".pdf"})
 
 @click.group(cls=Group)
 def platform() -> None:
-    """Look at a platform file."""
+    """Inspect, check or draw a platform file."""
 
 
 @platform.command()
 @platform_argument
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def info(platform_file: Path, as_json: bool) -> None:
-    """What PLATFORM (SimGrid XML) holds: hosts, links, zones."""
+    """Show the hosts, links and zones of PLATFORM (SimGrid XML)."""
     from ptaskmodel.platform import load_platform
     from ptaskmodel.platform.inspection import summarise, summary_text
 
@@ -38,14 +38,16 @@ def info(platform_file: Path, as_json: bool) -> None:
 
 @platform.command()
 @platform_argument
-@output_option("Write there.")
-@click.option("--sample", metavar="N", type=click.IntRange(1), help="Only N pairs, drawn.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the pairs drawn.")
+@output_option("File to write.")
+@click.option(
+    "--sample", metavar="N", type=click.IntRange(1), help="Only N pairs, drawn at random."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the drawn pairs.")
 @click.option("--all", "everything", is_flag=True, help=f"Even if more than {MAX_PAIRS:,} pairs.")
 def routes(
     platform_file: Path, output: Path | None, sample: int | None, seed: int, everything: bool
 ) -> None:
-    """The route between every two hosts, as CSV: src,dst,latency_s,links.
+    """Write the route between every two hosts, as CSV: src,dst,latency_s,links.
 
     Links are separated by one space; a name with blanks is quoted as in a shell. Pairs without a
     route have an empty latency.
@@ -82,7 +84,7 @@ def _progress(
 @platform_argument
 @click.argument("source", metavar="SOURCE")
 @click.argument("target", metavar="TARGET")
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def _paths(platform_file: Path, source: str, target: str, as_json: bool) -> None:
     """How many equal paths lead from host SOURCE to host TARGET: those that --routing ecmp draws.
 
@@ -106,7 +108,7 @@ def _paths(platform_file: Path, source: str, target: str, as_json: bool) -> None
 @platform.command()
 @platform_argument
 def validate(platform_file: Path) -> None:
-    """Read PLATFORM and list what is legal but surely not meant."""
+    """Read PLATFORM and list what is legal but surely wrong."""
     from ptaskmodel.files import shown_path
     from ptaskmodel.platform.inspection import check_platform
     from ptaskmodel.platform.reader.xml import read_platform

@@ -32,9 +32,9 @@ def replay(
 ) -> None:
     """Replay TRACES, an MPI application, on PLATFORM (SimGrid XML), message by message.
 
-    TRACES is what `smpirun -trace-ti` writes: a list of files, one for each rank, or one file for
-    all; or a .npz file of `ptaskmodel trace pack`. Without a choice of hosts, ranks take those that
-    smpirun would: all, in the order of their names as text.
+    TRACES is the output of `smpirun -trace-ti`: a list of files, one for each rank, or one file for
+    all; or a .npz file of `ptaskmodel trace pack`. By default ranks are placed as by smpirun: on
+    all hosts, in the order of their names as text.
     """
     from ptaskmodel.cli.progress import told_progress, told_reading
     from ptaskmodel.cli.show import summary_text

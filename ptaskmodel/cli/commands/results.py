@@ -21,19 +21,22 @@ CAMPAIGN = "campaign.toml"
 
 @click.command(cls=Command)
 @click.argument("runs", metavar="RESULTS_A RESULTS_B ...", type=PATH, nargs=-1, required=True)
-@output_option("Also write a line for every task or job, of more than two runs every metric (CSV).")
+@output_option(
+    "Also write a CSV file: a line for every task or job; for more than two runs,"
+    " a line for every metric."
+)
 @click.option(
     "--picture",
     metavar="FILE",
     type=PATH,
-    help="Also draw times against each other, metrics and queues, or who waits less and longer "
-    "(.png, .svg or .pdf).",
+    help="Also draw a picture: times of both runs, metrics and queues, or changes of "
+    "waiting times (.png, .svg or .pdf).",
 )
 @click.option(
     "--page",
     metavar="FILE",
     type=PATH,
-    help="Also write all of it as one HTML page, with metrics and pictures.",
+    help="Also write an HTML page with all metrics, tables and pictures.",
 )
 @click.option(
     "--tolerance",
@@ -49,12 +52,12 @@ def compare(
     page: Path | None,
     tolerance: float,
 ) -> None:
-    """Say what changed from RESULTS_A to RESULTS_B, directories of runs of the same tasks.
+    """Compare RESULTS_A with RESULTS_B ..., directories of runs of the same tasks.
 
-    First whether the runs did the same work, then what users got and what the machine did, each
-    metric with its change against the first run. Of two runs also task by task, matched by id:
-    faster and slower are those that ended in both. Of two runs of `slurm`: which settings differ,
-    who waits less and who longer, by size, length, user and account.
+    First comes whether the runs did the same work, then metrics of users and of the machine, each
+    with its change against the first run. Two runs are also compared task by task, matched by id;
+    only tasks that ended in both count as faster or slower. For two runs of `slurm`: which settings
+    differ, and which jobs wait less or longer, by size, length, user and account.
     """
     from ptaskmodel.cli.show import comparison_text, standings_text
     from ptaskmodel.cli.show_slurm import slurm_comparison_text
@@ -92,14 +95,20 @@ def compare(
     type=Choice(COLOURS),
     default="mean",
     show_default=True,
-    help="What the colours of the topology say: mean use over the run, highest use in an "
-    "interval, or time in which each limited somebody.",
+    help="Meaning of the colours of the topology: mean use over the run, highest use "
+    "in an interval, or time in which each limited a task.",
 )
 @click.option(
-    "--from", "since_s", metavar="S", type=NOT_NEGATIVE, help="Of ranks: draw from then on, in s."
+    "--from",
+    "since_s",
+    metavar="S",
+    type=NOT_NEGATIVE,
+    help="For ranks: draw from this date on, s.",
 )
-@click.option("--until", "until_s", metavar="S", type=POSITIVE, help="Of ranks: until then, in s.")
-@click.option("--messages/--no-messages", default=True, help="Of ranks: draw messages.")
+@click.option(
+    "--until", "until_s", metavar="S", type=POSITIVE, help="For ranks: draw until this date, s."
+)
+@click.option("--messages/--no-messages", default=True, help="For ranks: draw messages.")
 @output_option("The picture to write: .png, .svg or .pdf.", required=True)
 def plot(
     results: Path,
@@ -112,13 +121,13 @@ def plot(
 ) -> None:
     """Draw the results in directory RESULTS.
 
-    gantt: tasks on hosts over time; progress: what part of each is done; links, hosts: what part
-    of each is used over time; topology: the platform coloured by use; slowdowns: their
-    distribution; load: hosts in use and the queue of a batch; queue: how long those in it have
-    waited; waits: which of its jobs, and for how long; reasons, backfill: of a simulated Slurm,
-    why jobs waited, and backfill's cycles; power: what hosts and links draw (needs a run with
-    --energy); times: how long each rank of a replay did what; ranks: and when; matrix: who sent to
-    whom (both need --timeline). progress, links, hosts, topology and slowdowns need a run with
+    gantt: tasks on hosts over time; progress: progress of each task; links, hosts: use of each over
+    time; topology: the platform coloured by use; slowdowns: their distribution; load: hosts in use
+    and the queue of a batch; queue: how long the jobs in it have waited; waits: waiting times of
+    its jobs; reasons, backfill: of a simulated Slurm, why jobs waited, and backfill's cycles;
+    power: power of hosts and links (needs a run with --energy); times: how long each rank of a
+    replay spent in each kind of action; ranks: the same over time; matrix: traffic between ranks
+    (both need --timeline). progress, links, hosts, topology and slowdowns need a run with
     --attribution.
     """
     from ptaskmodel.results.pictures.catalogue import draw_results
@@ -140,13 +149,14 @@ def plot(
     "--against",
     metavar="RESULTS",
     type=PATH,
-    help="Of two runs of slurm: also say what changed since that one, who gains and who loses.",
+    help="For a run of slurm: also compare it with this earlier run, with the jobs "
+    "that gain or lose.",
 )
 def report(results: Path, output: Path, against: Path | None) -> None:
-    """Make one self-contained HTML page of the results in directory RESULTS.
+    """Write one self-contained HTML page about the results in directory RESULTS.
 
-    RESULTS are of `simulate`, `batch`, `slurm` or `replay`, or a campaign. The page shows most of
-    runs with --attribution, of replays with --timeline and --critical-path.
+    RESULTS are of `simulate`, `batch`, `slurm` or `replay`, or a campaign. The page shows most for
+    runs with --attribution, and for replays with --timeline and --critical-path.
     """
     if (results / CAMPAIGN).exists():
         from ptaskmodel.campaign import Campaign, write_campaign_report
@@ -169,7 +179,7 @@ def report(results: Path, output: Path, against: Path | None) -> None:
 def schema(name: str | None) -> None:
     """Print the JSON Schema of NAME; without it, list the names.
 
-    Tables (CSV) are described by their lines: an object with a property for each column, null
+    The schema of a table (CSV) describes a line: an object with a property for each column, null
     where the field is empty.
     """
     from ptaskmodel.results.schemas import schema_names, schema_of

@@ -55,10 +55,10 @@ def tasks() -> None:
     "platform_file",
     metavar="PLATFORM",
     type=click.Path(path_type=Path),
-    help="Check too that this platform has the hosts and routes, and how long it takes.",
+    help="Also check that this platform has the hosts and routes, and estimate times.",
 )
 def validate(file: Path, platform_file: Path | None) -> None:
-    """Check the tasks of FILE; list what is legal but surely not meant, say how many there are."""
+    """Check the tasks of FILE; list what is legal but surely wrong, and count the tasks."""
     from ptaskmodel.files import shown_path
     from ptaskmodel.simulation.checks import check_tasks
     from ptaskmodel.workload.formats.json import read_json

@@ -37,8 +37,8 @@ def slurm(
 ) -> None:
     """Simulate Slurm with CONF (a slurm.conf) and the jobs of WORKLOAD.
 
-    WORKLOAD is what `sacct -P` prints, an SWF log, Batsim's JSON, or a jobs.csv with id, submit,
-    nodes, cores, limit, run and more of what sbatch is told.
+    WORKLOAD is the output of `sacct -P`, an SWF log, Batsim's JSON, or a jobs.csv with id, submit,
+    nodes, cores, limit, run and other options of sbatch.
     """
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import summary_text
@@ -72,10 +72,10 @@ def slurm_live(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Let the Slurm that is installed here decide over simulated nodes, with CONF (a slurm.conf).
+    """Run the Slurm that is installed here on simulated nodes, with CONF (a slurm.conf).
 
-    Its daemons run unmodified, on the loopback, under a clock that jumps from event to event; when
-    the jobs of WORKLOAD end is up to the simulation. WORKLOAD is as for `ptaskmodel slurm`.
+    Its daemons run unmodified, on the loopback, under a clock that jumps from event to event. The
+    simulation decides when the jobs of WORKLOAD end. WORKLOAD is as for `ptaskmodel slurm`.
     """
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import summary_text

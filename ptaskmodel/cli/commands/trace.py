@@ -36,7 +36,7 @@ MOST = 100_000  # flows or windows
 
 @click.group(cls=Group)
 def trace() -> None:
-    """Traces of MPI applications: look at them, make some, make parallel tasks of them."""
+    """Inspect, generate and convert traces of MPI applications."""
 
 
 @trace.command()
@@ -44,7 +44,7 @@ def trace() -> None:
 @click.option("--ranks", type=COUNT, help="[default: as many as TRACES has]")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def info(traces: Path, ranks: int | None, as_json: bool) -> None:
-    """Say how many ranks there are, and how many actions of each kind."""
+    """Count the ranks, and the actions of each kind."""
     from ptaskmodel.cli.progress import told_reading
     from ptaskmodel.mpi import read_trace
 
@@ -66,7 +66,7 @@ def info(traces: Path, ranks: int | None, as_json: bool) -> None:
 @output_option("The packed trace, named .npz.", required=True)
 @click.option("--ranks", type=COUNT, help="[default: as many as TRACES has]")
 def pack(traces: Path, output: Path, ranks: int | None) -> None:
-    """Write TRACES in one compact file, which replays as they do."""
+    """Write TRACES into one compact file, which replays in the same way."""
     from ptaskmodel.cli.progress import told_reading, told_steps
     from ptaskmodel.mpi import read_trace, write_trace
 
@@ -82,14 +82,14 @@ def pack(traces: Path, output: Path, ranks: int | None) -> None:
 @trace.command()
 @click.argument("program", metavar="PROGRAM", type=Choice(PROGRAMS))
 @output_option("The trace: text, gzipped if named .gz; packed if named .npz.", required=True)
-@click.option("--ranks", type=COUNT, required=True, help="How many there are.")
+@click.option("--ranks", type=COUNT, required=True, help="Number of ranks.")
 @click.option("--iterations", type=COUNT, default=10, show_default=True)
 @click.option(
     "--flops",
     type=NOT_NEGATIVE,
     default=1e9,
     show_default=True,
-    help="What a rank computes in an iteration.",
+    help="Flop of a rank in an iteration.",
 )
 @click.option(
     "--bytes",
@@ -97,7 +97,7 @@ def pack(traces: Path, output: Path, ranks: int | None) -> None:
     type=NOT_NEGATIVE,
     default=1e6,
     show_default=True,
-    help="Of a message.",
+    help="Bytes of a message.",
 )
 @click.option(
     "--imbalance",
@@ -106,7 +106,7 @@ def pack(traces: Path, output: Path, ranks: int | None) -> None:
     show_default=True,
     help="Draw each computation from 1 - X to 1 + X times --flops.",
 )
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Of --imbalance.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of --imbalance.")
 def make(
     program: str,
     output: Path,
@@ -119,11 +119,11 @@ def make(
 ) -> None:
     """Make the trace of a PROGRAM, without MPI.
 
-    What each rank computes, sends and receives. all-to-all: each iteration a computation, an
-    all-to-all, a checksum; stencil: an exchange with up to four neighbours in a grid, a
-    computation; pipeline: each rank a stage, each iteration a block; master-worker: rank 0 deals a
-    task to each worker, and gets a result; pdgemm: a matrix product by broadcasts along rows and
-    columns of a square grid.
+    The trace has what each rank computes, sends and receives. all-to-all: in each iteration a
+    computation, an all-to-all, a checksum; stencil: an exchange with up to four neighbours in a
+    grid, a computation; pipeline: each rank is a stage, each iteration a block; master-worker: rank
+    0 sends a task to each worker, and receives a result; pdgemm: a matrix product by broadcasts
+    along rows and columns of a square grid.
     """
     from ptaskmodel.apps.programs import Size
     from ptaskmodel.apps.programs import program as trace_of_program
@@ -143,7 +143,7 @@ def make(
     "platform_file",
     metavar="PLATFORM",
     type=PATH,
-    help="Take its hosts, and replay there for --phases time.",
+    help="Take its hosts, and replay on them for --phases time.",
 )
 @options_of(RANKS)
 @click.option(
@@ -151,19 +151,24 @@ def make(
     type=Choice(PHASES),
     default="none",
     show_default=True,
-    help="none: one bundle; collectives: each collective, and what is between two; time: equal "
-    "windows of a replay alone.",
+    help="none: one bundle; collectives: each collective, and what is done between "
+    "two; time: equal windows of a replay alone.",
 )
 @click.option(
-    "--windows", type=COUNT, default=10, show_default=True, help="How many, for --phases time."
+    "--windows",
+    type=COUNT,
+    default=10,
+    show_default=True,
+    help="Number of windows, for --phases time.",
 )
 @click.option(
     "--network-model",
     type=Choice(MODELS),
-    help="Of the replay for --phases time  [default: SMPI, or L07 if the platform says so]",
+    help="Network model of the replay for --phases time  [default: SMPI, or L07 if the"
+    " platform says so]",
 )
 @options_of([COLLECTIVES])
-@click.option("--id", "name", metavar="NAME", default="application", help="Of the task.")
+@click.option("--id", "name", metavar="NAME", default="application", help="Name of the task.")
 def to_ptask(
     traces: Path,
     output: Path,
@@ -177,8 +182,9 @@ def to_ptask(
 ) -> None:
     """Make one parallel task of TRACES, an MPI application.
 
-    Flops a rank, bytes a pair of ranks. Collectives count as the messages that a replay sends. The
-    file is one for `simulate`; its profiles can also stand in a Batsim workload.
+    It has the flops of each rank and the bytes of each pair of ranks. Collectives count as the
+    messages that a replay sends. The file is input for `simulate`; a Batsim workload can use its
+    profiles too.
     """
     check_rank_options(places)
     if platform_file is None and (
@@ -232,28 +238,31 @@ def to_ptask(
     metavar="N,...",
     default="0,1,2,4",
     show_default=True,
-    help="How many flows of each pair, in turn.",
+    help="Numbers of flows for each pair; each number is tried.",
 )
 @click.option(
     "--windows",
     metavar="N,...",
     default="1,10",
     show_default=True,
-    help="Phases of equal length in time, as many as that, in turn.",
+    help="Numbers of windows of equal length; each number is tried.",
 )
 @click.option(
     "--network-model",
     type=Choice(MODELS),
-    help="Of the replay; tasks have L07  [default: SMPI, or L07 if the platform says so]",
+    help="Network model of the replay; tasks use L07  [default: SMPI, or L07 if the "
+    "platform says so]",
 )
 @options_of([COLLECTIVES])
-@click.option("--solver", type=Choice(SOLVERS), help="Of the tasks  [default: bmf]")
+@click.option(
+    "--solver", type=Choice(SOLVERS), help="Rule by which the tasks share resources  [default: bmf]"
+)
 @click.option(
     "--count",
     type=Choice(COUNTS),
     default="task",
     show_default=True,
-    help="Who of the tasks counts as one competitor on a shared link.",
+    help="Unit of the tasks that counts as one competitor on a shared link.",
 )
 @directory_option("Write comparison.csv, comparison.png and summary.json there.")
 def compare(
@@ -269,12 +278,12 @@ def compare(
     output: Path | None,
     **places: Any,
 ) -> None:
-    """Say how near parallel tasks come to a replay, at what cost.
+    """Compare parallel tasks with a replay: their errors and their costs.
 
-    Replays TRACES on PLATFORM and runs it as parallel tasks. Alone, and with --disturb beside
-    endless flows. The parallel tasks: one bundle; phases at collectives; and windows in time of the
-    replay alone, none of which takes less than it did (one window: a bundle that takes what the
-    replay takes alone).
+    It replays TRACES on PLATFORM and runs it as parallel tasks: alone, and with --disturb beside
+    endless flows. The parallel tasks are one bundle, phases at collectives, and windows in time of
+    the replay alone, none of which takes less time than it did (one window: a bundle that takes as
+    long as the replay alone).
     """
     check_rank_options(places)
     numbers = whole_numbers("--flows", flows, least=0)

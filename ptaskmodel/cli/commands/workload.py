@@ -47,9 +47,9 @@ LABELS = {
 
 @click.group(cls=Group)
 def transform() -> None:
-    """Make a workload of another: shuffle, sample, shrink, scale its load, resample.
+    """Make one workload from another: shuffle, sample, shrink, scale its load, resample.
 
-    Each reads SOURCE, writes another and says in its notes what was done.
+    Each command reads SOURCE, writes another workload and records in its notes what was done.
     """
 
 
@@ -73,7 +73,7 @@ def both_ends(command: Any) -> Any:
     type=Choice(["even", "kept"]),
     default="even",
     show_default=True,
-    help="All gaps alike, or the dates of SOURCE.",
+    help="even: equal gaps; kept: the dates of SOURCE.",
 )
 def shuffle(
     source: Path,
@@ -84,7 +84,7 @@ def shuffle(
     dates: str,
     **cleaning: Any,
 ) -> None:
-    """The jobs in a random order of submission, over the same time."""
+    """Submit the jobs in a random order, over the same time."""
     from ptaskmodel.workload.transforms.sampling import shuffled
 
     write_made(shuffled(read_clean(source, **cleaning), seed, dates), output, kind, version)
@@ -92,7 +92,7 @@ def shuffle(
 
 @transform.command()
 @both_ends
-@click.option("--ratio", type=POSITIVE, required=True, help="One job out of so many; 1 or more.")
+@click.option("--ratio", type=POSITIVE, required=True, help="Keep one job in this many; 1 or more.")
 @click.option(
     "--method", type=Choice(["systematic", "work"]), default="systematic", show_default=True
 )
@@ -101,14 +101,14 @@ def shuffle(
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Which one of them, for --method systematic: 0 and up, below RATIO.",
+    help="Which job of each RATIO, for --method systematic: from 0 to below RATIO.",
 )
 @click.option(
     "--window",
     type=NOT_NEGATIVE,
     default=60.0,
     show_default=True,
-    help="Of walltimes that count as alike, s, for --method work.",
+    help="Walltimes that differ by less than this count as equal, s, for --method work.",
 )
 @click.option("--keep-dates", is_flag=True, help="Do not divide dates by RATIO.")
 def sample(
@@ -123,7 +123,7 @@ def sample(
     keep_dates: bool,
     **cleaning: Any,
 ) -> None:
-    """One job out of every RATIO, few and many hosts, short and long, in their proportions."""
+    """Keep one of every RATIO jobs, in the proportions of sizes and lengths."""
     from ptaskmodel.workload.transforms.sampling import sampled
 
     made = sampled(
@@ -139,11 +139,13 @@ def sample(
 
 @transform.command()
 @both_ends
-@click.option("--factor", type=POSITIVE, required=True, help="Of all times, such as 0.1.")
+@click.option(
+    "--factor", type=POSITIVE, required=True, help="Multiply all times by this, such as 0.1."
+)
 def shrink(
     source: Path, output: Path, kind: str | None, version: int, factor: float, **cleaning: Any
 ) -> None:
-    """All times multiplied by FACTOR: dates, run times, walltimes, think times."""
+    """Multiply all times by FACTOR: dates, run times, walltimes, think times."""
     from ptaskmodel.workload.transforms.scaling import shrunk
 
     write_made(shrunk(read_clean(source, **cleaning), factor), output, kind, version)
@@ -151,9 +153,13 @@ def shrink(
 
 @transform.command()
 @both_ends
-@click.option("--factor", type=POSITIVE, help="So many times the load.")
-@click.option("--to", "target", type=POSITIVE, help="The offered load to reach, such as 0.9.")
-@click.option("--machine-hosts", type=COUNT, help="For --to  [default: as the workload says]")
+@click.option("--factor", type=POSITIVE, help="Multiply the load by this.")
+@click.option("--to", "target", type=POSITIVE, help="Reach this offered load, such as 0.9.")
+@click.option(
+    "--machine-hosts",
+    type=COUNT,
+    help="Hosts of the machine, for --to  [default: as the workload says]",
+)
 @click.option("--by", type=Choice(["arrivals", "run-times"]), default="arrivals", show_default=True)
 def load(
     source: Path,
@@ -166,7 +172,7 @@ def load(
     by: str,
     **cleaning: Any,
 ) -> None:
-    """The workload at another load: arrivals closer together, or longer run times."""
+    """Change the load: arrivals closer together, or longer run times."""
     from ptaskmodel.workload.transforms.scaling import loaded, offered_load
 
     if (factor is None) == (target is None):
@@ -180,11 +186,15 @@ def load(
 
 @transform.command()
 @both_ends
-@click.option("--weeks", type=COUNT, required=True, help="How long the new workload is.")
+@click.option("--weeks", type=COUNT, required=True, help="Length of the new workload.")
 @click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("--by", type=Choice(["users", "weeks"]), default="users", show_default=True)
 @click.option(
-    "--factor", type=POSITIVE, default=1.0, show_default=True, help="As many users, so many times."
+    "--factor",
+    type=POSITIVE,
+    default=1.0,
+    show_default=True,
+    help="Multiply the number of users by this.",
 )
 def resample(
     source: Path,
@@ -197,7 +207,7 @@ def resample(
     factor: float,
     **cleaning: Any,
 ) -> None:
-    """A new workload that looks like SOURCE: its users drawn again, week by week."""
+    """Make a workload that resembles SOURCE: its users drawn again, week by week."""
     from ptaskmodel.workload.transforms.resampling import resampled
 
     made = resampled(read_clean(source, **cleaning), weeks, seed, by=by, factor=factor)
@@ -206,7 +216,7 @@ def resample(
 
 @click.group(cls=Group)
 def workload() -> None:
-    """Look at, convert, generate, cut and transform workloads (Batsim JSON, SWF)."""
+    """Inspect, convert, generate, cut and transform workloads (Batsim JSON, SWF)."""
 
 
 workload.add_command(transform)
@@ -217,7 +227,7 @@ workload.add_command(transform)
 @cleaning_options
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def info(file: Path, as_json: bool, **cleaning: Any) -> None:
-    """Say what is in a workload, and what cleaning leaves out of a log."""
+    """Summarise a workload, and what cleaning leaves out of a log."""
     from ptaskmodel.workload.jobs import facts_of
 
     facts = facts_of(read_clean(file, **cleaning))
@@ -247,9 +257,11 @@ def _text(value: Any) -> str:
 @cleaning_options
 @output_options
 @options_of(profile_rows("as-given", "ptask"))
-@click.option("--speed", type=SPEED, help="Of a host, such as 25Gf, for --profiles ptask.")
+@click.option("--speed", type=SPEED, help="Speed of a host, such as 25Gf, for --profiles ptask.")
 @click.option(
-    "--bandwidth", type=BANDWIDTH, help="Of a network card, such as 10Gbps, for --profiles ptask."
+    "--bandwidth",
+    type=BANDWIDTH,
+    help="Bandwidth of a network card, such as 10Gbps, for --profiles ptask.",
 )
 @click.option(
     "--platform",
@@ -301,13 +313,13 @@ def _speed_and_bandwidth(platform_file: Path) -> tuple[float, float]:
 
 @workload.group()
 def generate() -> None:
-    """Make a workload by a model."""
+    """Generate a workload by a model."""
 
 
 @generate.command()
 @made_option
 @click.option("--jobs", default=1000, show_default=True)
-@click.option("--hosts", default=128, show_default=True, help="Of the machine.")
+@click.option("--hosts", default=128, show_default=True, help="Hosts of the machine.")
 @click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("--type", "job_type", type=Choice(["all", "batch", "interactive"]), default="all")
 @click.option(
@@ -315,9 +327,11 @@ def generate() -> None:
     type=POSITIVE,
     default=1.0,
     show_default=True,
-    help="Arrivals come that much faster.",
+    help="Divide the gaps between arrivals by this.",
 )
-@click.option("--walltime-factor", type=POSITIVE, help="Walltimes, in run times  [default: none]")
+@click.option(
+    "--walltime-factor", type=POSITIVE, help="Walltime over run time  [default: no walltimes]"
+)
 @output_options
 def lublin(
     output: Path,
@@ -330,7 +344,7 @@ def lublin(
     kind: str | None,
     version: int,
 ) -> None:
-    """The model of Lublin and Feitelson (2003)."""
+    """Use the model of Lublin and Feitelson (2003)."""
     from ptaskmodel.workload.models import LUBLIN_TYPES
     from ptaskmodel.workload.models import lublin as model
 
@@ -363,9 +377,9 @@ def weibull(
     kind: str | None,
     version: int,
 ) -> None:
-    """Weibull arrivals of kinds of jobs: those of KINDS, a Batsim workload.
+    """Draw Weibull arrivals of kinds of jobs: those of KINDS, a Batsim workload.
 
-    Each job of KINDS is a kind; a field "weight" says how often it comes (1 by default).
+    Each job of KINDS is a kind; its field "weight" is its relative frequency (1 by default).
     """
     from ptaskmodel.workload.formats.batsim import read_batsim
     from ptaskmodel.workload.models import kinds_of
@@ -379,7 +393,7 @@ def weibull(
 
 @workload.command()
 @click.argument("source", type=PATH)
-@output_option("Write one there  [default: list all]")
+@output_option("Write a window to this file  [default: list all windows]")
 @cleaning_options
 @output_options
 @click.option("--days", type=POSITIVE, default=7.0, show_default=True, help="Length of a window.")
@@ -388,11 +402,15 @@ def weibull(
     type=POSITIVE,
     default=1.0,
     show_default=True,
-    help="From a window to the next.",
+    help="Time from one window to the next.",
 )
 @click.option("--min-utilisation", type=NOT_NEGATIVE, default=0.7, show_default=True)
-@click.option("--machine-hosts", type=COUNT, help="Hosts  [default: as the workload says]")
-@click.option("--pick", default="first", show_default=True, help="first, busiest or a number.")
+@click.option(
+    "--machine-hosts", type=COUNT, help="Hosts of the machine  [default: as the workload says]"
+)
+@click.option(
+    "--pick", default="first", show_default=True, help="Which window: first, busiest or a number."
+)
 def extract(
     source: Path,
     output: Path | None,

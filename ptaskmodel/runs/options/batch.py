@@ -55,26 +55,28 @@ MACHINE = (
     *MODEL,
     Option(
         "host_order", HOST_ORDERS, "platform", None,
-        "By which hosts are numbered: as declared, by name, by name with numbers as numbers.",
+        "Order in which hosts are numbered: as declared, by name, or by name with "
+        "numbers as numbers.",
         PLATFORM,
     ),
     Option(
         "delay_power", DELAY_POWERS, "idle", None,
-        "What hosts draw while a delay runs there, for --energy: as idle ones (Batsim's rule), or "
-        "as with all cores that it holds busy.",
+        "Power of hosts on which a delay runs, for --energy: idle power (Batsim's "
+        "rule), or with all cores of the delay busy.",
         MEASURES,
     ),
 )  # fmt: skip
 READING = (
-    Option("storages", PAIRS, None, None, "The host that a storage is. Repeatable.", JOBS,
+    Option("storages", PAIRS, None, None, "The host that stands for a storage. Repeatable.", JOBS,
            flag="--storage", metavar="NAME=HOST"),
-    Option("processors_per_host", COUNT, 1, None, "Of an SWF log.", JOBS),
+    Option("processors_per_host", COUNT, 1, None, "Processors of a host, for an SWF log.", JOBS),
 )  # fmt: skip
 WRITING = (
     Option("contention", FLAG, True, None, "Do not compute times alone.", MEASURES,
            flag="--no-contention"),
     *recording_rows("job"),
-    Option("plots", FLAG, False, None, "Write gantt.png and load.png there too.", RESULTS,
+    Option("plots", FLAG, False, None,
+           "Also write gantt.png and load.png (needs --output).", RESULTS,
            writes=True),
 )  # fmt: skip
 
@@ -88,7 +90,8 @@ BATCH = (
         POLICY, metavar="NAME",
     ),
     Option(
-        "backfill_order", ORDERS, None, None, "Order of candidates of easy, the same names.",
+        "backfill_order", ORDERS, None, None,
+        "Order in which easy and metric-aware backfill jobs; the names of --order.",
         POLICY, metavar="NAME",
     ),
     Option(
@@ -103,24 +106,25 @@ BATCH = (
     Option("seed", SEED, 0, None, "Seed of the random allocation.", POLICY),
     Option(
         "estimates", ("exact", "walltime"), None, None,
-        "exact, walltime or factor:F  [default: walltime if every job has one; else exact, of "
-        "parallel tasks factor:2]",
+        "exact, walltime or factor:F  [default: walltime if every job has one; else "
+        "exact for delays, factor:2 for parallel tasks]",
         POLICY, metavar="KIND", other=("factor:F", "factor:"),
     ),
     *profile_rows("as-given", "delay", "ptask", "smpi"),
-    *calibration_rows("the jobs that are parallel tasks, without competitors", JOBS),
+    *calibration_rows("jobs that are parallel tasks, without competitors", JOBS),
     *MACHINE,
     Option("tau", NUMBER, 60.0, "s", "Threshold of the bounded slowdown.", MEASURES),
     *READING,
     Option(
         "walltimes", WALLTIMES, "kill", None,
-        "Jobs that reach theirs are killed; or they run on; or it is extended beforehand.", JOBS,
+        "kill jobs at their walltime; ignore walltimes; or extend walltimes beforehand.", JOBS,
     ),
     Option(
         "on_failure", ON_FAILURE, "fail", None,
-        "What becomes of jobs that something which goes down, or maintenance, stops.", FAILURES,
+        "What happens to jobs that a failure or maintenance stops.", FAILURES,
     ),
-    Option("failures", FILE, None, None, "date,resource,event (down or up).", FAILURES),
+    Option("failures", FILE, None, None,
+           "Failures: a CSV file with date,resource,event (down or up).", FAILURES),
     Option(
         "failure_law", PAIRS, None, None,
         f"Draw failures: {', '.join(FAILURE_LAW)}; times in s, or 30d, 2h, 5m. Repeatable.",
@@ -131,53 +135,61 @@ BATCH = (
         f"Jobs write checkpoints: {', '.join(CHECKPOINT)}; times in s, or 1h, 2m. Repeatable.",
         FAILURES, metavar="KEY=VALUE", read=number_time_or_text,
     ),
-    Option("maintenance", FILE, None, None, "hosts,start,end of windows.", FAILURES),
+    Option("maintenance", FILE, None, None,
+        "Maintenance windows: a CSV file with hosts,start,end.", FAILURES),
     Option(
         "licences", PAIRS, None, None, "Licences of the machine. Repeatable.", JOBS,
         flag="--licence", metavar="NAME=COUNT", read=number_of_licences,
     ),
     Option(
         "dependencies", FLAG, False, None,
-        "Submit jobs when their preceding job is over, and after the think time.", JOBS,
+        "Submit a job when its preceding job is over, after the think time.", JOBS,
     ),
     Option(
         "loop", LOOPS, "auto", None,
-        "auto: the compiled loop for many jobs, where it can; compiled: for few too; open: never.",
+        "Use of the compiled loop, where possible. auto: for many jobs; compiled: "
+        "always; open: never.",
         COURSE,
     ),
     Option("until_s", NOT_NEGATIVE, None, "s", "Stop at this date.", COURSE, flag="--until"),
     Option(
         "fairness", FAIRNESS, None, None,
-        "Count the jobs that would have started earlier if nobody had come after them, by "
-        "runtimes, estimates or both: a fork for each job that waited.",
+        "Count jobs that later submissions delayed, by runtimes, estimates or both "
+        "(one fork per waiting job).",
         MEASURES, metavar="BASIS",
     ),
     Option(
-        "frozen", FLAG, False, None, "An adaptive policy stays as it is in these forks.", MEASURES
+        "frozen", FLAG, False, None,
+        "Freeze the parameters of an adaptive policy in these forks.", MEASURES
     ),
     Option("leave_out_larger", FLAG, False, None, "Drop jobs larger than the platform.", JOBS),
     Option(
         "verify", VERIFIED, None, None,
-        "Check at every date: no host shared; head: EASY's promise; all: conservative's.", COURSE,
+        "Check at every date. none: no two jobs share a host; head: also EASY's "
+        "guarantee; all: also conservative's.", COURSE,
     ),
     *WRITING,
     Option(
-        "neighbours", FLAG, False, None, "Write there who slowed whom: neighbours.csv.", RESULTS,
+        "neighbours", FLAG, False, None,
+        "Also write by how much each job slowed each other job: neighbours.csv (needs"
+        " --output).", RESULTS,
         writes=True,
     ),
 )  # fmt: skip
 
 # Parameters of campaigns alone, which change the workload, in the order in which they do.
-FIRST_JOBS = Option("jobs", COUNT, None, None, "Only the first so many.", JOBS)
+FIRST_JOBS = Option("jobs", COUNT, None, None, "Only the first jobs, this many.", JOBS)
 TRANSFORMS = (
     FIRST_JOBS,
-    Option("shuffle", FLAG, False, None, "Submit the jobs in another order for each seed.", JOBS),
-    Option("sample", POSITIVE, None, None, "Keep one job of so many.", JOBS),
-    Option("shrink", POSITIVE, None, None, "Multiply all times.", JOBS),
+    Option(
+        "shuffle", FLAG, False, None, "Submit the jobs in a different order for each seed.", JOBS
+    ),
+    Option("sample", POSITIVE, None, None, "Keep one job in this many.", JOBS),
+    Option("shrink", POSITIVE, None, None, "Multiply all times by this.", JOBS),
     Option(
         "load", POSITIVE, None, None, "Offered load on this platform, by closer arrivals.", JOBS
     ),
-    Option("load_factor", POSITIVE, None, None, "How much closer arrivals are.", JOBS),
+    Option("load_factor", POSITIVE, None, None, "Divide the gaps between arrivals by this.", JOBS),
 )
 
 SERVE = (
@@ -185,7 +197,7 @@ SERVE = (
         "roles", PAIRS, None, None, "The role of a host: master, storage. Repeatable.", PLATFORM,
         flag="--role", metavar="HOST=ROLE",
     ),
-    Option("most_hosts", COUNT, None, None, "Only the first hosts run jobs.", PLATFORM),
+    Option("most_hosts", COUNT, None, None, "Only the first hosts run jobs, this many.", PLATFORM),
     *MACHINE,
     *READING,
     *WRITING,

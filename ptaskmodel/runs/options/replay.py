@@ -34,12 +34,12 @@ RANKS = (
         "hosts", TEXT, None, None, "The hosts in order, such as n[0-15] or a,b,c.", PLACES,
         metavar="NAMES",
     ),
-    Option("per_host", COUNT, 1, None, "Ranks beside each other.", PLACES),
+    Option("per_host", COUNT, 1, None, "Ranks on each host.", PLACES),
 )  # fmt: skip
 COLLECTIVES = Option(
     "collectives", PAIRS, None, None,
-    "How a collective is done, by SimGrid's names, such as alltoall=ring (may be given several "
-    "times)  [default: as the platform says, else SMPI's]",
+    "Algorithm of a collective, by SimGrid's names, such as alltoall=ring. "
+    "Repeatable.  [default: as the platform says, else SMPI's]",
     PLACES, flag="--collective", metavar="NAME=ALGORITHM",
 )  # fmt: skip
 
@@ -52,27 +52,28 @@ REPLAY = (
     ),
     Option(
         "solver", SOLVERS, None, None,
-        "Who gets how much  [default: maxmin; with L07 fairbottleneck]", PLATFORM,
+        "Rule by which tasks share resources  [default: maxmin; with L07 fairbottleneck]", PLATFORM,
     ),
     Option(
         "timeline", FLAG, False, None,
-        "Also write what each rank did when, each message, and who sent to whom (needs --output).",
+        "Also write what each rank did when, each message, and the traffic between "
+        "ranks (needs --output).",
         RESULTS, writes=True,
     ),
     Option(
         "timelines", TIMELINE_FORMATS, (), None,
-        "Also write that for the Perfetto UI or for Paje's tools (may be given several times; "
-        "needs --output).",
+        "Also write the timeline for the Perfetto UI or for Paje's tools (needs "
+        "--output). Repeatable.",
         RESULTS, flag="--timeline-as", many=True, writes=True,
     ),
     Option(
         "critical_path", FLAG, False, None,
-        "Also find the chain of computing and messages that determines the makespan.", RESULTS,
+        "Also find the chain of computations and messages that determines the makespan.", RESULTS,
     ),
     Option(
         "attribution", FLAG, False, None,
-        "Also write what limited each computation and message, and the utilisation (needs "
-        "--output).",
+        "Also write what limited each computation and message, and utilisation (needs"
+        " --output).",
         RESULTS, writes=True,
     ),
     TRACES._replace(name="trace_formats"),

@@ -153,20 +153,22 @@ MEASURES, COURSE, RESULTS = "What is measured", "The simulation itself", "Result
 PLACES = "Ranks and collectives"
 
 MODEL = (
-    Option("solver", SOLVERS, None, None, "Who gets how much  [default: bmf]", PLATFORM),
+    Option("solver", SOLVERS, None, None,
+        "Rule by which tasks share resources  [default: bmf]", PLATFORM),
     Option(
         "network_model", NETWORK_MODELS, None, None,
         "L07: parallel tasks; the others: flows  [default: as the platform says, else L07]",
         PLATFORM,
     ),
     Option(
-        "count", COUNTS, "task", None, "Who counts as one competitor on a shared link.", PLATFORM
+        "count", COUNTS, "task", None,
+        "Unit that counts as one competitor on a shared link.", PLATFORM
     ),
 )  # fmt: skip
 ROUTING = Option(
     "routing", TEXT, PLATFORM_ROUTES, None,
-    "Which routes flows take: platform, ecmp[:SEED] (each flow one of its shortest paths, by a "
-    "hash) or file:FILE (CSV: task,flow,path).",
+    "Routes of flows: platform, ecmp[:SEED] (each flow takes one of its shortest "
+    "paths, by a hash) or file:FILE (CSV: task,flow,path).",
     PLATFORM, metavar="platform|ecmp[:SEED]|file:FILE",
 )  # fmt: skip
 
@@ -179,7 +181,7 @@ def calibration_rows(what: str, group: str) -> tuple[Option, ...]:
             f"Calibrated parameters (of `calibrate --model ptask`) for {what}.", group,
         ),
         Option(
-            "group", TEXT, None, None, "The group of the calibration, if it has several.", group,
+            "group", TEXT, None, None, "Group of the calibration, if it has several.", group,
             metavar="LABEL=VALUE,...",
         ),
     )  # fmt: skip
@@ -187,11 +189,11 @@ def calibration_rows(what: str, group: str) -> tuple[Option, ...]:
 
 TRACES = Option(
     "traces", TRACE_FORMATS, (), None,
-    "Also write who used what and when (may be given several times; needs --output).",
+    "Also write the use of each resource over time (needs --output). Repeatable.",
     RESULTS, flag="--trace", many=True, writes=True,
 )  # fmt: skip
 TRACE_LIMIT = Option(
-    "trace_limit", POSITIVE, None, None, "Stop when the traces are larger than that, about.",
+    "trace_limit", POSITIVE, None, None, "Stop when the traces are larger than about this.",
     RESULTS, metavar="GB", writes=True,
 )  # fmt: skip
 
@@ -201,7 +203,7 @@ def recording_rows(what: str) -> tuple[Option, ...]:
     return (
         Option(
             "energy", FLAG, False, None,
-            f"Also count the joules of hosts, links and {what}s, and the power over time.",
+            f"Also compute the energy of hosts, links and {what}s, and the power over time.",
             MEASURES,
         ),
         TRACES,
@@ -217,8 +219,8 @@ def recording_rows(what: str) -> tuple[Option, ...]:
 
 PROFILE_KINDS = {
     "delay": "delay: each job lasts its time alone",
-    "ptask": "ptask: delays become parallel tasks by a rule, traces the bundle of what they do",
-    "smpi": "smpi: delays and parallel tasks become traces, replayed",
+    "ptask": "ptask: delays become parallel tasks by a rule, and traces become bundles",
+    "smpi": "smpi: delays and parallel tasks become traces, which are replayed",
 }
 
 
@@ -229,9 +231,10 @@ def profile_rows(*kinds: str) -> tuple[Option, ...]:
         Option("profiles", kinds, kinds[0], None, told, JOBS),
         Option(
             "ratio", NOT_NEGATIVE, 0.5, None,
-            "Communication over computation, for --profiles ptask.", JOBS,
+            "Ratio of communication to computation, for --profiles ptask.", JOBS,
         ),
         Option(
-            "pattern", PATTERNS, "alltoall", None, "Who sends to whom, for --profiles ptask.", JOBS
+            "pattern", PATTERNS, "alltoall", None,
+            "Pattern of communication, for --profiles ptask.", JOBS
         ),
     )  # fmt: skip

@@ -18,7 +18,7 @@ from ptaskmodel.runs.options.rows import (
 SIMULATE = (
     *MODEL,
     ROUTING,
-    *calibration_rows("the tasks without competitors", PLATFORM),
+    *calibration_rows("tasks without competitors", PLATFORM),
     Option(
         "until_s", NOT_NEGATIVE, None, "s", "Stop at this date.", COURSE, flag="--until",
         metavar="T",
@@ -26,12 +26,13 @@ SIMULATE = (
     *recording_rows("task"),
     Option(
         "routes", FLAG, False, None,
-        "Also write the route that each flow takes: routes.csv, which --routing file: reads.",
+        "Also write the route of each flow: routes.csv, which --routing file: reads.",
         RESULTS, writes=True,
     ),
     Option(
         "neighbours", FLAG, False, None,
-        "Also write who slowed whom, and on which host or link: interference.csv.", RESULTS,
+        "Also write by how much each task slowed each other task, and on which host "
+        "or link: interference.csv (needs --output).", RESULTS,
         writes=True,
     ),
     Option(
@@ -41,6 +42,7 @@ SIMULATE = (
     ),
     Option(
         "resume", FLAG, False, None,
-        "Go on from the checkpoint, if there is one, to the same bits.", COURSE, writes=True,
+        "Continue from the checkpoint, if there is one, with bit-identical results.",
+        COURSE, writes=True,
     ),
 )  # fmt: skip

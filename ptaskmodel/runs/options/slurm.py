@@ -27,16 +27,17 @@ from ptaskmodel.runs.options.rows import (
 SLURM_READING = (
     Option(
         "platform", FILE, None, None,
-        "SimGrid XML: hosts are the nodes, and jobs that are parallel tasks share it.", PLATFORM,
+        "SimGrid XML: its hosts are the nodes; jobs that are parallel tasks share it.", PLATFORM,
     ),
     *profile_rows("as-given", "ptask", "smpi"),
     Option(
         "accounts", FILE, None, None,
-        "Accounts, users and QOSs: what sacctmgr is told, a line each, or a dump of it.", JOBS,
+        "Accounts, users and QOSs: commands for sacctmgr, one per line, or its dump.", JOBS,
     ),
     Option(
         "processors_per_node", COUNT, None, None,
-        "Of an SWF log: jobs ask for whole nodes of so many  [default: for processors]", JOBS,
+        "Processors of a node, for an SWF log: jobs then ask for whole nodes  "
+        "[default: jobs ask for processors]", JOBS,
     ),
 )  # fmt: skip
 NODE_LAW = tuple(name for name in FAILURE_LAW if not name.startswith("link_"))
@@ -45,11 +46,11 @@ SLURM = (
     *SLURM_READING,
     Option(
         "reservations", FILE, None, None,
-        "Advance reservations: lines of `create reservation` as scontrol takes them.", FAILURES,
+        "Advance reservations: lines of `create reservation`, in the syntax of scontrol.", FAILURES,
     ),
     Option(
         "failures", FILE, None, None,
-        "Nodes that fail and answer again: date,resource,event (down or up).", FAILURES,
+        "Nodes that fail and recover: a CSV file with date,resource,event (down or up).", FAILURES,
     ),
     Option(
         "failure_law", PAIRS, None, None,
@@ -58,29 +59,34 @@ SLURM = (
     ),
     Option(
         "ignore_memory", FLAG, False, None,
-        "Memory is no resource of nodes: for logs that do not say what jobs asked for.", JOBS,
+        "Do not count memory, for logs that do not say how much jobs asked for.", JOBS,
     ),
     Option(
-        "seed", SEED, 0, None, "Draws when the controller's threads wake; 0: at fixed dates.",
+        "seed", SEED, 0, None,
+        "Seed of the wake-up times of the controller's threads; 0: fixed times.",
         POLICY,
     ),
-    Option("meta", FILE, None, None, "Wake when those of a recorded run did.", POLICY),
-    Option("cycles", FILE, None, None, "Events of a recorded run: its dates.", POLICY),
+    Option("meta", FILE, None, None, "Wake-up times of a recorded run: its meta.json.", POLICY),
+    Option("cycles", FILE, None, None,
+           "Events of a recorded run, for the dates of its cycles.", POLICY),
     Option(
         "controllers", COUNT, 1, None,
-        "Independent ones: each has its own partitions, or its part of the nodes.", POLICY,
+        "Number of independent controllers; each has its own partitions, or a part of"
+        " the nodes.", POLICY,
     ),
     Option(
         "test_cost", NOT_NEGATIVE, 0.0, "s",
-        "How long backfill takes to test a job: bf_max_time and pauses count then.", POLICY,
+        "Time that backfill takes to test a job; bf_max_time and pauses then apply.", POLICY,
     ),
     Option(
         "priorities", POSITIVE, None, None,
-        "Write the priorities of waiting jobs, so often, as sprio shows them: priorities.csv.",
+        "Write the priorities of waiting jobs at this interval, as sprio shows them: "
+        "priorities.csv.",
         RESULTS, metavar="SECONDS", writes=True,
     ),
     Option(
-        "explain", TEXT, (), None, "Tell a job's story. Repeatable.", RESULTS, metavar="JOB",
+        "explain", TEXT, (), None, "Write what each scheduling cycle found for a job. Repeatable.",
+        RESULTS, metavar="JOB",
         many=True, writes=True,
     ),
 )  # fmt: skip
@@ -97,11 +103,11 @@ SLURM_LIVE = (
     ),
     Option(
         "slack_us", NOT_NEGATIVE, 0.0, None,
-        "By how much every wait is longer; ties fall otherwise, as with a seed.", COURSE,
+        "Lengthen every wait by this; it breaks ties in another way, like a seed.", COURSE,
         flag="--slack", metavar="MICROSECONDS",
     ),
     Option(
         "compare", FLAG, False, None,
-        "Also simulate Slurm on the same input: where they differ.", RESULTS,
+        "Also simulate Slurm on the same input, and show where the two differ.", RESULTS,
     ),
 )  # fmt: skip
