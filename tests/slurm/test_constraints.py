@@ -36,7 +36,7 @@ def test_brackets_and_counts():
     assert [[each.name for each in one.group] for one in constraint.ways] == [[], ["b", "c"]]
     assert constraint.names == {"a", "b", "c", "f"}
     portions = parsed("[a*1&b*2]").portions
-    assert [(each.feature.name, each.count, each.apart) for each in portions] == [
+    assert [(each.feature.name, each.nodes, each.apart) for each in portions] == [
         ("a", 1, True),
         ("b", 2, True),
     ]

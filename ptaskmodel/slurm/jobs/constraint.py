@@ -28,7 +28,7 @@ class Portion(NamedTuple):
     """So many nodes with a feature. apart: not those of the portions before."""
 
     feature: Feature
-    count: int
+    nodes: int
     apart: bool
 
 
@@ -69,12 +69,12 @@ def parsed(text: str | None) -> Constraint:
     inside = [term for term in terms if term.bracket]
     if len(inside) == 1:
         terms, inside = [term._replace(bracket=False) for term in terms], []
-    if any(term.count for term in terms):
-        if any(term.bracket and (term.joined == "|" or not term.count) for term in terms):
+    if any(term.nodes for term in terms):
+        if any(term.bracket and (term.joined == "|" or not term.nodes) for term in terms):
             raise ValueError("give each feature in brackets a number of nodes, joined by &")
         return Constraint(
             portions=tuple(
-                Portion(term.feature, term.count, term.bracket) for term in terms if term.count
+                Portion(term.feature, term.nodes, term.bracket) for term in terms if term.nodes
             )
         )
     if any(term.joined == "&" for term in inside):
@@ -89,7 +89,7 @@ class _Term(NamedTuple):
     """A feature. bracket: whether in brackets; joined: there, by what with its neighbours."""
 
     feature: Feature
-    count: int
+    nodes: int
     bracket: bool
     joined: str
 

@@ -199,7 +199,7 @@ def need_of(
         for k, way in enumerate(asked_of.ways)
     )
     portions = tuple(
-        (_with_feature(portion.feature, nodes), portion.count, portion.apart)
+        (_with_feature(portion.feature, nodes), portion.nodes, portion.apart)
         for portion in asked_of.portions
     )
     if portions and request.min_nodes is None and request.max_nodes is None:
