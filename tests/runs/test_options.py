@@ -222,7 +222,7 @@ def compared(summary):
     return {
         name: value
         for name, value in summary.items()
-        if name not in APART and not name.endswith("wall_time_s")
+        if name not in APART and not name.endswith(("wall_time_s", "processor_time_s"))
     }
 
 
