@@ -410,8 +410,8 @@ class Meter:
         self._most_places = 2 * n + 1024
 
 
-def prepare_meter() -> None:
-    """Use the kernels of energy as they are used (see `kernel_kinds`)."""
+def prepare_kernels() -> None:
+    """Use the kernels of energy as they are used (see `kernels.building`)."""
     build = Platform.build("world")
     watts = {"wattage_per_state": "1:2:3"}
     build.cluster("c", 2, prefix="c", speed=1e9, bandwidth=1e9, latency=1e-6, properties=watts)

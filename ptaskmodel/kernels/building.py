@@ -41,9 +41,9 @@ from ptaskmodel.kernels.lowering import LEVELS
 HERE = Path(__file__).resolve().parent
 # What machine code depends on besides the kernels themselves.
 COMPILER = ("entries.py", "layout.py", "lowering.py")
-# The module of a room whose `prepare` uses each of its kernels with all kinds of arguments that it
-# is called with; late kernels have an example of their own.
-KINDS = "kernel_kinds"
+# The function of a module, of any room, that uses kernels with all kinds of arguments that they are
+# called with; late kernels have an example of their own.
+PREPARE = "prepare_kernels"
 # Where objects stay; by itself where what is made once is kept, for all checkouts of a user.
 OBJECTS = "PTASKMODEL_KERNEL_OBJECTS"
 KEPT_S = 30 * 86400
@@ -118,17 +118,20 @@ def symbol_of(kernel: Kernel, arguments: tuple) -> str:
     return module.symbol(kernel.name, f"late, {kind}" if kernel.is_late else kind)
 
 
-def rooms() -> list[str]:
-    """The packages that say how their kernels are used."""
-    found = HERE.parent.rglob(f"{KINDS}.py")
-    return sorted(".".join(file.relative_to(HERE.parents[1]).parent.parts) for file in found)
+def preparing() -> list[str]:
+    """The modules that say how kernels are used."""
+    mark = f"\ndef {PREPARE}("
+    files = (file for file in HERE.parent.rglob("*.py") if mark in file.read_text("utf-8"))
+    return sorted(
+        ".".join(file.relative_to(HERE.parents[1]).with_suffix("").parts) for file in files
+    )
 
 
 def listed() -> list[Job]:
     """All kernels with the kinds of arguments that they are called with, the largest first."""
     decorators.builder = found = List()
-    for room in rooms():
-        importlib.import_module(f"{room}.{KINDS}").prepare()
+    for module in preparing():
+        getattr(importlib.import_module(module), PREPARE)()
     late = [kernel for kernel in decorators.all_kernels if isinstance(kernel, Late)]
     for kernel in late:
         found.note(kernel, kernel.example())

@@ -12,7 +12,7 @@ from ptaskmodel.workload.formats.ti_trace import trace_in
 TRACE = b"0 init\n0 compute 1\n0 send 1 0 1e6\n1 recv 0 0 1e6\n"
 
 
-def prepare() -> None:
+def prepare_kernels() -> None:
     """All of them."""
     prepare_loop()
     prepare_beside()

@@ -28,7 +28,7 @@ from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 EXCHANGE = HomogeneousWork(1e9, 1e6)
 
 
-def prepare() -> None:
+def prepare_kernels() -> None:
     """All of them."""
     prepare_loop()
     prepare_ranks()

@@ -330,8 +330,8 @@ class CompiledBatch:
         return schedule_of(plain)
 
 
-def prepare_loop() -> None:
-    """Use the kernel as it is used (see `kernel_kinds`)."""
+def prepare_kernels() -> None:
+    """Use the kernel as it is used (see `kernels.building`)."""
     nobody, none = np.zeros(0, JOB), np.zeros(0, np.int64)
     go_on(new_state(FCFS, 1, nobody, none, None, picks=True, pause=1, most=1))
 

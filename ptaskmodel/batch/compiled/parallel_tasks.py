@@ -227,8 +227,8 @@ class CompiledPtasks:
         self.batch.codes[:] = np.where(cut, CUT, np.where(arrays.fails, FAILS, SUCCEEDED))
 
 
-def prepare_tasks() -> None:
-    """Have kernels built for what they are used with here (see `kernel_kinds`)."""
+def prepare_kernels() -> None:
+    """Have kernels built for what they are used with here (see `kernels.building`)."""
     build = Platform.build("world")
     build.cluster("c", 1, prefix="c", speed=1e9, bandwidth=1e9, latency=0.0)
     work = HomogeneousWork(1.0, 0.0)

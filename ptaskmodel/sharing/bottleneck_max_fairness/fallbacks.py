@@ -191,8 +191,8 @@ def _exact(reduced: _ReducedProblem) -> bool:
     return reduced.check()
 
 
-def prepare_fallbacks() -> None:
-    """Use the kernels of fallbacks that few problems reach (see `kernel_kinds`)."""
+def prepare_kernels() -> None:
+    """Use the kernels of fallbacks that few problems reach (see `kernels.building`)."""
     reduced = _ReducedProblem(SharingProblem.from_dense([[2.0, 1.0], [1.0, 2.0]], 1.0))
     for fallback in (_damped, _paths):
         fallback(reduced)

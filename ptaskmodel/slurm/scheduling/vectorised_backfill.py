@@ -337,6 +337,6 @@ def state_for(slots: int, words: int) -> CycleState:
     )
 
 
-def prepare_cycle() -> None:
-    """Use the kernel as it is used (see `kernel_kinds`)."""
+def prepare_kernels() -> None:
+    """Use the kernel as it is used (see `kernels.building`)."""
     cycle(state_for(1, 1))
