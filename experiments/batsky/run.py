@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ptaskmodel.cli.table import text_table
+from ptaskmodel.cli.show import text_table
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.runs.slurm_live import LiveResults, live_into

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from string import digits
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ptaskmodel.cli.table import text_table
 from ptaskmodel.files import json_text
 from ptaskmodel.remarks import shortened
 from ptaskmodel.results.states import (
@@ -38,6 +37,25 @@ METRICS = (
     ("per processor", "per_processor_bounded_slowdown"),
     ("contention slowdown", "contention_slowdown"),
 )
+
+
+# A richer library for tables would double the start-up time.
+def text_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()
+) -> str:
+    """Return rows below a header, columns as wide as their widest cell.
+
+    right: the columns that are set flush right, such as those of numbers.
+    """
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = []
+    for cells in (header, ["-" * width for width in widths], *rows):
+        padded = (
+            cell.rjust(width) if k in right else cell.ljust(width)
+            for k, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        )
+        lines.append("  ".join(padded).rstrip())
+    return "\n".join(lines)
 
 
 def run_as_json(run: SimulationRun) -> dict[str, Any]:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.cli.show import in_both, number_text, remark_lines, slowdown_lines, written
-from ptaskmodel.cli.table import text_table
+from ptaskmodel.cli.show import (
+    in_both,
+    number_text,
+    remark_lines,
+    slowdown_lines,
+    text_table,
+    written,
+)
 from ptaskmodel.results.comparison.slurm import BY
 from ptaskmodel.results.states import count_text, counted
 

@@ -130,8 +130,8 @@ def preparing() -> list[str]:
 def listed() -> list[Job]:
     """All kernels with the kinds of arguments that they are called with, the largest first."""
     decorators.builder = found = List()
-    for module in preparing():
-        getattr(importlib.import_module(module), PREPARE)()
+    for name in preparing():
+        getattr(importlib.import_module(name), PREPARE)()
     late = [kernel for kernel in decorators.all_kernels if isinstance(kernel, Late)]
     for kernel in late:
         found.note(kernel, kernel.example())

@@ -25,9 +25,8 @@ from ptaskmodel.engine.state import (
 from ptaskmodel.engine.stream import has_room_for_events
 from ptaskmodel.engine.virtual_time import write_members
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.mpi.ending import end_application
 from ptaskmodel.mpi.loop import events_of_ranks, next_of_ranks, rank_happens
-from ptaskmodel.mpi.ranks import go_on_with_ready
+from ptaskmodel.mpi.ranks import end_application, go_on_with_ready
 from ptaskmodel.mpi.state import LOST_RANK, NEEDS_RANKS
 from ptaskmodel.simulation.life import ENDED, FAILED, begin_ready, end_killed, end_stage, end_task
 from ptaskmodel.simulation.loop import admit, task_happens

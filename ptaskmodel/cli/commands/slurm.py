@@ -131,7 +131,7 @@ def _text(found: LiveResults) -> str:
 
 def _comparison_text(found: LiveComparison) -> str:
     """Where the simulated Slurm differs, in a few lines and a table of the jobs that do."""
-    from ptaskmodel.cli.table import text_table
+    from ptaskmodel.cli.show import text_table
     from ptaskmodel.runs.slurm_live import NEAR_S
 
     said = found.summary()
