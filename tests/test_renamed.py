@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import ptaskmodel as pm
-from ptaskmodel.batch import BatchSimulation, Fcfs
+from ptaskmodel.batch import BatchSimulation, Checkpointing, Fcfs
 from ptaskmodel.renamed import RENAMED, UNTIL
+from ptaskmodel.results.loading import ShownTask
 
 WORKED = Path(__file__).parents[1] / "platforms" / "worked_example.xml"
 
@@ -33,6 +34,18 @@ def examples(simulation):
         ),
         "Simulation.advance_to()": (simulation.fork().advance_to, 5.0),
         "BatchSimulation.advance_to()": (BatchSimulation([], 1, Fcfs()).advance_to, 5.0),
+        "Simulation": simulation,
+        "BatchSimulation": BatchSimulation([], 1, Fcfs()),
+        "Delay()": (lambda **to: pm.Delay(**to).work, 5.0),
+        "BatchWriting": pm.BatchWriting(),
+        "BatchWriting()": (pm.BatchWriting, 5.0),
+        "Checkpointing": Checkpointing(),
+        "Checkpointing()": (Checkpointing, 5.0),
+        "ShownTask": ShownTask("a", None, 0.0, 1.0, "completed", (), None),
+        "ShownTask()": (
+            lambda **to: ShownTask("a", None, 0.0, state="", hosts=(), slowdown=None, **to),
+            5.0,
+        ),
         "SimulationOptions": pm.SimulationOptions(until_s=5.0),
         "SimulationOptions()": (pm.SimulationOptions, 5.0),
     }

@@ -24,7 +24,7 @@ from ptaskmodel.workload.transforms.scaling import loaded, offered_load
 SYNTHETIC = "synthetic"
 NOWHERE = "none"  # jobs that are delays, wherever they run
 TORUS = (8, 4, 4)
-WRITING = BatchWriting(tau=10.0)
+WRITING = BatchWriting(tau_s=10.0)
 
 
 @cache

@@ -241,6 +241,7 @@ KINDS = {
         TRANSFORMS,
         metrics=("makespan_s", "waiting_s.mean", "bounded_slowdown.mean", "utilisation"),
         within=WITHIN,
+        old={"tau": "tau_s"},
     ),
     "simulate": _made_of(
         "simulate",

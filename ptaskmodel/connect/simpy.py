@@ -108,7 +108,7 @@ class SimPyBridge:
         """All of this date is done: see to it that the simulation goes on when it has to."""
         self._looks = False
         self._tell_ends()
-        date = self._simulation.next_event_time()
+        date = self._simulation.next_event_s()
         if date is not None and date < self._wakes:
             self._wakes = date
             self._call(self._wake, delay_to(date, self.env.now), FIRST)

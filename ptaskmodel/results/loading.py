@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -13,6 +13,7 @@ import msgspec
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.names import split_names
+from ptaskmodel.renamed import with_old_names
 from ptaskmodel.results.directory import (
     POWER,
     POWER_COLUMNS,
@@ -79,6 +80,7 @@ class _Summary(TypedDict, total=False):
     simulation_wall_time_s: float
 
 
+@with_old_names
 @dataclass(frozen=True, slots=True)
 class ShownTask:
     """A task, or a job, of a directory of results. Dates in s; None for what did not happen.
@@ -89,7 +91,7 @@ class ShownTask:
     task_id: str
     profile: str | None
     start_s: float | None
-    finish_s: float | None
+    end_s: float | None
     state: str
     hosts: tuple[str, ...]
     slowdown: float | None
@@ -97,9 +99,9 @@ class ShownTask:
 
     @property
     def duration_s(self) -> float | None:
-        if self.start_s is None or self.finish_s is None:
+        if self.start_s is None or self.end_s is None:
             return None
-        return self.finish_s - self.start_s
+        return self.end_s - self.start_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +166,8 @@ class Results:
         """The tasks as a table, one row each: dates in s (nan for what did not happen)."""
         import pandas
 
-        names = [each.name for each in fields(ShownTask)]
-        table = [[getattr(task, name) for name in names] for task in self.tasks]
+        table = [astuple(task) for task in self.tasks]
+        names = ["finish_s" if each.name == "end_s" else each.name for each in fields(ShownTask)]
         dates = dict.fromkeys(("start_s", "finish_s", "slowdown", "waiting_s"), "float64")
         return pandas.DataFrame(table, columns=names).astype(dates)
 
@@ -185,7 +187,7 @@ class Results:
     @property
     def end_s(self) -> float:
         """The last date that is known, s."""
-        dates = [t.finish_s for t in self.tasks if t.finish_s is not None]
+        dates = [t.end_s for t in self.tasks if t.end_s is not None]
         dates += [t.start_s for t in self.tasks if t.start_s is not None]
         dates += [float(self.summary[key]) for key in ("end_date",) if key in self.summary]
         dates += [] if self.stopped is None else [self.stopped.at_s]

@@ -74,7 +74,7 @@ def stopped_text(results: Results) -> str | None:
     if results.stopped is None:
         return None
     what, submitted = results.what, results.submitted
-    over = sum(task.finish_s is not None for task in results.tasks)
+    over = sum(task.end_s is not None for task in results.tasks)
     said = f"Stopped at {clock_text(results.stopped.at_s)}: "
     if results.stopped.not_submitted:
         said += f"{len(results.tasks):,} of {submitted:,} {what}s submitted. "

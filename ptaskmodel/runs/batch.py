@@ -28,6 +28,7 @@ from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
+from ptaskmodel.renamed import with_old_names
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.results.states import outcome_remarks
 from ptaskmodel.results.tables.batch import (
@@ -77,18 +78,19 @@ PLOTS = ("gantt.png", "load.png")
 POWER_PLOT = "power.png"  # with energy
 
 
+@with_old_names
 @dataclass(frozen=True, slots=True)
 class BatchWriting:
     """What is measured and recorded; the names are those of the options of ``batch``.
 
-    tau: of the bounded slowdown, s. traces: formats (see `results.TRACE_FORMATS`);
-    trace_limit: their largest size together, about, GB (None: none). attribution: also
+    tau_s: threshold of the bounded slowdown, s. traces: formats (see `results.TRACE_FORMATS`);
+    trace_limit_GB: their largest size together, about, GB (None: none). attribution: also
     what limited each job, and the use of hosts and links. plots: also gantt.png and load.png.
     """
 
-    tau: float = 60.0
+    tau_s: float = 60.0
     traces: tuple[str, ...] = ()
-    trace_limit: float | None = None
+    trace_limit_GB: float | None = None
     attribution: bool = False
     plots: bool = False
 
@@ -165,7 +167,7 @@ def batch_into(
         def observation(simulation: Simulation) -> Observation:
             from ptaskmodel.runs.recording import Observation
 
-            recorded = writing.traces, writing.attribution, writing.trace_limit
+            recorded = writing.traces, writing.attribution, writing.trace_limit_GB
             made = Observation(simulation, place, *recorded)
             observed.extend(made.files)
             return made
@@ -275,7 +277,7 @@ def _summary(
         "simulation_wall_time_s": result.simulation_s,
         "kernels_wall_time_s": kernels_s,
         **({} if result.simulation is None else choices(result.simulation)),
-        **metrics(result.schedule, tau_s=writing.tau, alone_s=result.alone_s),
+        **metrics(result.schedule, tau_s=writing.tau_s, alone_s=result.alone_s),
         **({} if driven is not None else {"outlived_estimates": result.outlived}),
         **queue.summary(),
         **_fairness(result, options),
@@ -352,7 +354,7 @@ def _write(
     if result.fairness is not None:
         files.append(write_fair_starts(place, result.fairness))
         unfair = [fair.job.id for fair in result.fairness if any(map(fair.is_unfair, BASES))]
-    classes = by_class(result.schedule, tau_s=writing.tau, unfair=unfair)
+    classes = by_class(result.schedule, tau_s=writing.tau_s, unfair=unfair)
     files.append(write_classes(place, classes))
     if result.tuning is not None:
         files.append(write_tuning(place, result.tuning))

@@ -146,7 +146,7 @@ class Wanted(Protocol):
     @property
     def neighbours(self) -> bool: ...
     @property
-    def checkpoint_every(self) -> float | None: ...
+    def checkpoint_every_s(self) -> float | None: ...
     @property
     def resume(self) -> bool: ...
 
@@ -167,7 +167,7 @@ class Checkpoints:
         platform: Platform,
         tasks: Sequence[Task],
     ) -> None:
-        self._every_s = options.checkpoint_every
+        self._every_s = options.checkpoint_every_s
         self._resume = options.resume
         if self._every_s is None and not self._resume:
             return

@@ -128,7 +128,7 @@ def replay_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fres
             given["critical_path"],
             given["trace_formats"],
             given["attribution"],
-            given["trace_limit"],
+            given["trace_limit_GB"],
         ),
         tuple(map(Path, files)),
     )

@@ -52,11 +52,11 @@ class SimulationOptions:
     """What to simulate and to record; the names are those of the options of ``simulate``.
 
     until_s: date at which to stop, s (None: the end). traces: of `results.TRACE_FORMATS`;
-    trace_limit: their largest size together, about, GB (None: none). attribution: also what limited
+    trace_limit_GB: their largest size together, about (None: none). attribution: also what limited
     each task, its slowdown, and the use of hosts and links. routing: as `Simulation` takes it.
     routes: also the route of each flow. neighbours: also who slowed whom, on
     which host or link. energy: also joules of hosts, links and tasks, and the power curve.
-    checkpoint_every: wall time between checkpoints, s, written beside the directory, as
+    checkpoint_every_s: wall time between checkpoints, s, written beside the directory, as
     DIRECTORY.checkpoint, until the run ends (None: none is). resume: go on from that checkpoint if
     it is there.
     """
@@ -67,12 +67,12 @@ class SimulationOptions:
     routing: str | Routing = PLATFORM
     until_s: float | None = None
     traces: tuple[str, ...] = ()
-    trace_limit: float | None = None
+    trace_limit_GB: float | None = None
     attribution: bool = False
     energy: bool = False
     routes: bool = False
     neighbours: bool = False
-    checkpoint_every: float | None = None
+    checkpoint_every_s: float | None = None
     resume: bool = False
 
 
@@ -209,7 +209,7 @@ def simulate_into(
     if directory is None:
         return SimulationRun(*run(None))
     with whole_directory(directory) as place:
-        recorded = options.traces, options.attribution, options.trace_limit
+        recorded = options.traces, options.attribution, options.trace_limit_GB
         neighbours = None
         if options.neighbours:
             from ptaskmodel.recording.attribution import Neighbours

@@ -56,6 +56,7 @@ class Observer:
         """All that happened at a date in ``simulation`` is done."""
 
 
+@with_old_names
 class Simulation(Advancing[Observer]):
     """Tasks sharing a platform.
 
@@ -160,7 +161,7 @@ class Simulation(Advancing[Observer]):
         return self.core.events
 
     @property
-    def makespan(self) -> float:
+    def makespan_s(self) -> float:
         """Date of the last end of a task so far, s."""
         return records.makespan(self._intake)
 
@@ -220,7 +221,7 @@ class Simulation(Advancing[Observer]):
         counts["n_told"] = counts["n_ended"]
         return [TaskRef(self, k) for k in ended]
 
-    def next_event_time(self) -> float | None:
+    def next_event_s(self) -> float | None:
         """Date to which `step` would go, s; None if nothing will ever happen.
 
         What is due now begins first. Changes by availability traces are no events while no task is

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypedDict, TypeVar, Unpack
 from numpy.typing import ArrayLike
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.renamed import with_old_names
 from ptaskmodel.workload.amounts import FieldError, check_number, plural_hosts
 from ptaskmodel.workload.works import DelayWork, ParallelWork, SequenceWork, Work
 
@@ -233,17 +234,18 @@ class Flow(Task):
         super().__init__(hosts, work, **common)  # type: ignore[arg-type]
 
 
+@with_old_names
 class Delay(Task):
-    """A task of ``seconds`` seconds that uses nothing, on any ``hosts`` or none.
+    """A task of ``duration_s`` seconds that uses nothing, on any ``hosts`` or none.
 
-    work: a delay, instead of seconds. common: see `Task`.
+    work: a delay, instead of ``duration_s``. common: see `Task`.
     """
 
     __slots__ = ()
 
     def __init__(
         self,
-        seconds: float | None = None,
+        duration_s: float | None = None,
         hosts: Iterable[str] = (),
         *,
         work: Work | None = None,
@@ -251,9 +253,9 @@ class Delay(Task):
     ) -> None:
         try:
             if work is None:
-                work = DelayWork(seconds)  # type: ignore[arg-type]
+                work = DelayWork(duration_s)  # type: ignore[arg-type]
             else:
-                _check_alone(work, seconds=seconds)
+                _check_alone(work, duration_s=duration_s)
         except FieldError as error:
             _raise_named(common.get("id"), error)
         super().__init__(hosts, work, **common)  # type: ignore[arg-type]

@@ -102,16 +102,16 @@ def test_results_can_be_read_at_any_time():
     simulation = BatchSimulation(
         [job("a", 0, 2, 10), job("b", 1, 2, 5), job("c", 90, 1, 1)], 2, Fcfs()
     )
-    assert simulation.next_event_time() == 0
+    assert simulation.next_event_s() == 0
     simulation.advance_to(4.0)
     schedule = simulation.schedule()
-    assert (simulation.now, simulation.next_event_time()) == (4.0, 10.0)
+    assert (simulation.now, simulation.next_event_s()) == (4.0, 10.0)
     assert [(a.job.id, a.state) for a in schedule.final] == [("a", "RUNNING"), ("b", "WAITING")]
     assert metrics(schedule)["jobs"]["all"] == 2
     assert load(schedule).used_hosts.tolist() == [2, 2, 0]
     assert simulation.view.running[0].expected_end_s == inf
     simulation.run()
-    assert simulation.next_event_time() is None
+    assert simulation.next_event_s() is None
     assert not simulation.step()
 
 

@@ -137,7 +137,7 @@ def test_schedules_with_failures_and_maintenance_equal_the_naive_reference(name)
             [(date, host, up) for host, changes in failures.items() for date, up in changes],
             windows,
             requeue,
-            law and (law.interval, law.write, law.read),
+            law and (law.interval, law.write_s, law.read_s),
         )
         schedule = BatchSimulation(
             jobs,
@@ -185,7 +185,7 @@ def test_a_job_goes_on_from_its_last_checkpoint():
 
 def test_the_best_intervals_are_youngs_and_dalys():
     one = Job("a", 0.0, 4, "d", DelayWork(1.0))
-    young = Checkpointing.of({"interval": "young", "write": 60.0}, mtbf=4e5)
+    young = Checkpointing.of({"interval": "young", "write": 60.0}, mtbf_s=4e5)
     assert young.interval_s(one) == pytest.approx((2 * 60 * 1e5) ** 0.5)
     daly = Checkpointing.of({"interval": "daly", "write": 60.0, "mtbf": 4e5})
     # Close to the minimum of the expected time in Daly's model, which has no closed form.

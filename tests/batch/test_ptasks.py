@@ -444,7 +444,7 @@ def test_stepping_and_stopping_change_no_bit_of_ptasks(graphene):
     plan = Plan(machine_of(graphene), workload(*jobs), options)
     cut = new_simulation(plan, plan.machine)
     date = 0.0
-    while cut.next_event_time() is not None:
+    while cut.next_event_s() is not None:
         date += 0.0371
         cut.advance_to(date)
     rows = [

@@ -137,7 +137,7 @@ def test_conditions(text, holds):
 
 OF_BATCH = 'run = "batch"\n[parameters]\nplatform = "in.txt"\nworkload = "in.txt"\n'
 MISTAKES = [
-    (OF_BATCH + "tau = '60'", "parameters.tau: '60' is not a number"),
+    (OF_BATCH + "tau_s = '60'", "parameters.tau_s: '60' is not a number"),
     (OF_BATCH + "energy = 1", "parameters.energy: 1 is not true or false"),
     (OF_BATCH + "until_s = -1", "parameters.until_s: -1 is not a number from 0"),
     (OF_BATCH + "jobs = 2.5", "parameters.jobs: 2.5 is not a whole number from 1"),

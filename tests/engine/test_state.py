@@ -24,7 +24,7 @@ def check_all_along(scenario: dict, **options: object) -> None:
     simulation = prepare(scenario, **options)
     check(simulation)
     for date, what, target, *value in sorted(scenario["events"], key=lambda event: event[0]):
-        while (soon := simulation.next_event_time()) is not None and soon < date:
+        while (soon := simulation.next_event_s()) is not None and soon < date:
             simulation.step()
             check(simulation)
         simulation.advance_to(date)

@@ -25,7 +25,7 @@ FILES = {
     "lat.txt": "0 1e-6\n",
     "t.json": json.dumps({"tasks": [{"id": "x", "hosts": ["a", "b"], "cpu": 1000}]}),
 }
-OPTIONS = SimulationOptions(checkpoint_every=0.0, resume=True)
+OPTIONS = SimulationOptions(checkpoint_every_s=0.0, resume=True)
 
 
 @pytest.fixture

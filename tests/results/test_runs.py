@@ -29,7 +29,7 @@ def test_a_run_is_returned_and_written(platform, tmp_path):
     assert written == {**run.summary, "files": list(run.files)}
     assert [entry["path"] for entry in written["inputs"]] == [str(PLATFORM), str(TASKS)]
     found = pm.load_results(run.directory)
-    assert [t.finish_s for t in found.tasks] == [r.end_s for r in run.records]
+    assert [t.end_s for t in found.tasks] == [r.end_s for r in run.records]
     assert run.frame().finish_time.tolist() == found.frame().finish_s.tolist()
 
 

@@ -92,7 +92,7 @@ def test_integrals_with_sequences_in_small_batches(tmp_path, monkeypatch):
     with Recorder(simulation, [kept]):
         simulation.run()
     check_integrals(simulation, kept)
-    assert max(kept.use_table[3]) == simulation.makespan
+    assert max(kept.use_table[3]) == simulation.makespan_s
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -30,9 +30,9 @@ def test_large_traces_are_announced_once_with_what_they_will_take(tmp_path, monk
 
 def test_a_limit_stops_the_run_and_nothing_is_left(tmp_path):
     with pytest.raises(pm.PTaskModelError, match="--trace-limit: the traces reach 1e-06 GB at"):
-        run(tmp_path / "x", trace_limit=1e-6)
+        run(tmp_path / "x", trace_limit_GB=1e-6)
     assert not list(tmp_path.iterdir())
-    assert run(tmp_path / "x", trace_limit=1.0).files
+    assert run(tmp_path / "x", trace_limit_GB=1.0).files
 
 
 def test_what_a_use_takes_is_about_right(tmp_path):

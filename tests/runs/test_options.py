@@ -123,7 +123,7 @@ CASES = {
         "pattern": {"profiles": "ptask", "pattern": "ring"},
         "host_order": {"host_order": "natural"},
         "delay_power": {"energy": True, "delay_power": "busy"},
-        "tau": {"tau": 5.0},
+        "tau_s": {"tau_s": 5.0},
         "storages": {"storages": {"pfs": "n4"}, "leave_out_larger": True},
         "processors_per_host": {"workload": "log.swf", "processors_per_host": 2},
         "walltimes": {"walltimes": "extend"},

@@ -36,7 +36,7 @@ def test_a_simulation_read_again_goes_on_bit_for_bit(seed, tmp_path):
     reference = simulation.fork()
     reference.run()
     for part in (0.0, 0.3, 0.7):
-        simulation.advance_to(part * reference.makespan)
+        simulation.advance_to(part * reference.makespan_s)
         save_checkpoint(simulation, tmp_path / "c", {"part": part})
         twin, about = load_checkpoint(tmp_path / "c")
         assert about == {"part": part}
@@ -86,7 +86,7 @@ def progress(*_):
         saved.append(1)
         if len(saved) == 3:
             os.kill(os.getpid(), signal.SIGKILL)
-options = SimulationOptions(checkpoint_every=0.0, resume=end == "resume")
+options = SimulationOptions(checkpoint_every_s=0.0, resume=end == "resume")
 module.PROGRESS_EVERY_S = 0.0
 simulate_into(output, platform, pm.load_tasks(tasks_file), options,
               inputs=[place, tasks_file], progress=progress)

@@ -29,7 +29,7 @@ def half_way(seed=4, **options):
 
 def read_again(simulation, part):
     """What a checkpoint at a part of the makespan holds."""
-    simulation.advance_to(part * simulation.fork().run().makespan)
+    simulation.advance_to(part * simulation.fork().run().makespan_s)
     return pickle.loads(pickle.dumps(simulation))
 
 

@@ -95,7 +95,7 @@ def read(sim):
         assert check_state(sim.core.state) == []
         assert sum(task.rate * task.task.work.flow_bytes[0] for task in sim.tasks()) > 0.0
         assert all(0.0 <= task.progress <= 1.0 for task in sim.tasks())
-        sim.next_event_time()
+        sim.next_event_s()
     return sim
 
 

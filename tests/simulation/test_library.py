@@ -57,13 +57,13 @@ def test_step_goes_from_event_to_event(sim: pm.Simulation) -> None:
         dates.append(sim.now)
     assert dates == [3.0, 5.0, 11.0]
     assert sim.events == 3
-    assert sim.makespan == 11.0
+    assert sim.makespan_s == 11.0
 
 
-def test_next_event_time_is_where_step_goes(sim: pm.Simulation) -> None:
+def test_next_event_s_is_where_step_goes(sim: pm.Simulation) -> None:
     sim.add(pm.Execution("a", 1000))
     sim.add(pm.Flow("a", "c", 100, start_s=3.0))
-    while (date := sim.next_event_time()) is not None:
+    while (date := sim.next_event_s()) is not None:
         assert sim.step()
         assert sim.now == date
     assert not sim.step()
@@ -110,9 +110,9 @@ def test_cutting_a_run_changes_no_bit(seed: int) -> None:
     whole.run()
     cut = engine_runner.prepare(scenario)
     rng = random.Random(seed)
-    for date in sorted(rng.uniform(0, 1.1 * whole.makespan) for _ in range(20)):
+    for date in sorted(rng.uniform(0, 1.1 * whole.makespan_s) for _ in range(20)):
         cut.advance_to(date)
-        cut.next_event_time()
+        cut.next_event_s()
         for task in cut.tasks():
             assert 0.0 <= task.progress <= 1.0
     cut.run()
@@ -152,7 +152,7 @@ def test_tasks_added_one_by_one_give_the_same_bits(seed: int) -> None:
     whole.run()
     later = engine_runner.prepare(scenario | {"tasks": []})
     for task in scenario["tasks"]:
-        while (date := later.next_event_time()) is not None and date < task["start"]:
+        while (date := later.next_event_s()) is not None and date < task["start"]:
             later.step()
         later.add(engine_runner.task_of(task))
     later.run()
@@ -255,7 +255,7 @@ def test_who_counts_as_one_competitor(platform: pm.Platform, count: str, part: f
     sim = pm.Simulation(platform, count=count)
     both = sim.add(pm.ParallelTask(["a", "b"], flows=[(0, 1, 100), (1, 0, 100)]))
     one = sim.add(pm.Flow("a", "b", 200))
-    sim.next_event_time()
+    sim.next_event_s()
     assert both.rate * 200 / 100 == pytest.approx(part, rel=1e-12)
     assert one.rate * 200 / 100 == pytest.approx(1 - part, rel=1e-12)
 
@@ -266,7 +266,7 @@ def test_flows_between_one_pair_of_hosts_are_one_pair(platform: pm.Platform) -> 
         sim = pm.Simulation(platform, count=count)
         both = sim.add(pm.ParallelTask(["a", "a", "b", "b"], flows=[(0, 2, 100), (1, 3, 100)]))
         sim.add(pm.Flow("a", "b", 200))
-        sim.next_event_time()
+        sim.next_event_s()
         shares[count] = both.rate * 2
     assert shares == pytest.approx({"task": 1 / 2, "flow": 2 / 3, "pair": 1 / 2}, rel=1e-12)
 
@@ -274,7 +274,7 @@ def test_flows_between_one_pair_of_hosts_are_one_pair(platform: pm.Platform) -> 
 def test_competitors_of_a_task_overrule_the_count(sim: pm.Simulation) -> None:
     many = sim.add(pm.Flow("a", "b", 300, competitors=3))
     one = sim.add(pm.Flow("a", "b", 100))
-    sim.next_event_time()
+    sim.next_event_s()
     assert (many.rate * 300, one.rate * 100) == pytest.approx((75.0, 25.0), rel=1e-12)
 
 
@@ -298,7 +298,7 @@ def test_cancel_before_the_start(sim: pm.Simulation) -> None:
     sim.cancel(task)
     sim.run()
     assert (task.state, task.start_s, task.end_s) == ("cancelled", None, None)
-    assert sim.next_event_time() is None
+    assert sim.next_event_s() is None
 
 
 def test_suspend_freezes_the_progress(sim: pm.Simulation) -> None:
@@ -329,7 +329,7 @@ def test_suspend_freezes_a_delay(sim: pm.Simulation) -> None:
     task = sim.add(pm.Delay(3.0))
     sim.advance_to(1.0)
     sim.suspend(task)
-    assert sim.next_event_time() is None
+    assert sim.next_event_s() is None
     sim.advance_to(5.0)
     sim.resume(task)
     sim.run()
@@ -524,7 +524,7 @@ def test_a_fork_goes_on_with_the_same_bits(seed: int) -> None:
     whole = engine_runner.prepare(scenario)
     whole.run()
     cut = engine_runner.prepare(scenario)
-    cut.advance_to(0.4 * whole.makespan)
+    cut.advance_to(0.4 * whole.makespan_s)
     before = facts(cut)
     twin, snapshot = cut.fork(), cut.snapshot()
     twin.run()
@@ -672,7 +672,7 @@ def test_a_link_without_bandwidth_stops_all_its_users(platform: pm.Platform, sol
     sim.set_bandwidth("l", 100.0)
     sim.run()
     # 50 B in the first second; then 100 B each, and 850 B alone.
-    assert sim.makespan == pytest.approx(5.0 + 2.0 + 8.5)
+    assert sim.makespan_s == pytest.approx(5.0 + 2.0 + 8.5)
 
 
 def test_delays_that_go_on_beside_tasks_not_begun_yet(sim: pm.Simulation) -> None:

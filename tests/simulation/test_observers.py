@@ -70,7 +70,7 @@ def by_steps(sim, rng):
 
 
 def by_changes(sim, rng):
-    while sim.next_event_time() is not None:
+    while sim.next_event_s() is not None:
         sim.run_until_change()
 
 
@@ -91,7 +91,7 @@ def by_dates(sim, rng):
 
 def by_all(sim, rng):
     for _ in range(20):
-        rng.choice([sim.step, sim.run_until_change, sim.next_event_time])()
+        rng.choice([sim.step, sim.run_until_change, sim.next_event_s])()
         sim.advance_to(sim.now + rng.choice([0.0, 0.5, 1.0]))
     sim.run()
 

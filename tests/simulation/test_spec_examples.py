@@ -340,7 +340,7 @@ def test_speed_profile_and_pstates(world: World) -> None:
     simulation.advance_to(10.0)
     simulation.set_pstate("a", 0)
     simulation.run()
-    assert simulation.makespan == pytest.approx(40.5, rel=1e-12)
+    assert simulation.makespan_s == pytest.approx(40.5, rel=1e-12)
 
 
 def test_pstate_change_of_a_multicore_host(world: World) -> None:

@@ -77,12 +77,12 @@ def test_while_all_is_suspended_nothing_will_happen(tmp_path):
     flow = sim.add(pm.Flow("a", "b", 1000))
     sim.advance_to(0.5)
     sim.suspend(flow)
-    assert sim.next_event_time() is None
+    assert sim.next_event_s() is None
     assert sim.step() is False
     assert sim.run_until_change() == []
     sim.advance_to(6.0)
     sim.resume(flow)
-    assert sim.next_event_time() == pytest.approx(6.0 + 9.5)
+    assert sim.next_event_s() == pytest.approx(6.0 + 9.5)
 
 
 def test_the_loop_of_the_guide_ends(tmp_path):
@@ -91,7 +91,7 @@ def test_the_loop_of_the_guide_ends(tmp_path):
     sim.advance_to(0.5)
     sim.suspend(flow)
     turns = 0
-    while sim.next_event_time() is not None:
+    while sim.next_event_s() is not None:
         sim.run_until_change()
         turns += 1
         assert turns < 10

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.batch.options import CHECKPOINT
 from ptaskmodel.errors import SimulationError, shown
+from ptaskmodel.renamed import with_old_names
 from ptaskmodel.workload.jobs import Job
 
 BEST = ("young", "daly")
@@ -35,36 +36,39 @@ class Spent(NamedTuple):
     overhead_s: float
 
 
+@with_old_names
 @dataclass(frozen=True, slots=True)
 class Checkpointing:
     """How jobs write checkpoints.
 
     interval: seconds of work between two, or "young" or "daly" for the best one by these formulas
-    (which need ``mtbf``, of a host, s), or None: only when a policy asks for one. write, read: how
-    long it takes to write one and to read it again, s.
+    (which need ``mtbf_s``, the mean time between failures of a host), or None: only when a policy
+    asks for one. write_s, read_s: how long it takes to write one and to read it again.
     """
 
     interval: float | str | None = None
-    write: float = 0.0
-    read: float = 0.0
-    mtbf: float | None = None
+    write_s: float = 0.0
+    read_s: float = 0.0
+    mtbf_s: float | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("write", self.write), ("read", self.read)):
+        for name, value in (("write", self.write_s), ("read", self.read_s)):
             if not _is_number(value) or not 0 <= value <= LONGEST_S:
                 raise SimulationError(
                     f"checkpoint: {name} is {shown(value)}: give 0 to {LONGEST_S:g} s"
                 )
-        if self.mtbf is not None and not (_is_number(self.mtbf) and 1e-3 <= self.mtbf <= LONGEST_S):
+        if self.mtbf_s is not None and not (
+            _is_number(self.mtbf_s) and 1e-3 <= self.mtbf_s <= LONGEST_S
+        ):
             raise SimulationError(
-                f"checkpoint: mtbf is {shown(self.mtbf)}: give 0.001 to {LONGEST_S:g} s"
+                f"checkpoint: mtbf is {shown(self.mtbf_s)}: give 0.001 to {LONGEST_S:g} s"
             )
         if isinstance(self.interval, str):
             if self.interval not in BEST:
                 raise SimulationError(
                     f"checkpoint: interval is {shown(self.interval)}: give seconds, young or daly"
                 )
-            if self.mtbf is None or self.write == 0:
+            if self.mtbf_s is None or self.write_s == 0:
                 raise SimulationError(
                     f"checkpoint: interval={self.interval} needs the mtbf of a host and a write > 0"
                 )
@@ -77,8 +81,8 @@ class Checkpointing:
             )
 
     @classmethod
-    def of(cls, options: Mapping[str, Any], mtbf: float | None = None) -> Checkpointing:
-        """From KEY=VALUE options, and ``mtbf`` where they have none.
+    def of(cls, options: Mapping[str, Any], mtbf_s: float | None = None) -> Checkpointing:
+        """From KEY=VALUE options, and ``mtbf_s`` where they have none.
 
         Raises SimulationError if one is wrong.
         """
@@ -88,7 +92,8 @@ class Checkpointing:
                     f"checkpoint: option '{key[:60]}' is unknown: use one of "
                     f"{', '.join(CHECKPOINT)}"
                 )
-        return cls(**{"mtbf": mtbf, **options})
+        given = {key if key == "interval" else f"{key}_s": value for key, value in options.items()}
+        return cls(**{"mtbf_s": mtbf_s, **given})
 
     def interval_s(self, job: Job) -> float:
         """Seconds of work between two checkpoints of a job; inf: it writes none by itself."""
@@ -96,15 +101,16 @@ class Checkpointing:
             return math.inf
         if not isinstance(self.interval, str):
             return float(self.interval)
-        assert self.mtbf is not None
-        mean_s = self.mtbf / max(job.num_hosts, 1)
+        assert self.mtbf_s is not None
+        mean_s = self.mtbf_s / max(job.num_hosts, 1)
         if self.interval == "young":
-            return math.sqrt(2 * self.write * mean_s)
-        if self.write >= 2 * mean_s:
+            return math.sqrt(2 * self.write_s * mean_s)
+        if self.write_s >= 2 * mean_s:
             return mean_s
-        ratio = self.write / (2 * mean_s)
+        ratio = self.write_s / (2 * mean_s)
         return (
-            math.sqrt(2 * self.write * mean_s) * (1 + math.sqrt(ratio) / 3 + ratio / 9) - self.write
+            math.sqrt(2 * self.write_s * mean_s) * (1 + math.sqrt(ratio) / 3 + ratio / 9)
+            - self.write_s
         )
 
     def lasts_s(self, job: Job, work_s: float, saved_s: float) -> float:
@@ -114,26 +120,26 @@ class Checkpointing:
         """
         left_s, interval_s = work_s - saved_s, self.interval_s(job)
         count = max(0, math.ceil(left_s / interval_s - ROUNDING) - 1)
-        return self.read_s(saved_s) + left_s + count * self.write
+        return self.reading_s(saved_s) + left_s + count * self.write_s
 
     def spent(self, job: Job, run_s: float, saved_s: float) -> Spent:
         """What an attempt that ran for so long has done, and spent; saved_s: as above."""
-        read_s, interval_s = self.read_s(saved_s), self.interval_s(job)
+        read_s, interval_s = self.reading_s(saved_s), self.interval_s(job)
         since_s = run_s - read_s
         if since_s <= 0:
             return Spent(0.0, 0.0, run_s)
         if interval_s == math.inf:
             return Spent(since_s, 0.0, read_s)
-        cycle_s = interval_s + self.write
+        cycle_s = interval_s + self.write_s
         count = math.floor(since_s / cycle_s + ROUNDING)
         rest_s = max(0.0, since_s - count * cycle_s)
         kept_s = count * interval_s
         writing_s = max(0.0, rest_s - interval_s)
-        return Spent(kept_s + rest_s - writing_s, kept_s, read_s + count * self.write + writing_s)
+        return Spent(kept_s + rest_s - writing_s, kept_s, read_s + count * self.write_s + writing_s)
 
-    def read_s(self, saved_s: float) -> float:
+    def reading_s(self, saved_s: float) -> float:
         """How long an attempt reads first, s."""
-        return self.read if saved_s > 0 else 0.0
+        return self.read_s if saved_s > 0 else 0.0
 
 
 def _is_number(value: object) -> bool:

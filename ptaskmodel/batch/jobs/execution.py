@@ -176,9 +176,9 @@ class DelayExecution:
         ran_s = run_s(attempt, now)
         spent = checkpoints.spent(job, ran_s, saved_s)
         # One that is being written already counts, and nothing is written of nothing.
-        begun_s = ran_s - spent.work_s - checkpoints.read_s(saved_s)
-        begun_s -= checkpoints.write * round(spent.kept_s / checkpoints.interval_s(job))
-        write_s = checkpoints.write - max(0.0, begun_s) if spent.work_s > spent.kept_s else 0.0
+        begun_s = ran_s - spent.work_s - checkpoints.reading_s(saved_s)
+        begun_s -= checkpoints.write_s * round(spent.kept_s / checkpoints.interval_s(job))
+        write_s = checkpoints.write_s - max(0.0, begun_s) if spent.work_s > spent.kept_s else 0.0
         self._leaving[attempt.number] = (saved_s + spent.work_s, ran_s)
         self._plan(attempt, now + write_s, LEFT)
         return now + write_s

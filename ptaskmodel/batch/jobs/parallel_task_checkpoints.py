@@ -79,10 +79,10 @@ class Checkpoints:
         if done is None:
             self._work(writer, now)
             return Done(), False
-        if self.law.read == 0:
+        if self.law.read_s == 0:
             self._work(writer, now)
             return done, False
-        self._do(writer, READS, now, self.law.read)
+        self._do(writer, READS, now, self.law.read_s)
         return done, True
 
     def _do(self, writer: Writer, what: str, now: float, seconds: float) -> None:
@@ -117,7 +117,7 @@ class Checkpoints:
         assert self.law is not None
         writer.pending = done
         writer.work_s = run_s(writer.attempt, now) - writer.overhead_s
-        self._do(writer, WRITES, now, self.law.write)
+        self._do(writer, WRITES, now, self.law.write_s)
 
     def end_phase(self, writer: Writer, now: float) -> None:
         """It has read or written what it did, and works again."""

@@ -240,7 +240,7 @@ class PtaskExecution:
     def next_date(self) -> float:
         date = self._delays.next_date()
         if self._active:
-            soonest = self.simulation.next_event_time()
+            soonest = self.simulation.next_event_s()
             date = min(
                 date,
                 self._next_deadline(),

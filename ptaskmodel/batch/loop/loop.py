@@ -56,6 +56,7 @@ MAX_DECISIONS_AT_A_DATE = 100_000
 MAX_IDLE_DATES = 1_000_000
 
 
+@with_old_names
 class BatchSimulation:
     """Jobs on hosts under a policy and an allocation.
 
@@ -207,7 +208,7 @@ class BatchSimulation:
             if self._progress is not None and self._events % PROGRESS_EVERY == 0:
                 self._tell_progress()
 
-    def next_event_time(self) -> float | None:
+    def next_event_s(self) -> float | None:
         """A date before which nothing will happen, s; None if nothing ever will by itself.
 
         With parallel tasks it may be that of something in the simulation with which no job ends.

@@ -254,7 +254,7 @@ def fair_starts(
 
 def _go_before(replay: BatchSimulation, date: float) -> None:
     """Do all that is due before a date."""
-    while (following := replay.next_event_time()) is not None and following < date:
+    while (following := replay.next_event_s()) is not None and following < date:
         if not replay.step():
             return
 

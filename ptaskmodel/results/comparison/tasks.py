@@ -101,7 +101,7 @@ class Pair:
         a, b = self.a, self.b
         return (
             a.task_id, a.state, b.state, a.duration_s, b.duration_s, self.change_s, self.ratio,
-            a.finish_s, b.finish_s, a.slowdown, b.slowdown, a.waiting_s, b.waiting_s,
+            a.end_s, b.end_s, a.slowdown, b.slowdown, a.waiting_s, b.waiting_s,
             self.limit_a, self.limit_b,
             "yes" if sorted(a.hosts) != sorted(b.hosts) else "no",
         )  # fmt: skip

@@ -316,7 +316,7 @@ def _task_rows(results: Results, place: dict[str, int], words: dict[str, int]) -
                 task.task_id,
                 word(task.profile),
                 rounded(task.start_s),
-                rounded(task.finish_s),
+                rounded(task.end_s),
                 word(in_words(task.state)),
                 [k - before for k, before in zip(where, [0, *where], strict=False)],
                 None if task.slowdown is None else float(f"{task.slowdown:.7g}"),

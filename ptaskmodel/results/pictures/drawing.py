@@ -155,7 +155,7 @@ def ran(results: Results) -> list[tuple[ShownTask, float, float]]:
     """(task, start, end) of those that began; the end of those still running is the run's."""
     end_s = results.end_s
     return [
-        (task, task.start_s, end_s if task.finish_s is None else task.finish_s)
+        (task, task.start_s, end_s if task.end_s is None else task.end_s)
         for task in results.tasks
         if task.start_s is not None
     ]

@@ -102,7 +102,7 @@ def summarise(
     counts = Counter(record.final_state for record in records)
     return {
         "format": FORMAT,
-        "makespan": simulation.makespan,
+        "makespan": simulation.makespan_s,
         "tasks": len(records),
         "counts": dict(sorted(counts.items())),
         "events": simulation.events,

@@ -113,7 +113,9 @@ BATCH = (
     *profile_rows("as-given", "delay", "ptask", "smpi"),
     *calibration_rows("jobs that are parallel tasks, without competitors", JOBS),
     *MACHINE,
-    Option("tau", NUMBER, 60.0, "s", "Threshold of the bounded slowdown.", MEASURES),
+    Option(
+        "tau_s", NUMBER, 60.0, "s", "Threshold of the bounded slowdown.", MEASURES, flag="--tau"
+    ),
     *READING,
     Option(
         "walltimes", WALLTIMES, "kill", None,

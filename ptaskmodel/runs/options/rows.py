@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.engine.usage.network_models import COUNTS, NETWORK_MODELS
 from ptaskmodel.errors import PTaskModelError, SimulationError
-from ptaskmodel.platform.routing.choice import PLATFORM as PLATFORM_ROUTES
 from ptaskmodel.results import TRACE_FORMATS
 from ptaskmodel.sharing.rules import SOLVERS
 from ptaskmodel.units import UnitError, parse_time, split_float
@@ -166,7 +165,7 @@ MODEL = (
     ),
 )  # fmt: skip
 ROUTING = Option(
-    "routing", TEXT, PLATFORM_ROUTES, None,
+    "routing", TEXT, "platform", None,
     "Routes of flows: platform, ecmp[:SEED] (each flow takes one of its shortest "
     "paths, by a hash) or file:FILE (CSV: task,flow,path).",
     PLATFORM, metavar="platform|ecmp[:SEED]|file:FILE",
@@ -193,8 +192,8 @@ TRACES = Option(
     RESULTS, flag="--trace", many=True, writes=True,
 )  # fmt: skip
 TRACE_LIMIT = Option(
-    "trace_limit", POSITIVE, None, None, "Stop when the traces are larger than about this.",
-    RESULTS, metavar="GB", writes=True,
+    "trace_limit_GB", POSITIVE, None, None, "Stop when the traces are larger than about this.",
+    RESULTS, flag="--trace-limit", metavar="GB", writes=True,
 )  # fmt: skip
 
 

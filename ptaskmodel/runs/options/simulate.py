@@ -36,9 +36,9 @@ SIMULATE = (
         writes=True,
     ),
     Option(
-        "checkpoint_every", NOT_NEGATIVE, None, None,
+        "checkpoint_every_s", NOT_NEGATIVE, None, None,
         "Write a checkpoint this often (wall time), beside the results: OUTPUT.checkpoint.", COURSE,
-        metavar="SECONDS", writes=True,
+        flag="--checkpoint-every", metavar="SECONDS", writes=True,
     ),
     Option(
         "resume", FLAG, False, None,
