@@ -25,6 +25,7 @@ MOST_BYTES = 1 << 36
 _ROOMS = {"engine", "mpi", "platform", "sharing", "simulation", "workload"}
 _HARMLESS = {
     ("ptaskmodel.platform.facts", "NO_PROPERTIES"),
+    ("ptaskmodel.remarks", "Remark"),
     ("ptaskmodel.workload.works", "_restored"),
     ("pathlib", "PosixPath"),
     ("pathlib", "WindowsPath"),

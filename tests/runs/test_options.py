@@ -175,6 +175,7 @@ CASES = {
         "cycles": {"meta": "meta.json", "cycles": "events.csv"},
         "controllers": {"controllers": 2, "seed": 1},
         "test_cost": {"test_cost": 2.0},
+        "ignore_memory": {"ignore_memory": True},
     },
 }
 # What a command alone says of its files, and what differs from run to run.
