@@ -14,6 +14,7 @@ import numpy as np
 from ptaskmodel.engine.state import (
     AFTER,
     BEFORE,
+    BY_ROUNDS,
     DOOM,
     FREE,
     IN_ENDS,
@@ -159,7 +160,9 @@ def _check_nodes(s: State, used: np.ndarray) -> None:
         raise SimulationError("a resource knows another user")
     check_range("kept nodes", s.kept["resource"][kept], 0, last)
     check_range("kept nodes", s.kept["node"][kept], 0, len(s.nodes) - 1)
-    if s.clock[0]["by_rounds"]:
+    if (s.nodes["kept"][s.kept["node"][kept]] != kept).any():
+        raise SimulationError("a node does not know its kept element")
+    if s.clock[0]["way"] == BY_ROUNDS:
         heavy = used[used["n_active"] > 0]
         heavy = heavy[s.rows[heavy["nodes"]] != UNLAID]
         rows = s.rows[_places(heavy["nodes"], heavy["n_active"])]

@@ -12,6 +12,8 @@ from ptaskmodel.engine.state import (
     AFTER,
     BEFORE,
     BEHIND,
+    BY_LEVELS,
+    BY_ROUNDS,
     FREE,
     IN_ENDS,
     IN_QUEUE,
@@ -157,6 +159,10 @@ def _kept(s: State) -> Iterator[str]:
     settled = (s.activities["state"] == RUNNING) & (s.activities["todo"] == 0)
     slots = np.flatnonzero(settled)
     runs = [s.activities[name][slots].tolist() for name in ("nodes", "n_kept")]
+    for first, n in zip(*runs, strict=True):
+        places = np.arange(first, first + n)
+        if (s.nodes["kept"][s.kept["node"][places]] != places).any():
+            yield "a node does not know its kept element"
     kept = [s.kept["resource"][first : first + n] for first, n in zip(*runs, strict=True)]
     resources, counts = np.unique(np.concatenate([[], *kept]).astype(np.int64), return_counts=True)
     waiting = set()
@@ -173,7 +179,9 @@ def _kept(s: State) -> Iterator[str]:
 def _levels(s: State) -> Iterator[str]:
     """What bmf keeps from event to event, and that the rates in force are those of the levels."""
     clock = s.clock[0]
-    if not clock["keeps_levels"] or clock["n_todo"] or clock["n_touched"] or clock["unsolved"]:
+    if clock["way"] != BY_LEVELS or clock["crowd"] >= 0 or clock["anew"] or clock["unsolved"]:
+        return
+    if clock["n_todo"] or clock["n_touched"]:
         return
     r = s.resources
     if ((r["active"] == 1) & (r["enabled"] < 2)).any():
@@ -216,7 +224,7 @@ def _levels(s: State) -> Iterator[str]:
 def _heavy(s: State) -> Iterator[str]:
     """What fair bottleneck keeps from event to event, of activities of which it keeps anything."""
     clock = s.clock[0]
-    if not clock["by_rounds"] or clock["n_todo"] or clock["n_touched"]:
+    if clock["way"] != BY_ROUNDS or clock["n_todo"] or clock["n_touched"]:
         return
     r = s.resources
     begun, load, level, second, later = np.zeros((5, len(r)))
@@ -259,7 +267,13 @@ def _heavy(s: State) -> Iterator[str]:
 def _rates(s: State) -> Iterator[str]:
     """Of max-min fairness: capacities are kept, and what limits everybody is a reason to be."""
     clock = s.clock[0]
-    if not clock["keeps_rates"] or clock["n_todo"] or clock["n_touched"] or clock["unsolved"]:
+    if (
+        not clock["compares_rates"]
+        or clock["anew"]
+        or clock["n_todo"]
+        or clock["n_touched"]
+        or clock["unsolved"]
+    ):
         return
     r = s.resources
     load, highest = np.zeros(len(r)), np.zeros(len(r))

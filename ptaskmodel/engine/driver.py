@@ -8,7 +8,7 @@ requests.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,13 +77,16 @@ from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import as_compiled, is_wanted, want
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.routing.choice import Routing
-from ptaskmodel.sharing.rules import RULES, SOLVERS
+from ptaskmodel.sharing.rules import RULES, SOLVERS, WAYS
 
 INFINITY = float("inf")
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 NO_EVENTS = np.zeros(0, dtype=EVENT)
+# What can be switched off by name: the ways of rules from event to event, and virtual time for what
+# one link limits.
+OPTIMISATIONS = (*WAYS[1:], "virtual-time")
 
 
 class Core:
@@ -91,7 +94,8 @@ class Core:
 
     model: how communications become uses of links. solver: one of `sharing.rules.SOLVERS`.
     count: what counts as one competitor on a shared link: each task, flow, or pair of hosts.
-    optimise: off, every change re-solves the whole system with nothing left out (for tests).
+    optimise: False, every change re-solves the whole system with nothing left out. Names, some of
+    `OPTIMISATIONS`: what cannot matter is left out, and these alone are on besides.
     routing: how flows choose their routes; None: they take those of the platform.
 
     Raises SimulationError on an unknown option.
@@ -103,17 +107,19 @@ class Core:
         model: NetworkModel,
         solver: str,
         count: str = "task",
-        optimise: bool = True,
+        optimise: bool | Collection[str] = True,
         routing: Routing | None = None,
     ) -> None:
         self.platform = platform
         self.model = model
         self.rule = rule = _rule(solver, model.parallel)
+        self.optimisations = _optimisations(optimise)
         self.state = new_state(platform, live_bandwidths=not model.parallel)
-        self.state.clock[0]["drops_slack"] = RULES[rule].skips_slack
-        self.state.clock[0]["keeps_levels"] = optimise and rule == "bmf"
-        self.state.clock[0]["keeps_rates"] = optimise and RULES[rule].keeps_rates
-        self.state.clock[0]["by_rounds"] = optimise and RULES[rule].by_rounds
+        clock = self.state.clock[0]
+        clock["drops_slack"] = RULES[rule].skips_slack
+        clock["compares_rates"] = RULES[rule].compares_rates
+        if RULES[rule].way in self.optimisations:
+            clock["way"] = WAYS.index(RULES[rule].way)
         repeats = RULES[rule].counts_repeats
         self._want_kernels()
         self.router = Router(platform, model, count, repeats, self.state.resources, routing)
@@ -130,7 +136,7 @@ class Core:
             gamma=model.tcp_gamma,
             work_precision=config_number(platform.config, "precision/work-amount", 1e-5),
             time_precision=config_number(platform.config, "precision/timing", 1e-9),
-            incremental=optimise,
+            incremental=optimise is not False,
             fails_late=repeats or not model.parallel,
             mode=RUN,
             stop_on_end=False,
@@ -139,8 +145,15 @@ class Core:
         )
 
     def _want_kernels(self) -> None:
-        for each in late_kernels(self.rule, bool(self.state.clock[0]["keeps_levels"])):
+        for each in late_kernels(self.rule, int(self.state.clock[0]["way"])):
             want(each)
+
+    def let_gather(self) -> None:
+        """Let activities that one link limits be followed in virtual time (`virtual_time`).
+
+        For front ends that call `write_members` before they read what is left of activities.
+        """
+        self.state.clock[0]["gathers"] = "virtual-time" in self.optimisations
 
     # --- time -------------------------------------------------------------------------------
 
@@ -490,6 +503,18 @@ class Core:
             self.platform, self.model, count, repeats, self.state.resources, routing
         )
         self._forget_listeners()
+
+
+def _optimisations(optimise: bool | Collection[str]) -> tuple[str, ...]:
+    """The names of the optimisations that are on. Raises SimulationError for an unknown one."""
+    if isinstance(optimise, bool):
+        return OPTIMISATIONS if optimise else ()
+    unknown = sorted(set(optimise) - set(OPTIMISATIONS))
+    if unknown:
+        raise SimulationError(
+            f"optimisation {unknown[0]!r} is not known; choose from {', '.join(OPTIMISATIONS)}"
+        )
+    return tuple(optimise)
 
 
 def _rule(solver: str, parallel: bool) -> str:

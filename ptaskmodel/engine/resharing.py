@@ -22,9 +22,20 @@ from ptaskmodel.engine.incremental.levels import (
 from ptaskmodel.engine.incremental.max_min import follow_rates
 from ptaskmodel.engine.incremental.rates import BMF, SOLVERS, is_alone, solve, solve_alone
 from ptaskmodel.engine.queue import set_end
-from ptaskmodel.engine.state import EVENTS_FULL, FOLLOWED, OK, SOLVED, SUB, UNSOLVED, USED
+from ptaskmodel.engine.state import (
+    BY_LEVELS,
+    BY_PARTS,
+    BY_ROUNDS,
+    EVENTS_FULL,
+    FOLLOWED,
+    OK,
+    SOLVED,
+    SUB,
+    UNSOLVED,
+    USED,
+)
 from ptaskmodel.engine.stream import has_room_for_events, tell_rate
-from ptaskmodel.engine.virtual_time import can_gather, follow_crowd, gather
+from ptaskmodel.engine.virtual_time import can_gather, dissolve, follow_crowd, gather
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.rules import RULES
 
@@ -38,17 +49,17 @@ def solver_of(rule: str) -> Any:
     return SOLVERS[RULES[rule].kernel]
 
 
-def late_kernels(rule: str, keeps_levels: bool) -> list[Any]:
-    """The late kernels that an engine with this rule needs.
+def late_kernels(rule: str, way: int) -> list[Any]:
+    """The late kernels that an engine with this rule needs, for its way from event to event.
 
     Where levels are kept, whole systems are hardly ever solved: what does that is wanted then.
     """
-    if keeps_levels:
+    if way == BY_LEVELS:
         return [follow_levels]
     wanted = [solver_of(rule)]
-    if RULES[rule].keeps_rates:
+    if way == BY_PARTS:
         wanted.append(follow_rates)
-    if RULES[rule].by_rounds:
+    if way == BY_ROUNDS:
         wanted.append(solve_heavy)
     return wanted
 
@@ -91,20 +102,21 @@ def solve_anew(s, o):
     Where levels are kept, that is all.
     """
     clock = s.clock[0]
+    dissolve(s)
     clock.anew = 0
     touched = clock.n_touched
-    if clock.keeps_levels == 1:
+    if clock.way == BY_LEVELS:
         take_in_changes(s)
         n = list_enabled(s, -1)
     else:
         n = find_sub_system(s, o.incremental)
     clock.n_sub = n
-    if clock.by_rounds == 1 and solve_heavy(s, n, touched, o.solver) == DONE:
+    if clock.way == BY_ROUNDS and solve_heavy(s, n, touched, o.solver) == DONE:
         name_limits(s, n)
         return n
     alone = o.incremental and is_alone(s, n)
     clock.m_sub = 0
-    if not alone or clock.keeps_levels == 1:
+    if not alone or clock.way == BY_LEVELS:
         clock.m_sub = lay_sub_system(s, sub_system(s), n, False)
     if alone:
         solve_alone(s, 0, o.solver)
@@ -119,6 +131,8 @@ def solve_anew(s, o):
 def follow(s, solver):
     """Rates of what changed, or may have, but for a crowd, which gathers here; of how many.
 
+    GAVE_UP: all are to be found anew.
+
     s: the state. solver: the number of the rule's kernel.
     """
     clock = s.clock[0]
@@ -126,7 +140,14 @@ def follow(s, solver):
         others = follow_crowd(s, solver)
         if others >= 0:
             return others
-    n = follow_rates(s, solver)
+        if clock.anew == 1:
+            return GAVE_UP
+    if clock.way == BY_LEVELS:
+        n = follow_levels(s)
+    elif clock.way == BY_PARTS:
+        n = follow_rates(s, solver)
+    else:
+        return GAVE_UP
     if clock.common >= 0 and can_gather(s, n, clock.common):
         gather(s, n, clock.common, clock.lowest)
         return 0
@@ -142,9 +163,7 @@ def reshare(s, o):
             if clock.n_todo == 0 and clock.n_touched == 0 and clock.anew == 0:
                 return OK
             n = GAVE_UP
-            if clock.keeps_levels == 1 and clock.anew == 0:
-                n = max(follow_levels(s), GAVE_UP)
-            elif clock.keeps_rates == 1:
+            if clock.anew == 0 or clock.way == BY_PARTS:
                 n = max(follow(s, o.solver), GAVE_UP)
             clock.n_sub = n
             clock.unsolved = FOLLOWED
@@ -163,11 +182,13 @@ def reshare(s, o):
         clock.unsolved = 0
         apply_rates(s, clock.n_sub)
         if followed:
-            if clock.keeps_rates == 1 or clock.solves % CERTIFIED_EVERY != 0 or certified(s):
+            if clock.way != BY_LEVELS or clock.crowd >= 0:
+                return OK
+            if clock.solves % CERTIFIED_EVERY != 0 or certified(s):
                 return OK
             clock.anew = 1
         else:
-            if clock.keeps_levels == 1:
+            if clock.way == BY_LEVELS:
                 adopt(s, clock.n_sub, clock.m_sub)
             elif o.solver == BMF:
                 levels = sub_system(s).level

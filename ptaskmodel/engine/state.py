@@ -8,6 +8,7 @@ import numpy as np
 
 from ptaskmodel.sharing.arrays import LIMIT_BOUND as LIMIT_BOUND
 from ptaskmodel.sharing.arrays import LIMIT_NOTHING as LIMIT_NOTHING
+from ptaskmodel.sharing.rules import WAYS
 
 INT, REAL, FLAG = "i8", "f8", "?"
 SMALL_INT = "i4"  # of what no kernel is given as an argument
@@ -89,6 +90,9 @@ NEW_DATE, WORKED_FIRST, WOKEN, WAITED, WORKED, FAILING, NOTHING_MORE = numbers(7
 
 # How the rates of a subproblem are found: by the kernel of a rule, from the present levels.
 SOLVED, FOLLOWED = numbers(1, 3)
+
+# How rates are found from event to event (see `sharing.rules`).
+ANEW, BY_LEVELS, BY_PARTS, BY_ROUNDS = numbers(len(WAYS))
 
 # In place of the link that changed: none did, several may have.
 NO_CHANGE, SEVERAL_CHANGES = numbers(-2, 0)
@@ -247,7 +251,8 @@ NODE = np.dtype(
         ("share", REAL),
         ("largest", REAL),
         ("place", SMALL_INT),  # among the resource's places for users
-        ("violates", SMALL_INT),
+        ("kept", SMALL_INT),  # among the kept elements, -1: it is not kept
+        ("violates", TINY_INT),
     ],
     align=True,
 )
@@ -368,9 +373,8 @@ CLOCK = np.dtype(
         # SEVERAL_CHANGES.
         ("changed", number_in("resources", INT, -2)),
         ("unsolved", INT),  # SOLVED or FOLLOWED: the subproblem waits for its rates, else 0
-        ("keeps_levels", INT),  # 1: bmf from event to event
-        ("keeps_rates", INT),  # 1: max-min from event to event
-        ("by_rounds", INT),  # 1: fair bottleneck from event to event
+        ("way", below(4)),  # how rates are found from event to event: ANEW or one of BY_...
+        ("compares_rates", below(2)),  # 1: every share coefficient counts as 1
         ("anew", INT),  # 1: the present rates are not accurate enough
         # Of the last rates (see `incremental.max_min`): the resource that limits all activities,
         # -1: no single one, and the lowest level at which anything else limits an activity.
@@ -379,7 +383,7 @@ CLOCK = np.dtype(
         # The one-bottleneck group (see `virtual_time`). gathers: 1 if one may form, since the front
         # end supports it; crowd: the resource that limits it, -1: there is no group; n_crowd:
         # members in the heap of goals; crowd_head: the one that is not, -1: none.
-        ("gathers", INT),
+        ("gathers", below(2)),
         ("crowd", number_in("resources")),
         ("n_crowd", count_in("activities")),
         ("crowd_head", number_in("activities")),

@@ -2,12 +2,13 @@
 """Virtual time for activities that share one bottleneck link, where a start or an end is cheap.
 
 If one link limits many activities, each start and each end changes all their rates. But these rates
-are ``level / penalty``, with one level for all. The remaining work of each, times its penalty,
-decreases by the integral of the level over time, the virtual time ``crowd_reached``. So each
-activity of the group (called a *crowd* in the code) has a constant virtual finish time, its *goal*,
-and the smallest ends first, as in fair queueing (A. Demers, S. Keshav, S. Shenker, SIGCOMM 1989).
-Only this first one, the *head*, is in the heap of ends and has a rate. The others are in a heap by
-goals, at the far end of ``State.heap``.
+are ``level / cost``, with one level for all; the cost is the penalty times the share coefficient on
+the link. The remaining work of each, times its cost, decreases by the integral of the level over
+time, the virtual time ``crowd_reached``. So each activity of the group (called a *crowd* in the
+code) has a constant virtual finish time, its *goal*, and the smallest ends first, as in fair
+queueing (A. Demers, S. Keshav, S. Shenker, SIGCOMM 1989). Only this first one, the *head*, is in
+the heap of ends and has a rate. The others are in a heap by goals, at the far end of
+``State.heap``.
 
 The members are all activities that use the link. The link alone limits them while the level is
 below ``crowd_lowest``: the smallest of their bounds and of what their other resources allow, which
@@ -23,10 +24,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptaskmodel.engine.incremental.common import cost_on
 from ptaskmodel.engine.incremental.components import forget_changes, keeps, update_kept
 from ptaskmodel.engine.incremental.rates import shares_with_nobody, solve_alone
 from ptaskmodel.engine.queue import remove_end, set_end
-from ptaskmodel.engine.state import CHANGED, IN_ENDS, NOTHING, RUNNING, SUB, TODO, TOUCHED
+from ptaskmodel.engine.state import (
+    BY_LEVELS,
+    CHANGED,
+    IN_ENDS,
+    NOTHING,
+    RUNNING,
+    SUB,
+    TODO,
+    TOUCHED,
+)
 from ptaskmodel.engine.stream import tell_rate
 from ptaskmodel.kernels.decorators import jit
 
@@ -130,9 +141,9 @@ def tell_member(s, slot, goal):
     clock = s.clock[0]
     t = s.activities[slot]
     left = max(goal - clock.crowd_reached, 0.0)
-    t.remaining = left / t.penalty
+    t.remaining = left / t.next_rate
     t.updated = clock.now
-    t.rate = clock.crowd_level / t.penalty
+    t.rate = clock.crowd_level / t.next_rate
     set_end(s, slot, clock.now + left / clock.crowd_level)
 
 
@@ -167,7 +178,7 @@ def tell_rates(s):
     for k in range(s.heap.size - clock.n_crowd, s.heap.size):
         slot = np.int64(s.heap[k].slot)
         t = s.activities[slot]
-        t.rate = clock.crowd_level / t.penalty
+        t.rate = clock.crowd_level / t.next_rate
         tell_rate(s, slot, t.rate, clock.crowd)
 
 
@@ -175,8 +186,8 @@ def tell_rates(s):
 def count_in(s, slot, sign):
     """Count a member in on all that it uses (``sign`` 1), or out (-1).
 
-    ``later`` of a resource is how many of its uses are by members, and ``load`` what they take for
-    each unit of level.
+    ``later`` of a resource is how many of its uses are by members, and ``begun`` what they take for
+    each unit of level. ``next_rate`` of a member is its cost.
     """
     t = s.activities[slot]
     for k in range(t.nodes, t.nodes + t.n_nodes):
@@ -184,7 +195,7 @@ def count_in(s, slot, sign):
         if node.usage > 0.0:
             r = s.resources[node.resource]
             r.later += sign
-            r.load = 0.0 if r.later == 0.0 else r.load + sign * node.usage / t.penalty
+            r.begun = 0.0 if r.later == 0.0 else r.begun + sign * node.usage / t.next_rate
 
 
 @jit
@@ -208,14 +219,14 @@ def forget_end(s, slot):
 def lowest_of_others(s, slot):
     """The lowest level at which anything else limits a member; 0: an outsider may matter."""
     t = s.activities[slot]
-    lowest = t.bound * t.penalty
+    lowest = t.bound * t.next_rate
     for k in range(t.nodes, t.nodes + t.n_kept):
         resource = s.kept[k].resource
         if resource != s.clock[0].crowd:
             r = s.resources[resource]
             if r.fatpipe or r.capacity == 0.0 or r.later != r.enabled:
                 return 0.0
-            lowest = min(lowest, r.capacity / r.load)
+            lowest = min(lowest, r.capacity / r.begun)
     return lowest
 
 
@@ -243,8 +254,9 @@ def join(s, slot):
     """An activity that stands nowhere joins, with what is left of it."""
     t = s.activities[slot]
     t.limit = s.clock[0].crowd
+    t.next_rate = cost_on(s, slot, s.clock[0].crowd)
     count_in(s, slot, 1)
-    push_member(s, slot, s.clock[0].crowd_reached + t.remaining * t.penalty)
+    push_member(s, slot, s.clock[0].crowd_reached + t.remaining * t.next_rate)
 
 
 @jit
@@ -252,12 +264,12 @@ def renew(s):
     """Count goals from 0 again, and sum the load anew."""
     clock = s.clock[0]
     r = s.resources[clock.crowd]
-    r.load = 0.0
+    r.begun = 0.0
     for h in range(r.first, r.first + r.users):
         user = s.users[h]
         t = s.activities[user.slot]
         if user.usage > 0.0 and t.state == RUNNING and is_member(s, user.slot):
-            r.load += user.usage / t.penalty
+            r.begun += user.usage / t.next_rate
     for k in range(s.heap.size - clock.n_crowd, s.heap.size):
         s.heap[k].date -= clock.crowd_reached
     clock.crowd_goal -= clock.crowd_reached
@@ -315,7 +327,7 @@ def follow_crowd(s, solver):
         renew(s)
     n = take_in(s, solver)
     r = s.resources[clock.crowd]
-    if n == NOTHING or not r.load * clock.crowd_lowest > r.capacity * (1.0 + CLOSE):
+    if n == NOTHING or not r.begun * clock.crowd_lowest > r.capacity * (1.0 + CLOSE):
         dissolve(s)
         return NOTHING
     for i in range(clock.n_todo):
@@ -323,7 +335,7 @@ def follow_crowd(s, solver):
     for i in range(clock.n_touched):
         s.resources[s.lists[TOUCHED, i]].mark = 0
     forget_changes(s)
-    clock.crowd_level = r.capacity / r.load
+    clock.crowd_level = r.capacity / r.begun
     lead(s)
     tell_rates(s)
     return n
@@ -360,17 +372,21 @@ def gather(s, n, common, lowest):
         remove_end(s, slot)
         join(s, slot)
     r = s.resources[common]
-    clock.crowd_level = r.capacity / r.load
+    r.active = 0
+    r.level = INFINITY
+    clock.crowd_level = r.capacity / r.begun
     lead(s)
     tell_rates(s)
 
 
 @jit
 def dissolve(s):
-    """All members stand among the ends again, and know their rates."""
+    """All members stand among the ends again, and know their rates; levels are found anew."""
     clock = s.clock[0]
     if clock.crowd < 0:
         return
+    if clock.way == BY_LEVELS:
+        clock.anew = 1
     pass_time(s)
     while clock.n_crowd > 0:
         clock.n_crowd -= 1
@@ -395,6 +411,6 @@ def write_members(s):
     reached = clock.crowd_reached + clock.crowd_level * (clock.now - clock.crowd_since)
     for k in range(s.heap.size - clock.n_crowd, s.heap.size):
         t = s.activities[s.heap[k].slot]
-        t.remaining = max(s.heap[k].date - reached, 0.0) / t.penalty
+        t.remaining = max(s.heap[k].date - reached, 0.0) / t.next_rate
         t.updated = clock.now
-        t.rate = clock.crowd_level / t.penalty
+        t.rate = clock.crowd_level / t.next_rate

@@ -196,7 +196,7 @@ class Replay:
         self.protocol = protocol = protocol_of(model, platform.config)
         by_default = "fairbottleneck" if protocol.model.parallel else "maxmin"
         self.core = Core(platform, protocol.model, solver or by_default)
-        self.core.state.clock[0]["gathers"] = 1
+        self.core.let_gather()
         self.applications = Applications(self.core, protocol)
         self.applications.choose(trace, collectives)
         self.applications.begin(0, trace, [platform.host(name).index for name in hosts])

@@ -10,6 +10,11 @@ from dataclasses import dataclass
 # What is left of a capacity below this is nothing: SimGrid's precision/work-amount, absolute.
 NOTHING_LEFT = 1e-5
 
+# The ways from event to event: everything anew; from the levels of what limits anything; the part
+# that is affected (max-min fairness); rounds among the few resources that limit them. What each
+# earns is in benchmarks/README.md.
+WAYS = ("", "levels", "parts", "rounds")
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -24,8 +29,8 @@ class Rule:
     for_tasks: users may choose it by name; else only a network model does.
     skips_slack: a resource that its users cannot fill at their largest rates limits no task.
     counts_repeats: a task that names a resource twice counts as two users of it.
-    keeps_rates: max-min fairness, of which a part can be re-solved (`engine.incremental.max_min`).
-    by_rounds: rounds that few resources limit (`engine.incremental.fair_bottleneck`).
+    compares_rates: fairness compares rates of progress: every share coefficient counts as 1.
+    way: how rates are found from event to event, one of `WAYS`.
     """
 
     summary: str
@@ -36,8 +41,8 @@ class Rule:
     for_tasks: bool = True
     skips_slack: bool = False
     counts_repeats: bool = False
-    keeps_rates: bool = False
-    by_rounds: bool = False
+    compares_rates: bool = False
+    way: str = ""
 
 
 RULES = {
@@ -47,13 +52,14 @@ RULES = {
         condition="bmf",
         fallback="bottleneck_max_fairness.fallbacks.solve_by_fallbacks",
         skips_slack=True,
+        way="levels",
     ),
     "fairbottleneck": Rule(
         "SimGrid's numbers, quirks included",
         "fair_bottleneck.solver.solve_fairbottleneck",
         condition="equal-share",
         counts_repeats=True,
-        by_rounds=True,
+        way="rounds",
     ),
     "fairbottleneck-corrected": Rule(
         "the same without its double charging",
@@ -61,14 +67,15 @@ RULES = {
         variant=True,
         condition="corrected",
         counts_repeats=True,
-        by_rounds=True,
+        way="rounds",
     ),
     "maxmin": Rule(
         "weighted max-min",
         "max_min.water_filling.solve_maxmin",
         condition="maxmin",
         skips_slack=True,
-        keeps_rates=True,
+        compares_rates=True,
+        way="levels",
     ),
     "flow-maxmin": Rule(
         "weighted max-min as SimGrid's flow models have it",
@@ -76,7 +83,8 @@ RULES = {
         variant=True,
         condition="flow-maxmin",
         for_tasks=False,
-        keeps_rates=True,
+        compares_rates=True,
+        way="parts",
     ),
 }
 # What one may ask for by name, and what it gives.

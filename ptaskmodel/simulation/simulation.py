@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.engine.driver import Core
@@ -68,7 +68,8 @@ class Simulation(Advancing[Observer]):
     count: what counts as one competitor on a shared link: each task, flow, or pair of hosts.
     routing: which routes flows take: "platform" (as None), "ecmp" or "ecmp:SEED" (each flow one of
     its shortest paths, by hops, chosen by a hash), or "file:FILE" (CSV: task,flow,path).
-    optimise: off, every change re-solves the whole system with nothing left out (for tests).
+    optimise: False, every change re-solves the whole system with nothing left out (for tests).
+    Names, of `engine.driver.OPTIMISATIONS`: these alone are on (for measurements).
 
     It can be pickled, and goes on bit for bit; observers and listeners do not follow.
 
@@ -83,7 +84,7 @@ class Simulation(Advancing[Observer]):
         network_model: str | None = None,
         count: str = "task",
         routing: str | Routing | None = None,
-        optimise: bool = True,
+        optimise: bool | Collection[str] = True,
     ) -> None:
         self.platform = checked_platform(platform)
         if network_model == SMPI:
@@ -96,7 +97,7 @@ class Simulation(Advancing[Observer]):
         self.count = count
         self.routing = routing_of(routing) if isinstance(routing, str) else routing
         self.core = Core(platform, self.network_model, self.solver, count, optimise, self.routing)
-        self.core.state.clock[0]["gathers"] = 1
+        self.core.let_gather()
         self._intake = Intake(self.core)
         self._replays: Applications | None = None  # once a task replays a trace
         self._idle = False  # nothing will ever happen

@@ -41,19 +41,6 @@ def coefficient(element):
 
 
 @jit
-def common_coefficient(s, slot):
-    """What fairness compares of an activity if that is the same on all its resources, else 0."""
-    t = s.activities[slot]
-    common = 0.0
-    for k in range(t.nodes, t.nodes + t.n_kept):
-        x = coefficient(s.kept[k])
-        if common > 0.0 and x != common:
-            return 0.0
-        common = x
-    return common * t.penalty
-
-
-@jit
 def write_core(s, n, m, c, mark, limit, wholly):
     """Write what is to be solved as a core scaled to C = 1, bound = 1; returns its elements.
 

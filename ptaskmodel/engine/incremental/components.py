@@ -10,6 +10,7 @@ import numpy as np
 from ptaskmodel.engine.incremental.graph import can_limit
 from ptaskmodel.engine.state import (
     CHANGED,
+    NOTHING,
     RUNNING,
     SIDE,
     SIDES,
@@ -45,11 +46,13 @@ def put_kept(s, slot, k):
         target = s.kept[place]
         target.resource, target.usage = before.resource, before.usage
         target.share, target.node = before.share, before.node
+        s.nodes[before.node].kept = place
         place -= 1
     node = s.nodes[k]
+    node.kept = place
     target = s.kept[place]
     target.resource, target.usage = node.resource, node.usage
-    target.share, target.node = node.share, k
+    target.share, target.node = 1.0 if s.clock[0].compares_rates == 1 else node.share, k
     t.n_kept += 1
 
 
@@ -61,6 +64,7 @@ def rebuild_kept(s, slot, incremental):
     t.n_active = 0
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[k]
+        node.kept = NOTHING
         if node.usage > 0.0 and (not incremental or is_kept(s, node.resource, t.tightest)):
             put_kept(s, slot, k)
 
@@ -69,11 +73,13 @@ def rebuild_kept(s, slot, incremental):
 def drop_kept(s, slot, place):
     """Take an element off the list of an activity."""
     t = s.activities[slot]
+    s.nodes[s.kept[place].node].kept = NOTHING
     for q in range(place, t.nodes + t.n_kept - 1):
         target = s.kept[q]
         after = s.kept[q + 1]
         target.resource, target.usage = after.resource, after.usage
         target.share, target.node = after.share, after.node
+        s.nodes[after.node].kept = q
     t.n_kept -= 1
     if place < t.nodes + t.n_active:
         t.n_active -= 1
@@ -96,14 +102,11 @@ def update_kept(s, incremental):
             user = s.users[h]
             t = s.activities[user.slot]
             if user.usage > 0.0 and t.state == RUNNING and t.todo == SIDES:
-                place = t.nodes
-                last = t.nodes + t.n_kept
-                while place < last and s.kept[place].node != user.node:
-                    place += 1
+                place = np.int64(s.nodes[user.node].kept)
                 if not is_kept(s, resource, t.tightest):
-                    if place < last:
+                    if place >= 0:
                         drop_kept(s, user.slot, place)
-                elif place == last:
+                elif place < 0:
                     put_kept(s, user.slot, user.node)
     forget_sides(s)
 

@@ -87,9 +87,7 @@ def make_heavy(s, resource):
         user = s.users[k]
         t = s.activities[np.uint64(user.slot)]
         if user.usage > 0.0 and t.state == RUNNING:
-            for q in range(np.uint64(t.nodes + t.n_active), np.uint64(t.nodes + t.n_kept)):
-                if s.kept[q].resource == resource:
-                    put_heavy(s, user.slot, np.int64(q))
+            put_heavy(s, user.slot, np.int64(s.nodes[np.uint64(user.node)].kept))
 
 
 @jit
@@ -100,12 +98,10 @@ def make_light(s, resource):
     for k in range(r.first, r.first + r.users):
         t = s.activities[s.users[k].slot]
         if s.users[k].usage > 0.0 and t.state == RUNNING:
-            for q in range(t.nodes + t.n_active - 1, t.nodes - 1, -1):
-                if s.kept[q].resource == resource:
-                    t.n_active -= 1
-                    s.rows[t.nodes] = UNLAID
-                    for place in range(q, t.nodes + t.n_active):
-                        swap_kept(s, place, place + 1)
+            t.n_active -= 1
+            s.rows[t.nodes] = UNLAID
+            for place in range(np.int64(s.nodes[s.users[k].node].kept), t.nodes + t.n_active):
+                swap_kept(s, place, place + 1)
 
 
 @jit

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.state import CHANGED, RUNNING, SIDE, SIDES, TODO, TOUCHED
+from ptaskmodel.engine.state import CHANGED, NOTHING, RUNNING, SIDE, SIDES, TODO, TOUCHED
 from ptaskmodel.kernels.decorators import jit
 
 # A part of the capacity counts as smaller only beyond rounding: equal allocations, bit for bit.
@@ -185,6 +185,7 @@ def link_nodes(s, slot, first, count):
         if r.gone + r.users == r.room:
             make_room(s, element.resource)
         node.place = r.gone + r.users
+        node.kept = NOTHING
         node.violates = 0
         user = s.users[np.uint64(r.first + r.users)]
         user.slot = slot

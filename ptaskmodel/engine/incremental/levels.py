@@ -1,5 +1,7 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Bottleneck max fairness from event to event: slack resources have no level and cost nothing.
+"""Levels from event to event (bmf, max-min): slack resources have no level and cost nothing.
+
+Both rules are bottleneck max fairness; max-min fairness is that with every share coefficient 1.
 
 Few resources limit an activity. These are *active*. Between two events the state keeps the level of
 each, the load of every other kept resource, and each activity's kept elements, those on active
@@ -24,19 +26,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptaskmodel.engine.incremental.common import SEVERAL, fill_common
 from ptaskmodel.engine.incremental.component_levels import (
     ACCEPT,
     coefficient,
-    common_coefficient,
     find_levels,
 )
 from ptaskmodel.engine.incremental.components import (
     SKIPPED_SEARCHES,
     SMALL,
+    drop_kept,
     forget_changes,
     forget_sides,
-    keeps,
-    rebuild_kept,
+    is_kept,
+    put_kept,
     sub_system,
 )
 from ptaskmodel.engine.incremental.slack_loads import (
@@ -51,7 +54,10 @@ from ptaskmodel.engine.incremental.slack_loads import (
 )
 from ptaskmodel.engine.state import (
     CHANGED,
+    NOTHING,
     RUNNING,
+    SIDE,
+    SIDES,
     SUB,
     TODO,
     TOUCHED,
@@ -96,29 +102,80 @@ def put_in_front(s, t, k):
 @jit
 def take_in(s, slot):
     """List anew what can limit an activity, and what bounds it whatever the others do."""
-    rebuild_kept(s, slot, True)
+    t = s.activities[slot]
+    t.n_kept = 0
+    t.n_active = 0
+    for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_nodes)):
+        node = s.nodes[k]
+        node.kept = NOTHING
+        if node.usage > 0.0:
+            r = s.resources[np.uint64(node.resource)]
+            kept = is_kept(s, node.resource, t.tightest)
+            if r.active == 1 and (r.enabled == 1 or not kept):
+                lose_level(r)
+            if kept:
+                put_kept(s, slot, np.int64(k))
+                if r.active == 1:
+                    put_in_front(s, t, t.nodes + t.n_kept - 1)
+    bound_by_kept(s, slot)
+
+
+@jit
+def lose_level(r):
+    """A resource limits none of its users, who are taken in anew."""
+    r.active = 0
+    r.level = INFINITY
+
+
+@jit
+def bound_by_kept(s, slot):
+    """Write what bounds an activity whatever the others do, and whether it is even."""
     t = s.activities[slot]
     t.ceiling = t.bound
     t.ceiling_by = LIMIT_BOUND
-    for k in range(t.nodes, t.nodes + t.n_nodes):  # what is not kept limits no activity
-        node = s.nodes[k]
-        r = s.resources[node.resource]
-        if r.active == 1 and node.usage > 0.0:  # noqa: SIM102
-            if r.enabled == 1 or not keeps(s, slot, node.resource):
-                r.active = 0
-                r.level = INFINITY
-    t.even = common_coefficient(s, slot)
+    common = 0.0
+    even = True
     for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_kept)):
         element = s.kept[k]
         r = s.resources[np.uint64(element.resource)]
         if r.capacity < t.ceiling * element.usage:
             t.ceiling = r.capacity / element.usage
             t.ceiling_by = element.resource
-        if r.active == 1:
-            put_in_front(s, t, np.int64(k))
+        x = coefficient(element)
+        even = even and (common == 0.0 or x == common)
+        common = x
+    t.even = common * t.penalty if even else 0.0
     if t.ceiling == INFINITY:
         t.ceiling = 1.0
         t.ceiling_by = LIMIT_NOTHING
+
+
+@jit
+def take_in_sides(s):
+    """Update the kept elements of activities of which only resources changed side."""
+    clock = s.clock[0]
+    for i in range(clock.n_sides):
+        resource = s.lists[SIDE, i]
+        r = s.resources[resource]
+        if r.active == 1 and r.enabled == 1:
+            lose_level(r)
+        for h in range(r.first, r.first + r.users):
+            user = s.users[h]
+            t = s.activities[user.slot]
+            if user.usage > 0.0 and t.state == RUNNING and t.todo == SIDES:
+                place = np.int64(s.nodes[user.node].kept)
+                if not is_kept(s, resource, t.tightest):
+                    if r.active == 1:
+                        lose_level(r)
+                    if place >= 0:
+                        drop_kept(s, user.slot, place)
+                elif place < 0:
+                    put_kept(s, user.slot, user.node)
+                    if r.active == 1:
+                        put_in_front(s, t, np.int64(s.nodes[user.node].kept))
+                elif r.active == 0 and place < t.nodes + t.n_active:
+                    t.n_active -= 1
+                    swap_kept(s, place, t.nodes + t.n_active)
 
 
 @jit
@@ -160,12 +217,17 @@ def begin(s, mark):
     clock = s.clock[0]
     n = 0
     m = 0
+    if clock.n_beside > 0:
+        take_in_sides(s)
     for i in range(clock.n_todo):
         slot = s.lists[TODO, i]
         changed = s.activities[slot].todo == CHANGED
         s.activities[slot].todo = 0
         if s.activities[slot].state == RUNNING:
-            take_in(s, slot)
+            if changed:
+                take_in(s, slot)
+            else:
+                bound_by_kept(s, slot)
             if changed or not keeps_limit(s, slot):
                 n = admit(s, slot, mark, n)
     clock.mark += 1
@@ -257,6 +319,17 @@ def all_on_active(s, mark, n, m):
     return n, m
 
 
+@jit
+def look_for_common(s, n):
+    """Note if the one resource of the component limits all its users, and nothing else is near."""
+    clock = s.clock[0]
+    common = s.lists[USED, 0]
+    if s.resources[common].enabled == n:
+        clock.lowest = fill_common(s, n, common)
+        if clock.lowest > 0.0:
+            clock.common = common
+
+
 def example() -> tuple[State]:
     """Arguments like those of `follow_levels`."""
     return (bare_state(),)
@@ -266,9 +339,11 @@ def example() -> tuple[State]:
 def follow_levels(s):
     """Rates of what changed, found from the levels in force: how many activities, or GAVE_UP.
 
-    They are written to the sub-system, limits by the numbers of resources.
+    They are written to the sub-system, limits by the numbers of resources. Where one resource
+    limits all of them, ``common`` of the clock says which.
     """
     clock = s.clock[0]
+    clock.common = NOTHING
     clock.mark += 1
     mark = clock.mark
     n, m = begin(s, mark)
@@ -295,6 +370,8 @@ def follow_levels(s):
             judge_search(s, n, looked)
             for i in range(n):
                 v.rate[i] = s.activities[s.lists[SUB, i]].next_rate
+            if m == 1 and n >= SEVERAL and clock.gathers == 1:
+                look_for_common(s, n)
             return n
         wholly = step >= near
         if near == 0 and step == 0:
@@ -346,6 +423,7 @@ def adopt(s, n, m):
                 r.active = 1
     for i in range(n):
         put_active_first(s, s.lists[SUB, i])
+        bound_by_kept(s, s.lists[SUB, i])
     for j in range(m):
         watch(s, s.lists[USED, j])
 

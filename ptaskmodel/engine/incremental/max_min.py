@@ -19,8 +19,7 @@ whole components are solved.
 
 from __future__ import annotations
 
-import numpy as np
-
+from ptaskmodel.engine.incremental.common import SEVERAL, fill_common, used_by_all
 from ptaskmodel.engine.incremental.components import (
     forget_changes,
     keeps,
@@ -52,8 +51,6 @@ SAME_RATE = 1e-13
 SLIVER = 1e-15
 # Of so few activities, or this part of them, whole components are solved.
 FEW, MANY = 8, 0.5
-# Of so many it is worth asking whether one resource limits all.
-SEVERAL = 32
 
 
 @jit
@@ -188,63 +185,6 @@ def keep_close(s, n):
         t = s.activities[s.lists[SUB, i]]
         if abs(s.reals[i] - t.rate) <= SAME_RATE * t.rate:
             s.reals[i] = t.rate
-
-
-@jit
-def used_by_all(s, n):
-    """Return a resource that only the first ``n`` activities use, all of them; -1: none."""
-    t = s.activities[s.lists[SUB, 0]]
-    for k in range(t.nodes, t.nodes + t.n_kept):
-        if s.resources[s.kept[k].resource].enabled == n:
-            return s.kept[k].resource
-    return NOTHING
-
-
-@jit
-def fill_common(s, n, common):
-    """Rates if a resource that all use is full before anything else limits an activity.
-
-    That is what filling comes to then, to the last bit. Returns the lowest level at which anything
-    else limits an activity, 0: that is not higher.
-    """
-    clock = s.clock[0]
-    clock.mark += 1
-    mark = clock.mark
-    v = sub_system(s)
-    m = 0
-    first_bound = INFINITY
-    for i in range(n):
-        t = s.activities[np.uint64(s.lists[SUB, i])]
-        first_bound = min(first_bound, t.bound * t.penalty)
-        uses = False
-        for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_kept)):
-            element = s.kept[k]
-            r = s.resources[np.uint64(element.resource)]
-            if r.mark != mark:
-                if r.fatpipe or r.capacity == 0.0:
-                    return 0.0
-                r.mark = mark
-                r.local = m
-                v.capacity[m] = r.capacity
-                v.load[m] = 0.0
-                m += 1
-            v.load[r.local] += element.usage / t.penalty
-            uses = uses or element.resource == common
-        if not uses:
-            return 0.0
-    here = s.resources[common].local
-    level = v.capacity[here] / v.load[here]
-    above = level * (1.0 + CLOSE)
-    lowest = first_bound
-    for j in range(m):
-        if j != here:
-            lowest = min(lowest, v.capacity[j] / v.load[j])
-    if lowest <= above:
-        return 0.0
-    for i in range(n):
-        v.rate[i] = level / s.activities[np.uint64(s.lists[SUB, i])].penalty
-        v.limit[i] = common
-    return lowest
 
 
 def example() -> tuple[State, int]:

@@ -32,6 +32,8 @@ def swap_kept(s, a, b):
     resource, usage, share, node = x.resource, x.usage, x.share, x.node
     x.resource, x.usage, x.share, x.node = y.resource, y.usage, y.share, y.node
     y.resource, y.usage, y.share, y.node = resource, usage, share, node
+    s.nodes[x.node].kept = a
+    s.nodes[node].kept = b
 
 
 @jit
@@ -127,11 +129,8 @@ def activate(s, mark, m):
             for k in range(r.first, r.first + r.users):
                 t = s.activities[s.users[k].slot]
                 if s.users[k].usage > 0.0 and t.state == RUNNING:
-                    for q in range(t.nodes + t.n_active, t.nodes + t.n_kept):
-                        if s.kept[q].resource == resource:
-                            swap_kept(s, q, t.nodes + t.n_active)
-                            t.n_active += 1
-                            break
+                    swap_kept(s, np.int64(s.nodes[s.users[k].node].kept), t.nodes + t.n_active)
+                    t.n_active += 1
     return m
 
 
@@ -146,11 +145,8 @@ def deactivate(s, resource):
     for k in range(r.first, r.first + r.users):
         t = s.activities[s.users[k].slot]
         if s.users[k].usage > 0.0 and t.state == RUNNING:
-            for q in range(t.nodes, t.nodes + t.n_active):
-                if s.kept[q].resource == resource:
-                    t.n_active -= 1
-                    swap_kept(s, q, t.nodes + t.n_active)
-                    break
+            t.n_active -= 1
+            swap_kept(s, np.int64(s.nodes[s.users[k].node].kept), t.nodes + t.n_active)
 
 
 @jit
