@@ -3,8 +3,8 @@
     python benchmarks/sharing_ways.py [--repeat 3] [--only LOAD ...]
 
 Processor time of a run with all optimisations, and how many times as long it takes without one of
-`ptaskmodel.engine.driver.OPTIMISATIONS`, the least of several, in turn in one process. Below 1 an
-optimisation costs. Ends must be the same to 1e-9 of themselves.
+`ptaskmodel.engine.resharing.OPTIMISATIONS`: the least of several, in turn in one process. Below 1
+an optimisation costs. Ends must be the same to 1e-9 of themselves.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import replay_loads
 from smpi import write_case
 
 from ptaskmodel import Simulation
-from ptaskmodel.engine import driver
+from ptaskmodel.engine import resharing
 from ptaskmodel.mpi import read_trace, replay
 from ptaskmodel.platform import load_platform
 
@@ -70,18 +70,18 @@ def of_ranks(name: str) -> Run:
 
 def row(load: Run, repeat: int) -> str:
     """The row of the table for one load."""
-    names = driver.OPTIMISATIONS
+    names = resharing.OPTIMISATIONS
     choices = {"all": names, **{name: tuple(set(names) - {name}) for name in names}}
     best_s = dict.fromkeys(choices, float("inf"))
     ends: dict[str, np.ndarray] = {}
     load.run()  # loads the kernels
     for _ in range(repeat):
         for choice, on in choices.items():
-            driver.OPTIMISATIONS = on
+            resharing.OPTIMISATIONS = on
             began = time.process_time()
             ends[choice] = np.asarray(load.run())
             best_s[choice] = min(best_s[choice], time.process_time() - began)
-    driver.OPTIMISATIONS = names
+    resharing.OPTIMISATIONS = names
     for choice in names:
         np.testing.assert_allclose(ends[choice], ends["all"], rtol=1e-9, err_msg=choice)
     earned = (f"{best_s[name] / best_s['all']:.2f}" for name in names)
@@ -93,8 +93,8 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", nargs="+", metavar="LOAD")
     options = parser.parse_args()
-    print(f"| load | rule | ms | {' | '.join(driver.OPTIMISATIONS)} |")
-    print("|---|---|--:|" + len(driver.OPTIMISATIONS) * "--:|", flush=True)
+    print(f"| load | rule | ms | {' | '.join(resharing.OPTIMISATIONS)} |")
+    print("|---|---|--:|" + len(resharing.OPTIMISATIONS) * "--:|", flush=True)
     for name in options.only or (*TASKS, *replay_loads.LOADS):
         if name in loads.SCENARIOS:
             for rule in RULES:

@@ -31,7 +31,7 @@ from ptaskmodel.engine.activity import (
 from ptaskmodel.engine.incremental.rates import code, solve_hard
 from ptaskmodel.engine.loop import advance, upcoming
 from ptaskmodel.engine.queue import push_wake
-from ptaskmodel.engine.resharing import late_kernels, solver_of
+from ptaskmodel.engine.resharing import late_kernels, named_optimisations, rule_of, solver_of
 from ptaskmodel.engine.state import (
     CAPACITY,
     DOOM,
@@ -73,20 +73,16 @@ from ptaskmodel.engine.usage.network_models import NetworkModel, config_number
 from ptaskmodel.engine.usage.placement import Shape
 from ptaskmodel.engine.usage.router import Router
 from ptaskmodel.engine.usage.vectors import Patterns
-from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import as_compiled, is_wanted, want
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.routing.choice import Routing
-from ptaskmodel.sharing.rules import RULES, SOLVERS, WAYS
+from ptaskmodel.sharing.rules import RULES, WAYS
 
 INFINITY = float("inf")
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 NO_EVENTS = np.zeros(0, dtype=EVENT)
-# What can be switched off by name: the ways of rules from event to event, and virtual time for what
-# one link limits.
-OPTIMISATIONS = (*WAYS[1:], "virtual-time")
 
 
 class Core:
@@ -95,7 +91,7 @@ class Core:
     model: how communications become uses of links. solver: one of `sharing.rules.SOLVERS`.
     count: what counts as one competitor on a shared link: each task, flow, or pair of hosts.
     optimise: False, every change re-solves the whole system with nothing left out. Names, some of
-    `OPTIMISATIONS`: what cannot matter is left out, and these alone are on besides.
+    `resharing.OPTIMISATIONS`: what cannot matter is left out, and these alone are on besides.
     routing: how flows choose their routes; None: they take those of the platform.
 
     Raises SimulationError on an unknown option.
@@ -112,8 +108,8 @@ class Core:
     ) -> None:
         self.platform = platform
         self.model = model
-        self.rule = rule = _rule(solver, model.parallel)
-        self.optimisations = _optimisations(optimise)
+        self.rule = rule = rule_of(solver, model.parallel)
+        self.optimisations = named_optimisations(optimise)
         self.state = new_state(platform, live_bandwidths=not model.parallel)
         clock = self.state.clock[0]
         clock["drops_slack"] = RULES[rule].skips_slack
@@ -503,23 +499,3 @@ class Core:
             self.platform, self.model, count, repeats, self.state.resources, routing
         )
         self._forget_listeners()
-
-
-def _optimisations(optimise: bool | Collection[str]) -> tuple[str, ...]:
-    """The names of the optimisations that are on. Raises SimulationError for an unknown one."""
-    if isinstance(optimise, bool):
-        return OPTIMISATIONS if optimise else ()
-    unknown = sorted(set(optimise) - set(OPTIMISATIONS))
-    if unknown:
-        raise SimulationError(
-            f"optimisation {unknown[0]!r} is not known; choose from {', '.join(OPTIMISATIONS)}"
-        )
-    return tuple(optimise)
-
-
-def _rule(solver: str, parallel: bool) -> str:
-    if solver not in SOLVERS:
-        raise SimulationError(f"solver {solver!r} is not known; choose one of {', '.join(SOLVERS)}")
-    if not parallel and solver == "maxmin":
-        return "flow-maxmin"
-    return solver

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from ptaskmodel.engine.incremental.components import (
@@ -36,12 +37,39 @@ from ptaskmodel.engine.state import (
 )
 from ptaskmodel.engine.stream import has_room_for_events, tell_rate
 from ptaskmodel.engine.virtual_time import can_gather, dissolve, follow_crowd, gather
+from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.sharing.rules import RULES
+from ptaskmodel.sharing.rules import RULES, WAYS
+from ptaskmodel.sharing.rules import SOLVERS as SOLVER_NAMES
 
 INFINITY = float("inf")
 # Times that rates are found from the levels in force before all are checked.
 CERTIFIED_EVERY = 64
+# What can be switched off by name: the ways of rules from event to event, and virtual time for what
+# one link limits.
+OPTIMISATIONS = (*WAYS[1:], "virtual-time")
+
+
+def rule_of(solver: str, parallel: bool) -> str:
+    """The rule that a solver stands for. Raises SimulationError if it is unknown."""
+    if solver not in SOLVER_NAMES:
+        names = ", ".join(SOLVER_NAMES)
+        raise SimulationError(f"solver {solver!r} is not known; choose one of {names}")
+    if not parallel and solver == "maxmin":
+        return "flow-maxmin"
+    return solver
+
+
+def named_optimisations(optimise: bool | Collection[str]) -> tuple[str, ...]:
+    """The names of the optimisations that are on. Raises SimulationError for an unknown one."""
+    if isinstance(optimise, bool):
+        return OPTIMISATIONS if optimise else ()
+    unknown = sorted(set(optimise) - set(OPTIMISATIONS))
+    if unknown:
+        raise SimulationError(
+            f"optimisation {unknown[0]!r} is not known; choose from {', '.join(OPTIMISATIONS)}"
+        )
+    return tuple(optimise)
 
 
 def solver_of(rule: str) -> Any:

@@ -69,7 +69,7 @@ class Simulation(Advancing[Observer]):
     routing: which routes flows take: "platform" (as None), "ecmp" or "ecmp:SEED" (each flow one of
     its shortest paths, by hops, chosen by a hash), or "file:FILE" (CSV: task,flow,path).
     optimise: False, every change re-solves the whole system with nothing left out (for tests).
-    Names, of `engine.driver.OPTIMISATIONS`: these alone are on (for measurements).
+    Names, of `engine.resharing.OPTIMISATIONS`: these alone are on (for measurements).
 
     It can be pickled, and goes on bit for bit; observers and listeners do not follow.
 

@@ -7,7 +7,7 @@ import pytest
 
 import ptaskmodel as pm
 from ptaskmodel.engine.check import check_state
-from ptaskmodel.engine.driver import OPTIMISATIONS
+from ptaskmodel.engine.resharing import OPTIMISATIONS
 from ptaskmodel.errors import SimulationError
 
 PLATFORM = """<?xml version='1.0'?>
