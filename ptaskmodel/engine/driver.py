@@ -145,10 +145,7 @@ class Core:
             want(each)
 
     def let_gather(self) -> None:
-        """Let activities that one link limits be followed in virtual time (`virtual_time`).
-
-        For front ends that call `write_members` before they read what is left of activities.
-        """
+        """Let virtual time follow what one link limits: see `virtual_time.write_members`."""
         self.state.clock[0]["gathers"] = "virtual-time" in self.optimisations
 
     # --- time -------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ OPTIMISATIONS = (*WAYS[1:], "virtual-time")
 
 
 def rule_of(solver: str, parallel: bool) -> str:
-    """The rule that a solver stands for. Raises SimulationError if it is unknown."""
+    """The rule of a ``solver``; parallel: of parallel tasks. Raises SimulationError: unknown."""
     if solver not in SOLVER_NAMES:
         names = ", ".join(SOLVER_NAMES)
         raise SimulationError(f"solver {solver!r} is not known; choose one of {names}")
@@ -61,7 +61,10 @@ def rule_of(solver: str, parallel: bool) -> str:
 
 
 def named_optimisations(optimise: bool | Collection[str]) -> tuple[str, ...]:
-    """The names of the optimisations that are on. Raises SimulationError for an unknown one."""
+    """The names of the optimisations that are on: all, none, or those of ``optimise``.
+
+    Raises SimulationError for an unknown one.
+    """
     if isinstance(optimise, bool):
         return OPTIMISATIONS if optimise else ()
     unknown = sorted(set(optimise) - set(OPTIMISATIONS))
@@ -78,7 +81,7 @@ def solver_of(rule: str) -> Any:
 
 
 def late_kernels(rule: str, way: int) -> list[Any]:
-    """The late kernels that an engine with this rule needs, for its way from event to event.
+    """The late kernels that an engine needs for a ``rule`` and its ``way`` from event to event.
 
     Where levels are kept, whole systems are hardly ever solved: what does that is wanted then.
     """

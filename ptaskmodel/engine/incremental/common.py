@@ -23,7 +23,10 @@ CLOSE = 1e-12
 
 @jit
 def cost_on(s, slot, resource):
-    """The level of a resource over the rate that it gives an activity; 0: it is not kept."""
+    """The level of a resource over the rate that it gives an activity; 0: it is not kept.
+
+    s: the state. slot: the activity.
+    """
     t = s.activities[np.uint64(slot)]
     for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_kept)):
         if s.kept[k].resource == resource:
@@ -33,7 +36,9 @@ def cost_on(s, slot, resource):
 
 @jit
 def used_by_all(s, n):
-    """Return a resource that only the first ``n`` activities use, all of them; -1: none."""
+    """Return a resource of the state ``s`` that only the first ``n`` activities chosen use, all of
+    them; -1: none.
+    """
     t = s.activities[s.lists[SUB, 0]]
     for k in range(t.nodes, t.nodes + t.n_kept):
         if s.resources[s.kept[k].resource].enabled == n:
@@ -47,6 +52,8 @@ def fill_common(s, n, common):
 
     That is what filling comes to then, to the last bit. Returns the lowest level at which anything
     else limits an activity, 0: that is not higher.
+
+    s: the state. n: how many activities are chosen. common: that resource.
     """
     clock = s.clock[0]
     clock.mark += 1

@@ -101,7 +101,10 @@ def put_in_front(s, t, k):
 
 @jit
 def take_in(s, slot):
-    """List anew what can limit an activity, and what bounds it whatever the others do."""
+    """List anew what can limit an activity, and what bounds it whatever the others do.
+
+    s: the state. slot: the activity.
+    """
     t = s.activities[slot]
     t.n_kept = 0
     t.n_active = 0
@@ -122,14 +125,17 @@ def take_in(s, slot):
 
 @jit
 def lose_level(r):
-    """A resource limits none of its users, who are taken in anew."""
+    """The resource ``r`` limits none of its users, which are taken in anew."""
     r.active = 0
     r.level = INFINITY
 
 
 @jit
 def bound_by_kept(s, slot):
-    """Write what bounds an activity whatever the others do, and whether it is even."""
+    """Write what bounds an activity whatever the others do, and whether it is even.
+
+    s: the state. slot: the activity.
+    """
     t = s.activities[slot]
     t.ceiling = t.bound
     t.ceiling_by = LIMIT_BOUND
@@ -152,7 +158,7 @@ def bound_by_kept(s, slot):
 
 @jit
 def take_in_sides(s):
-    """Update the kept elements of activities of which only resources changed side."""
+    """Update kept elements of the activities of ``s`` of which only resources changed side."""
     clock = s.clock[0]
     for i in range(clock.n_sides):
         resource = s.lists[SIDE, i]
@@ -321,7 +327,10 @@ def all_on_active(s, mark, n, m):
 
 @jit
 def look_for_common(s, n):
-    """Note if the one resource of the component limits all its users, and nothing else is near."""
+    """Note if the one resource of the component limits all its users, and nothing else is near.
+
+    s: the state. n: how many activities there are in the component.
+    """
     clock = s.clock[0]
     common = s.lists[USED, 0]
     if s.resources[common].enabled == n:
