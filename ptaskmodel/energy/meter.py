@@ -39,9 +39,17 @@ from ptaskmodel.engine.store import enlarged, records
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.facts import Host
-from ptaskmodel.platform.power import HostPower, Watts, host_power, link_power, sleep_states
+from ptaskmodel.platform.facts import Host, PlatformWarning
+from ptaskmodel.platform.power import (
+    HostPower,
+    Watts,
+    host_power,
+    link_power,
+    old_power_remark,
+    sleep_states,
+)
 from ptaskmodel.recording.intervals import Rows
+from ptaskmodel.remarks import warn_of
 
 if TYPE_CHECKING:
     from ptaskmodel.simulation.simulation import Simulation
@@ -101,6 +109,9 @@ def power_tables(
             f"{platform.path}: no host and no link says what it draws; give hosts the property "
             "wattage_per_state (Idle:Epsilon:AllCores for each speed)"
         )
+    old = old_power_remark(platform)
+    if old is not None:
+        warn_of([old], PlatformWarning)
     states = records(len(rows), STATE)
     states[:] = np.array(rows, dtype=STATE)
     resources["on"] = True

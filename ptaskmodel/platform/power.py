@@ -1,8 +1,9 @@
 """Power of hosts and links, and how hosts sleep: properties that only energy accounting reads.
 
-wattage_per_state and wattage_off of hosts and wattage_range of links (formerly watt_range) are
-SimGrid's; sleep_pstates of hosts is Batsim's. They are read when energy is requested, and a mistake
-in them is then an error. Without energy, `inspection.check_platform` reports it.
+wattage_per_state and wattage_off of hosts (formerly watt_per_state, with other numbers, and
+watt_off) and wattage_range of links (formerly watt_range) are SimGrid's; sleep_pstates of hosts is
+Batsim's. They are read when energy is requested, and a mistake in them is then an error. Without
+energy, `inspection.check_platform` reports it.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from typing import NamedTuple
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform.facts import Host, Link, short
 from ptaskmodel.platform.platform import Platform
-from ptaskmodel.remarks import Remark, finding
+from ptaskmodel.remarks import TAKEN, WARNING, Remark, finding, placed
 
 # As in SimGrid, blanks may stand before a number and not after.
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+# The name of wattage_per_state in older platforms.
+OLD = "watt_per_state"
 _PSTATE = re.compile(r"\d{1,9}")
 
 
@@ -58,11 +61,7 @@ class Sleep(NamedTuple):
 def host_power(platform: Platform, host: Host) -> HostPower | None:
     """What a host draws; None if it says nothing of it. Raises PlatformError, with the line."""
     try:
-        return _host_power(
-            host.properties.get("wattage_per_state"),
-            host.properties.get("wattage_off"),
-            len(host.speeds_flops),
-        )
+        return _power_of(host)
     except ValueError as error:
         raise _error(platform, platform.host_line(host.index), _name(host), error) from None
 
@@ -104,16 +103,15 @@ def power_findings(platform: Platform) -> Iterator[Remark]:
 def _host_findings(host: Host, line: int, where: str) -> Iterator[Remark]:
     found = host.properties.get
     try:
-        power = _host_power(found("wattage_per_state"), found("wattage_off"), _count(host))
+        power = _power_of(host)
     except ValueError as error:
         yield finding(line, "power", f"{where}: {error} (only energy needs it)")
         power = None
     if power is not None and any(state.full_W < state.idle_W for state in power.states):
         what = "wattage_per_state: less power with all cores busy than idle"
         yield finding(line, "less power", f"{where}: {what}; is the order Idle:Epsilon:AllCores?")
-    if "watt_per_state" in host.properties and "wattage_per_state" not in host.properties:
-        what = "watt_per_state is an old name that nobody reads"
-        yield finding(line, "old power", f"{where}: {what}; write wattage_per_state")
+    if power is not None and is_old_power(host):
+        yield finding(line, "old power", f"{where}: {_old_text(found(OLD), power)}")
     if "sleep_pstates" in host.properties:
         try:
             _sleep_states(host.properties["sleep_pstates"], host.speeds_flops)
@@ -131,8 +129,26 @@ def _link_findings(link: Link, line: int, where: str) -> Iterator[Remark]:
         yield finding(line, "old power", f"{where}: watt_range is an old name of wattage_range")
 
 
-def _count(host: Host) -> int:
-    return len(host.speeds_flops)
+def is_old_power(host: Host) -> bool:
+    """Whether a host says what it draws by the name that SimGrid had before 3.26."""
+    return OLD in host.properties and "wattage_per_state" not in host.properties
+
+
+def old_power_remark(platform: Platform) -> Remark | None:
+    """What to say of hosts of a `platform` with power by the old name; None if it has none."""
+    hosts = [host for host in platform.hosts if is_old_power(host)]
+    power = host_power(platform, hosts[0]) if hosts else None
+    if power is None:
+        return None
+    text = f"{_name(hosts[0])}: {_old_text(hosts[0].properties[OLD], power)}"
+    line, more = platform.host_line(hosts[0].index), len(hosts) - 1
+    text += f" (and {more:,} more hosts)" if more else ""
+    return placed(Remark(text, WARNING, None, TAKEN, str(platform.path), line or None, OLD))
+
+
+def _old_text(text: str | None, power: HostPower) -> str:
+    new = ",".join(":".join(f"{watts:.9g}" for watts in state) for state in power.states)
+    return f"{OLD}={short(str(text))} is taken for wattage_per_state={short(new)}; write that"
 
 
 def _name(fact: Host | Link) -> str:
@@ -142,6 +158,37 @@ def _name(fact: Host | Link) -> str:
 def _error(platform: Platform, line: int, where: str, error: ValueError) -> PlatformError:
     place = f"{platform.path}:{line}" if line else f"{platform.path}"
     return PlatformError(f"{place}: {where}: {error}")
+
+
+def _power_of(host: Host) -> HostPower | None:
+    """What a host draws. Raises ValueError."""
+    found, pstates = host.properties.get, len(host.speeds_flops)
+    if is_old_power(host):
+        return _old_power(
+            found(OLD, ""), found("wattage_off", found("watt_off")), pstates, host.cores
+        )
+    return _host_power(found("wattage_per_state"), found("wattage_off"), pstates)
+
+
+def _old_power(text: str, off: str | None, pstates: int, cores: int) -> HostPower | None:
+    """Power by the old name: Idle:AllCores or Idle:OneCore:AllCores, a line from one core to all.
+
+    The power at the least load is where this line begins; of one core, it is that of no load.
+    """
+    try:
+        made = _host_power(text, off, pstates)
+    except ValueError as error:
+        raise ValueError(str(error).replace("wattage_per_state", OLD)) from None
+    if made is None:
+        return None
+    states = []
+    for state, profile in zip(made.states, text.split(","), strict=True):
+        one_W = state.epsilon_W  # of three numbers the second
+        if profile.count(":") == 1 or cores == 1:
+            states.append(state._replace(epsilon_W=state.idle_W))
+        else:
+            states.append(state._replace(epsilon_W=one_W - (state.full_W - one_W) / (cores - 1)))
+    return made._replace(states=tuple(states))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import ptaskmodel as pm
 from ptaskmodel.energy.meter import Meter
+from ptaskmodel.platform import PlatformWarning
 from ptaskmodel.platform.inspection import check_platform
 from ptaskmodel.platform.power import Sleep, Watts, host_power, link_power, sleep_states
 
@@ -46,7 +47,6 @@ def test_exponents_signs_and_no_order():
 
 def test_nothing_said():
     assert power_of(a_host()) is None
-    assert power_of(a_host(watt_per_state="1:2")) is None
     platform = a_link()
     assert link_power(platform, platform.links[0]) is None
 
@@ -168,3 +168,41 @@ def is_fine_or_one_line(read, platform, fact) -> bool:
     except pm.PlatformError as error:
         return "\n" not in str(error)
     return True
+
+
+@pytest.mark.parametrize(
+    ("text", "cores", "watts"),
+    [
+        ("95:190", 4, (95, 95, 190)),
+        ("95.0: 190.0", 1, (95, 95, 190)),
+        # At one core of four 120 W, at all 180 W: a line that begins at 100 W.
+        ("95:120:180", 4, (95, 100, 180)),
+        ("95:120:180", 1, (95, 95, 180)),
+    ],
+)
+def test_the_old_property_draws_at_one_core_and_at_all_what_it_says(text, cores, watts):
+    build = pm.Platform.build("p")
+    build.host("h", "1Gf", cores, properties={"watt_per_state": text, "watt_off": "9"})
+    found = host_power(build.finish(), build.finish().hosts[0])
+    assert found.states == (Watts(*watts),)
+    assert found.off_W == 9
+    if text.count(":") == 2 and cores > 1:
+        _, epsilon, full = found.states[0]
+        assert epsilon + (full - epsilon) / cores == 120
+
+
+def test_energy_by_the_old_property_is_that_by_the_new_one_and_told():
+    def joules(**properties):
+        platform = a_host(**properties)
+        simulation = pm.Simulation(platform)
+        meter = Meter(platform)
+        meter.follow(simulation)
+        simulation.add(pm.Execution("h", 1e8))
+        simulation.run()
+        meter.count(simulation.now)
+        return float(meter.hosts_J[0])
+
+    with pytest.warns(PlatformWarning, match="watt_per_state='95:120:180' is taken for wattage"):
+        old = joules(watt_per_state="95:120:180")
+    assert old == joules(wattage_per_state="95:100:180")
+    assert old == pytest.approx(120)  # one core of four for 1 s

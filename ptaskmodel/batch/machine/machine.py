@@ -15,12 +15,12 @@ from ptaskmodel.batch.options import HOST_ORDERS
 from ptaskmodel.errors import PlatformError, SimulationError
 from ptaskmodel.platform.facts import AvailabilityTrace, Host, Link
 from ptaskmodel.platform.platform import Platform
-from ptaskmodel.platform.power import HostPower, Sleep, host_power, sleep_states
+from ptaskmodel.platform.power import OLD, HostPower, Sleep, host_power, sleep_states
 from ptaskmodel.workload.host_facts import HostFacts
 
 NO_SLEEP: Mapping[int, Sleep] = {}
 MASTER_NAME = "master_host"
-POWER_PROPERTIES = ("wattage_per_state", "wattage_off", "sleep_pstates")
+POWER_PROPERTIES = ("wattage_per_state", "wattage_off", OLD, "watt_off", "sleep_pstates")
 
 
 class HostPstates(NamedTuple):

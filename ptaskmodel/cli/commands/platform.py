@@ -123,6 +123,25 @@ def validate(platform_file: Path) -> None:
     click.echo(f"{name}: valid ({size}), {warnings if findings else 'no warnings'}")
 
 
+@platform.command("upgrade")
+@platform_argument
+@output_option("Write there  [default: standard output]")
+def _upgrade(platform_file: Path, output: Path | None) -> None:
+    """Write PLATFORM, of DTD version 3 or 4, with the names and units of 4.1.
+
+    Comments and the layout stay.
+    """
+    from ptaskmodel.files import write_bytes
+    from ptaskmodel.platform.reader.xml import upgrade_platform
+
+    text = upgrade_platform(platform_file)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_bytes(output, text.encode(), error=PlatformError)
+        click.echo(f"{output}: written")
+
+
 @platform.command()
 @platform_argument
 @output_option("A .png, .svg or .pdf file  [default: beside PLATFORM's name, .png, here]")

@@ -17,6 +17,7 @@ from ptaskmodel.platform.reader.clusters import make_cluster
 from ptaskmodel.platform.reader.declarations import Declarations
 from ptaskmodel.platform.reader.elements import Element
 from ptaskmodel.platform.reader.routes import declare_bypass, declare_route
+from ptaskmodel.platform.reader.version3 import as_41, is_version3
 
 MAX_DEPTH = 60
 MAX_TEXT = 256 * 1024**2
@@ -68,8 +69,10 @@ class Document:
 
     def start(self, name: str, attributes: dict[str, str], line: int) -> None:
         """An element begins. Raises PlatformError if it may not, or not there."""
-        tag = elements.OLD_TAGS.get(name, name)
         self._line = line
+        if self.source.is_version3:
+            name, attributes = as_41(name, attributes)
+        tag = elements.OLD_TAGS.get(name, name)
         element = Element(tag, attributes, line)
         if len(self._stack) >= MAX_DEPTH:
             raise self._error(f"elements are nested more than {MAX_DEPTH} deep; flatten the file")
@@ -215,7 +218,11 @@ class Document:
 
     def _check_version(self, element: Element) -> None:
         version = self.source.number(element, "version")
-        if not 400 <= round(100 * version) <= 410:
+        if is_version3(element["version"]):
+            what = "DTD version 3, read as 4.1; `ptaskmodel platform upgrade` writes that"
+            self.source.note(element, "old", what)
+            self.source.is_version3 = True
+        elif not 400 <= round(100 * version) <= 410:
             what = f"version {element['version']}; write version='4.1' and the names of that DTD"
             raise self.source.error(element, what)
 

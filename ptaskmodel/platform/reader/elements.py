@@ -66,6 +66,8 @@ class Source:
         self._lines = lines
         self.account = Account(path, PlatformError)
         self.hints: list[Remark] = []
+        # Of such a file it is enough to say that it is old.
+        self.is_version3 = False
 
     def error(self, element: Element, what: str) -> PlatformError:
         """``file:line: element: what; remedy``, to be raised."""
@@ -77,7 +79,8 @@ class Source:
 
     def note(self, element: Element, kind: str, what: str) -> None:
         """Tell the account that `what` is odd at an element; kind: a word for what is alike."""
-        self.account.tell(kind, f"{element}: {what}", element.line, level=WARNING)
+        if not (self.is_version3 and kind in ("old", "unit")):
+            self.account.tell(kind, f"{element}: {what}", element.line, level=WARNING)
 
     def hint(self, element: Element, kind: str, what: str) -> None:
         """Remember something for whoever validates the file; at most MAX_HINTS in all."""
@@ -250,7 +253,7 @@ REFUSED_TAGS = {
 }
 
 REFUSED_ATTRIBUTES = {
-    ("host", "power"): "write speed",
+    **{(tag, "power"): "write speed" for tag in ("host", "cluster", "cabinet", "peer")},
     ("host", "availability"): "write a speed_file",
     ("host", "state"): "write a state_file",
 }

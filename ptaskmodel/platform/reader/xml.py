@@ -1,4 +1,4 @@
-"""Read SimGrid XML files (DTD 4 and 4.1) with lxml, without network, entities or a tree in memory.
+"""Read SimGrid XML files (DTD 3 to 4.1) with lxml, without network, entities or a tree in memory.
 
 lxml reports no lines of elements (for a tag over several lines only where it ends). So a scan of
 the text, in step with lxml, finds where each tag begins. Before lxml acts on them, the scan also
@@ -24,6 +24,7 @@ from ptaskmodel.platform.facts import PlatformWarning, short
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.reader.document import Document
 from ptaskmodel.platform.reader.elements import Source
+from ptaskmodel.platform.reader.version3 import is_version3, upgraded
 from ptaskmodel.remarks import Remark, placed, warn_of
 
 _PIECE = 2**16
@@ -199,6 +200,8 @@ class _Target:
         self._document = document
         self.tags = _Tags(text, document.source)
         self.tags.check_doctype()
+        # Old versions have others; which version it is, the first element says.
+        self._odd_doctype: PlatformError | None = None
 
     def doctype(self, name: str, public: str | None, system: str | None) -> None:
         if name != "platform":
@@ -206,10 +209,16 @@ class _Target:
             raise self.tags.error(what)
         if public is not None or system not in _DOCTYPES:
             known = "https://simgrid.org/simgrid.dtd"
-            raise self.tags.error(f'DOCTYPE SYSTEM {short(str(system))}; write SYSTEM "{known}"')
+            what = f'DOCTYPE SYSTEM {short(str(system))}; write SYSTEM "{known}"'
+            self._odd_doctype = self.tags.error(what)
+            if public is not None:
+                raise self._odd_doctype
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         name = self.tags.next()
+        if self._odd_doctype is not None and not is_version3(attributes.get("version", "")):
+            raise self._odd_doctype
+        self._odd_doctype = None
         if tag.startswith("{"):
             raise self.tags.error(f"{short(name)}: xmlns is not supported; remove it")
         # lxml tells a tag before it finds that a wrong character follows.
@@ -250,6 +259,17 @@ def remarks_on(platform: Platform) -> list[Remark]:
 def read_platform(path: AnyPath) -> Platform:
     """As ``load_platform``, without a Python warning."""
     return parse_platform(read_bytes(path, error=PlatformError), Path(path))
+
+
+def upgrade_platform(path: AnyPath) -> str:
+    """The text of the platform file at a `path` as DTD 4.1 writes it. Raises PlatformError.
+
+    A file that could not be read when it is upgraded is refused.
+    """
+    content = read_bytes(path, error=PlatformError)
+    text = upgraded(_decoded(content, Source(Path(path))))
+    parse_platform(text.encode(), Path(path))
+    return text
 
 
 def parse_platform(content: bytes, path: Path) -> Platform:
