@@ -9,6 +9,12 @@ from ptaskmodel.campaign.plan import Plan as Plan
 from ptaskmodel.campaign.plan import Run as Run
 from ptaskmodel.campaign.plan import plan_of as plan_of
 from ptaskmodel.campaign.plan import read_plan as read_plan
+from ptaskmodel.campaign.published import Finding as Finding
+from ptaskmodel.campaign.published import between as between
+from ptaskmodel.campaign.published import near as near
+from ptaskmodel.campaign.published import ordered as ordered
+from ptaskmodel.campaign.published import stated as stated
+from ptaskmodel.campaign.published import write_findings as write_findings
 from ptaskmodel.campaign.report import write_campaign_report as write_campaign_report
 from ptaskmodel.campaign.statistics import means as means
 from ptaskmodel.campaign.statistics import paired as paired
