@@ -1,8 +1,9 @@
 """One run of the study of redirection: EASY, or redirection with alpha and theta, on a busy week.
 
 The weeks are the busiest of a log that do not overlap; arrivals of a week with a lower offered load
-than asked for are brought closer together until it is reached. Jobs that would not fit in the
-smallest principal group are left out, for EASY too.
+than asked for are brought closer together until it is reached. The principal group has as many
+hosts as the machine of the log; those set apart are added, and EASY has them too. Estimates are the
+run times.
 """
 
 from __future__ import annotations
@@ -12,37 +13,28 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from ptaskmodel.batch import (
-    BatchSimulation,
-    Easy,
-    Policy,
-    Redirection,
-    actual_duration_s,
-    metrics,
-)
+from ptaskmodel.batch import Easy, Redirection, actual_duration_s, metrics
+from ptaskmodel.batch.allocations.free_hosts import FirstFit
+from ptaskmodel.batch.compiled.delays import compiled_batch
 from ptaskmodel.workload.formats.swf import read_swf, workload_from_swf
-from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.transforms.windows import WEEK_S, Window, cut_workload, workload_windows
 
-ALPHAS = (0.1, 0.15, 0.2, 0.25)
 SYNTHETIC = "synthetic"
+MOST_DECISIONS = 100_000  # at one date
 COLUMNS = ("bounded_slowdown", "waiting_s")
 
 
 @cache
 def log(path: str) -> Workload:
-    """The jobs of a log, without those that need more than the smallest principal group."""
+    """The jobs of a log."""
     if path == SYNTHETIC:
-        whole = lublin(8000, 128, 7, pace=1.3, walltime_factor=2.0)
-    else:
-        whole = workload_from_swf(read_swf(path))
-        if whole.num_hosts is None:  # a header without MaxProcs: the largest job had all of it
-            whole = replace(whole, num_hosts=max(job.num_hosts for job in whole.jobs))
-    assert whole.num_hosts is not None
-    limit = whole.num_hosts - int(max(ALPHAS) * whole.num_hosts + 0.5)
-    kept = tuple(job for job in whole.jobs if job.num_hosts <= limit)
-    return whole.with_jobs(kept)
+        return lublin(8000, 128, 7, pace=1.3, walltime_factor=2.0)
+    whole = workload_from_swf(read_swf(path))
+    if whole.num_hosts is None:  # a header without MaxProcs: the largest job had all of it
+        return replace(whole, num_hosts=max(job.num_hosts for job in whole.jobs))
+    return whole
 
 
 @cache
@@ -69,23 +61,37 @@ def week(parameters: Mapping[str, Any], window: Window) -> tuple[Workload, float
     return piece.with_jobs(jobs), load * pace
 
 
-def believed_s(job: Job) -> float:
-    """The walltime where the log has it, else the run time."""
-    return actual_duration_s(job) if job.walltime_s is None else job.walltime_s
+def enlarged(hosts: int, policy: Redirection) -> int:
+    """The hosts of a machine whose principal group has so many."""
+    whole = hosts
+    while (missing := hosts - policy.groups(whole)[0].bit_count()) > 0:
+        whole += missing
+    return whole
 
 
 def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The metrics of EASY (alpha 0), or of redirection, on the week of that rank; 0 jobs: none."""
+    """The metrics of EASY (theta 0), or of redirection, on the week of that rank; 0 jobs: none."""
     windows = busiest_weeks(parameters["log"], parameters["weeks"], parameters["least_load"])
     if parameters["week"] >= len(windows):
         return {"jobs": {"all": 0}}
     window = windows[parameters["week"]]
     jobs, load = week(parameters, window)
     assert jobs.num_hosts is not None
-    policy: Policy = Easy()
-    if parameters["alpha"]:
-        policy = Redirection(parameters["alpha"], parameters["theta"])
-    schedule = BatchSimulation(jobs.jobs, jobs.num_hosts, policy, estimate=believed_s).run()
+    theta = parameters["theta"]
+    redirection = Redirection(parameters["alpha"], theta, redirected=parameters["redirected"])
+    hosts = enlarged(jobs.num_hosts, redirection)
+    batch = compiled_batch(
+        jobs.jobs,
+        hosts,
+        redirection if theta else Easy(),
+        FirstFit(),
+        estimate=actual_duration_s,
+        limited=True,
+        most_decisions=MOST_DECISIONS,
+    )
+    assert batch is not None
+    schedule = batch.run()
+    assert schedule is not None
     found = metrics(schedule)
     return {
         "jobs": found["jobs"],
