@@ -22,12 +22,14 @@ def draw(
     rows: Sequence[Row],
     around: Mapping[tuple[str, str, int], Mapping[str, Any]],
 ) -> list[Path]:
-    logs = list(dict.fromkeys(row["log"] for row in rows))
-    made = [
-        _policies(output / "policies.png", rows, logs, "shuffled"),
-        _huge(output / "huge.png", logs, around),
-        _workloads(output / "workloads.png", rows, logs),
-    ]
+    logs = list(dict.fromkeys(row["log"] for row in rows if row["part"] == "shuffled"))
+    made = []
+    if logs:
+        made += [
+            _policies(output / "policies.png", rows, logs, "shuffled"),
+            _huge(output / "huge.png", logs, around),
+            _workloads(output / "workloads.png", rows, logs),
+        ]
     contending = [
         log
         for log in logs

@@ -19,19 +19,48 @@ from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk
 from ptaskmodel.workload.works import DelayWork
 
 RANDOM_SHARE = 0.2  # of the jobs
-LARGE = 700 / 3000  # of the machine
+# Shares of the machine from which on a job is large: in most parts, and in the headline.
+LARGE, HEADLINE = 700 / 3000, 3800 / 57600
+# Processors of a node, by the beginning of a log's name: the headline is on whole nodes.
+NODES = {"CEA-Curie": 16, "RICC": 8, "SDSC-BLUE": 8}
 WORK_RATIOS = (0.5, 0.75, 1.0, 1.5, 2.0)  # times the ratio of the other samples
 SYNTHETIC = "synthetic"
 
 
 @cache
+def log_of(path: str, count: int, processors: int = 1) -> Workload:
+    """All jobs of a log, or so many of the model. processors: of the log, for each host."""
+    if path == SYNTHETIC:
+        return lublin(count, 64, 7, walltime_factor=2.0)
+    log = read_workload(path, Cleaning(processors))
+    if log.num_hosts is None:  # a header without MaxProcs: the largest job had all of it
+        return replace(log, num_hosts=max(job.num_hosts for job in log.jobs))
+    return log
+
+
+@cache
 def whole_of(path: str, count: int, target: float) -> Workload:
     """The first jobs of a log, spaced evenly, at the offered load."""
-    if path == SYNTHETIC:
-        log = lublin(count, 64, 7, walltime_factor=2.0)
-    else:
-        log = read_workload(path, Cleaning())
-    jobs = log.jobs[:count]
+    log = log_of(path, count)
+    return evenly(log.with_jobs(log.jobs[:count]), target)
+
+
+@cache
+def headline_of(path: str, count: int, target: float) -> Workload:
+    """A sample by work of a whole log on nodes, spaced evenly, at the offered load."""
+    log = log_of(path, count, processors_of(path))
+    return evenly(sampled(log, max(1.0, len(log.jobs) / count), method="work"), target)
+
+
+def processors_of(path: str) -> int:
+    """The processors of a node of the machine of a log."""
+    name = path.rpartition("/")[2]
+    return next((each for start, each in NODES.items() if name.startswith(start)), 1)
+
+
+def evenly(log: Workload, target: float) -> Workload:
+    """The jobs evenly spaced, at the offered load."""
+    jobs = log.jobs
     dates = np.linspace(0.0, jobs[-1].submit_time_s, len(jobs)).tolist()
     even = log.with_jobs(
         tuple(replace(job, submit_time_s=date) for job, date in zip(jobs, dates, strict=True))
@@ -41,6 +70,9 @@ def whole_of(path: str, count: int, target: float) -> Workload:
 
 def made(parameters: Mapping[str, Any]) -> Workload:
     """The jobs of a run, before anybody has priority."""
+    if parameters["part"] == "headline":
+        given = parameters["log"], parameters["headline"], parameters["headline_load"]
+        return shuffled(headline_of(*given), parameters["seed"])
     whole = whole_of(parameters["log"], parameters["whole"], parameters["load"])
     if parameters["part"] == "whole":
         return whole
@@ -72,11 +104,11 @@ def with_huge(workload: Workload, share: float) -> Workload:
     return workload.with_jobs(tuple(jobs))
 
 
-def with_priority(workload: Workload, who: str, seed: int) -> Workload:
+def with_priority(workload: Workload, who: str, seed: int, large: float = LARGE) -> Workload:
     """Each job with its priority, 1 or 0, in a field."""
     assert workload.num_hosts is not None
     lot = np.random.default_rng((seed, 1)).random(len(workload.jobs)) < RANDOM_SHARE
-    bar = LARGE * workload.num_hosts
+    bar = large * workload.num_hosts
     jobs = tuple(
         replace(job, extra={"priority": int(lucky if who == "random" else job.num_hosts >= bar)})
         for job, lucky in zip(workload.jobs, lot.tolist(), strict=True)

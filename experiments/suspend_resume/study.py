@@ -4,7 +4,8 @@ Of a log the first jobs are spaced evenly at an offered load, and a sample of th
 shuffled. Policies: backfilling without priorities (bf), with priority for jobs of random choice or
 of many hosts (bf rand, bf size: they come first in the queue), and with those pushing the others
 aside (sr rand, sr size: suspend/resume). Parts: shuffled orders; one huge job in the middle; other
-samples; all times shrunk; and jobs that feel contention, as parallel tasks on a torus.
+samples; all times shrunk; jobs with contention, as parallel tasks on a torus; and the headline,
+a sample of a whole log, in which jobs of 6.6 % of the machine are large.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from samples import likeness, made, whole_of, with_huge, with_priority
+from samples import (
+    HEADLINE,
+    LARGE,
+    likeness,
+    log_of,
+    made,
+    processors_of,
+    whole_of,
+    with_huge,
+    with_priority,
+)
 
 from ptaskmodel.batch import (
     BatchOptions,
@@ -73,7 +84,11 @@ def policy_of(name: str) -> Policy:
 def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The measures of one policy on one order of one sample; 0 jobs: the machine is too large."""
     parameters = {**parameters, "whole": parameters["ratio"] * parameters["jobs"]}
-    whole = whole_of(parameters["log"], parameters["whole"], parameters["load"])
+    if parameters["part"] == "headline":
+        log = parameters["log"]
+        whole = log_of(log, parameters["headline"], processors_of(log))
+    else:
+        whole = whole_of(parameters["log"], parameters["whole"], parameters["load"])
     if parameters["part"] == "contention":
         assert whole.num_hosts is not None
         if whole.num_hosts > MOST_HOSTS:
@@ -82,7 +97,9 @@ def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     workload = made(parameters)
     if parameters["part"] == "huge":
         workload = with_huge(workload, parameters["huge"])
-    workload = with_priority(workload, POLICIES[parameters["policy"]][0], parameters["seed"])
+    large = HEADLINE if parameters["part"] == "headline" else LARGE
+    who = POLICIES[parameters["policy"]][0]
+    workload = with_priority(workload, who, parameters["seed"], large)
     policy = policy_of(parameters["policy"])
     assert workload.num_hosts is not None
     alone = None

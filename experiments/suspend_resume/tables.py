@@ -11,9 +11,9 @@ from typing import Any
 
 import pandas
 from figures import draw
-from relations import report, summary
+from relations import findings, report
 
-from ptaskmodel.campaign import told_campaigns, write_table
+from ptaskmodel.campaign import Finding, told_campaigns, write_findings, write_table
 
 KEPT = ("part", "policy", "seed", "factor")
 
@@ -44,12 +44,14 @@ def main() -> None:
     }
     for path in draw(output, rows, around):
         print(path)
-    claims = {}
+    found: list[Finding] = []
     for log in dict.fromkeys(row["log"] for row in rows):
         own = {key[1:]: found for key, found in around.items() if key[0] == log}
-        text, claims[log] = report([row for row in rows if row["log"] == log], own)
+        mine = [row for row in rows if row["log"] == log]
+        text, claims = report(mine, own)
         print(text)
-    print(summary(claims))
+        found += findings(mine, claims)
+    print(write_findings(output, found))
 
 
 if __name__ == "__main__":
