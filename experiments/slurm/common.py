@@ -23,6 +23,7 @@ from ptaskmodel.workload.transforms.scaling import loaded, offered_load
 
 Row = dict[str, Any]
 MODEL = "model"
+NODE_CLASSES = (("1", 1, 1), ("2-63", 2, 63), ("64-511", 64, 511), ("512", 512, np.inf))
 
 
 def configuration(*lines: str) -> Conf:
@@ -72,6 +73,23 @@ def measures(runs: Sequence[SlurmRun], cpus_each: int = 1) -> Row:
         "suspended_s": stopped.mean(),
         "utilisation": 100 * (size * ran).sum() / (nodes * span),
     }
+
+
+def by_scheduler(jobs: Sequence[JobRecord]) -> Row:
+    """Which part of the jobs backfill started, %."""
+    started = [job.by for job in jobs]
+    return {"backfilled_%": 100 * started.count("backfill") / len(started)}
+
+
+def waits_by_nodes(jobs: Sequence[JobRecord]) -> Row:
+    """Mean waits, h, by classes of nodes of Simakov et al. 2018; 0 where there is no job."""
+    nodes = np.array([job.allocation.size for job in jobs])
+    waits = np.array([job.start_s - job.submit_s for job in jobs], dtype=float) / 3600
+    found = {}
+    for name, low, high in NODE_CLASSES:
+        own = waits[(nodes >= low) & (nodes <= high)]
+        found[f"waiting_{name}_h"] = float(own.mean()) if len(own) else 0.0
+    return found
 
 
 def write(place: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from common import Row, configuration, evenly, measures
+from common import Row, by_scheduler, configuration, ended, evenly, measures
 
 from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
 from ptaskmodel.slurm.run import simulate_slurm
@@ -20,6 +20,7 @@ def varied(log: str | Path, nodes: int, count: int, load: float) -> list[Row]:
     settings = [("bf_interval", s, f"bf_interval={s}", 0.0) for s in INTERVALS_s]
     settings += [("bf_max_job_test", n, f"bf_interval=30,bf_max_job_test={n}", 0.0) for n in DEPTHS]
     settings += [("nodes", round(nodes * (1 + c)), "bf_interval=30", c) for c in CHANGES]
+    settings += [("of half", round(nodes * (1 + c)), "bf_interval=30", c) for c in (0.0, -0.5)]
     rows = []
     for name, value, options, change in settings:
         size = round(nodes * (1 + change))
@@ -29,10 +30,20 @@ def varied(log: str | Path, nodes: int, count: int, load: float) -> list[Row]:
             f"NodeName=n[1-{size}] CPUs=1",
             "PartitionName=p Nodes=ALL Default=YES",
         )
-        fitting = workload.with_jobs(tuple(j for j in workload.jobs if j.num_hosts <= 0.75 * nodes))
+        most = (0.5 if name == "of half" else 0.75) * nodes
+        fitting = workload.with_jobs(tuple(j for j in workload.jobs if j.num_hosts <= most))
         run = simulate_slurm(conf, submissions_of(fitting, conf, NODES).jobs, compiled=True)
-        rows.append({"setting": name, "value": value, **measures([run])})
-    for name, value in (("bf_interval", 30), ("bf_max_job_test", 100), ("nodes", nodes)):
+        rows.append(
+            {
+                "setting": name,
+                "value": value,
+                **measures([run]),
+                **by_scheduler(ended(run)),
+                "tests": run.loop.statistics.tested,
+            }
+        )
+    usuals = {"bf_interval": 30, "bf_max_job_test": 100, "nodes": nodes, "of half": nodes}
+    for name, value in usuals.items():
         mine = [row for row in rows if row["setting"] == name]
         usual = next(row for row in mine if row["value"] == value)
         for row in mine:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from common import Row, configuration, ended, evenly
+from common import Row, by_scheduler, configuration, ended, evenly, waits_by_nodes
 
 from ptaskmodel.platform import load_platform
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
@@ -100,6 +100,8 @@ def _row(conf, jobs, nodes: int, mode: str, memory: float | None, seed: int) -> 
         "small_waiting_h": float(waits[small].mean()) / 3600,
         "contention": slowdown,
         "small_contention": small_slowdown,
+        **by_scheduler(over),
+        **waits_by_nodes([job for job in over if job.request.exclusive is not None]),
         "makespan_d": (run.loop.now - jobs[0].submit_s) / 86_400,
     }
 

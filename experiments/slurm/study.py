@@ -1,9 +1,10 @@
 """One run of the study of simulated Slurm: the rows of a table.
 
 accuracy: recorded runs of a real Slurm, fed with their dates and free. speed: simulated days an
-hour. parameters: bf_interval, depth and nodes varied. separate: one controller or two, with and
-without costs. sharing: nodes shared by sockets and cores, and what neighbours cost. suspension,
-shrunk, filled: suspend/resume against backfilling.
+hour. log: what a log says of its users. parameters: bf_interval, depth and nodes varied. separate:
+one controller or two, with and without costs; phases: the same with the threads' phases drawn anew.
+sharing: nodes shared by sockets and cores, and what neighbours cost. suspension, shrunk, filled:
+suspend/resume against backfilling; victims: how many CPUs it stops.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import accuracy
+import logs
 import numpy as np
 import parameters as settings
 import separate
 import sharing
 import speed
 import suspension
+import victims
 from common import MODEL, Row
 
 HERE = Path(__file__).resolve().parent
@@ -27,10 +30,13 @@ KTH_NODES, MODEL_NODES, SHARED_NODES = 100, 64, 16
 TOLD = {
     "accuracy": "mean_gap_s",
     "speed": "cycles",
+    "log": "here",
     "parameters": "waiting_s",
     "separate": "waiting_h",
+    "phases": "waiting_h",
     "sharing": "waiting_h",
     "suspension": "waiting_s",
+    "victims": "stopped_cpus",
     "shrunk": "slowdown",
     "filled": "start_s",
 }
@@ -51,12 +57,21 @@ def _suspension(given: Mapping[str, Any]) -> list[Row]:
 TABLES: dict[str, Callable[[Mapping[str, Any]], list[Row]]] = {
     "accuracy": lambda given: accuracy.compared(HERE / given["recorded"]),
     "speed": lambda given: speed.measured(_log(given)[0], given["speed_jobs"]),
+    "log": lambda given: logs.described(*_log(given), given["jobs"]),
     "parameters": lambda given: settings.varied(*_log(given), given["jobs"], 1.0),
     "separate": lambda given: separate.measured(
         *_log(given), given["jobs"], 1.2, 4.0, given["orders"]
     ),
-    "sharing": lambda given: sharing.measured(SHARED_NODES, given["jobs"], 1.2, given["draws"]),
+    "phases": lambda given: separate.repeated(
+        *_log(given), given["jobs"], 1.2, 4.0, given["phases"]
+    ),
+    "sharing": lambda given: sharing.measured(
+        given["shared_nodes"], given["shared_jobs"], 1.2, given["draws"]
+    ),
     "suspension": _suspension,
+    "victims": lambda given: victims.measured(
+        SHARED_NODES, given["victim_jobs"], 1.2, given["orders"]
+    ),
     "shrunk": lambda given: suspension.shrunk(MODEL, MODEL_NODES, given["jobs"], 1.2),
     "filled": lambda given: suspension.filled(),
 }

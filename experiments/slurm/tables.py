@@ -6,16 +6,19 @@ python experiments/slurm/tables.py RUNS... -o results/slurm
 from __future__ import annotations
 
 import figures
+import findings
 import suspension
 from common import Row, mean_rows, write
 
-from ptaskmodel.campaign import told_campaigns
+from ptaskmodel.campaign import told_campaigns, write_findings
 
 # Of which the means over orders and seeds are written too: by what, and what tells runs apart.
 MEANS = {
     "separate": (("test_s", "controllers", "kind"), "seed"),
     "sharing": (("memory", "sharing"), "seed"),
+    "phases": (("test_s", "controllers", "kind"), "phase"),
     "suspension": (("log", "policy"), "order"),
+    "victims": (("select",), "order"),
 }
 
 
@@ -38,6 +41,7 @@ def main() -> None:
         if name == "suspension":
             write(output, "suspension_orders", suspension.relations(rows))
         figures.draw(name, shown if name in ("separate", "sharing") else rows, output)
+    print(write_findings(output, findings.found(tables)))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,10 @@ from ptaskmodel.campaign import read_plan
 
 STUDY = Path(__file__).resolve().parents[2] / "experiments" / "slurm"
 MODULES = (
-    *("accuracy", "common", "figures", "make_log", "parameters", "separate", "sharing"),
-    *("speed", "study", "suspension", "tables"),
+    *("accuracy", "common", "figures", "logs", "make_log", "parameters", "separate", "sharing"),
+    *("findings", "speed", "study", "suspension", "tables", "victims"),
 )
+FEW = {"jobs": 12, "speed_jobs": 50, "shared_jobs": 12, "victim_jobs": 12}
 
 
 @pytest.fixture
@@ -37,14 +38,10 @@ def rows(path):
 
 def test_the_study_writes_tables_and_pictures(study, monkeypatch, tmp_path):
     runs = read_plan(STUDY / "small.toml").runs()
-    monkeypatch.setattr(study("parameters"), "INTERVALS_s", (30,))
     monkeypatch.setattr(study("parameters"), "DEPTHS", (100,))
     monkeypatch.setattr(study("sharing"), "MEMORY", (0.6,))
     monkeypatch.setattr(study("suspension"), "FACTORS", (0.5,))
-    made = [
-        (run, study("study").one_run({**run.parameters, "jobs": 12, "speed_jobs": 50}))
-        for run in runs
-    ]
+    made = [(run, study("study").one_run({**run.parameters, **FEW})) for run in runs]
     records = [(run, {"series": found["series"]}) for run, found in made]
     monkeypatch.setattr(
         study("tables"),
@@ -54,7 +51,12 @@ def test_the_study_writes_tables_and_pictures(study, monkeypatch, tmp_path):
     study("tables").main()
     written = {path.name for path in tmp_path.iterdir()}
     assert {"speed.csv", "parameters.csv", "separate.png", "sharing.png"} <= written
-    assert {"suspension.png", "suspension_orders.csv", "shrunk.csv"} <= written
+    assert {"suspension.png", "suspension_orders.csv", "shrunk.csv", "published.md"} <= written
+    found = rows(tmp_path / "published.csv")
+    verdicts = {row["what"]: row["verdict"] for row in found}
+    assert verdicts["[T] starts on a machine filled every 60 s"] == "agrees"
+    assert verdicts["[T] model: response less waiting is the same without suspension"] == "agrees"
+    assert {"agrees", "differs"} <= set(verdicts.values())
     free = [row for row in rows(tmp_path / "separate.csv") if float(row["test_s"]) == 0]
     by_kind = {}
     for row in free:
@@ -64,6 +66,20 @@ def test_the_study_writes_tables_and_pictures(study, monkeypatch, tmp_path):
     assert [float(row["start_s"]) for row in rows(tmp_path / "filled.csv")] == [
         60.0 * k for k in range(10)
     ]
+
+
+def test_the_recorded_sharing_shares_nodes_and_is_that_of_today(study):
+    """The numbers of a campaign in which nobody shares a node would not depend on the way."""
+    run = next(r for r in read_plan(STUDY / "small.toml").runs() if r.point["table"] == "sharing")
+    found = study("study").one_run(run.parameters)
+    recorded = next(row for row in rows(STUDY / "recorded.csv") if row["table"] == "sharing")
+    assert found["rows"] == int(recorded["rows"])
+    assert found["mean"] == pytest.approx(float(recorded["mean"]), rel=1e-9)
+    full = [row for row in found["series"] if row["memory"].startswith("0.6")]
+    waits = {row["sharing"]: row["waiting_h"] for row in full}
+    assert len(set(waits.values())) == 3
+    slowed = {row["sharing"]: row["small_contention"] for row in full}
+    assert 1.0 == slowed["none"] < slowed["sockets"] < slowed["cores"]
 
 
 def test_nodes_and_dates_of_recorded_runs_are_compared(study):

@@ -1,0 +1,225 @@
+"""What the studies published, beside the tables of these runs.
+
+[J] Jokanovic, D'Amico, Corbalan 2018; [M] Simakov et al. 2018; [T] Barberato 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+
+import numpy as np
+from common import Row
+from suspension import ORDERS
+
+from ptaskmodel.campaign import Finding, between, near, ordered, stated
+
+OTHER_QUEUE = "another log and machine, whose queue has another length"
+MANY_JOBS = 40
+# [T], tables 4.4 to 4.6, in the orders of `ORDERS`.
+SUSPENSION = {
+    "waiting_s": (1415.5, 1450.3, 1699.0, 1975.8, 2470.9),
+    "response_s": (1543.6, 1578.4, 1910.3, 2103.8, 2649.0),
+    "slowdown": (71.5, 73.4, 80.0, 83.1, 109.0),
+    "weighted_slowdown": (102.4, 111.1, 113.2, 128.8, 143.9),
+}
+# [M]: mean waits (h) by kind of nodes, of one controller and of two, and parts started by backfill.
+WAITS = {"knl": (9.8, 9.7), "slx": (14.7, 9.5)}
+BACKFILLED = {"knl": (18.0, 34.0), "slx": (44.0, 51.0)}
+AT_LIMIT = {"knl": (77.0, 54.0), "slx": (77.0, 51.0)}
+# [M]: deviations of five runs over their means, %, with one controller.
+DEVIATIONS = {"knl": 100 * 0.01 / 9.76, "slx": 100 * 0.27 / 14.87}
+# [M]: waits on SLX with shared nodes, and parts started by backfill; one controller.
+SHARED = {"none": (14.7, 44.0), "sockets": (12.3, 56.0), "cores": (12.8, 58.0)}
+# [J]: how much worse (below 0: better) measures become, %, by the change of the nodes.
+NODES = {-0.25: (100, 140), -0.125: (40, 60), 0.125: (-40, -30), 0.25: (-70, -50)}
+
+
+def found(tables: Mapping[str, Sequence[Row]]) -> list[Finding]:
+    """A line for each published figure that the tables have something of."""
+    return [line for name, of in PARTS.items() if tables.get(name) for line in of(tables[name])]
+
+
+def _of(rows: Sequence[Row], column: str, **fixed: object) -> np.ndarray:
+    """The numbers of a column in the rows with these values."""
+    chosen = [row for row in rows if all(row[key] == value for key, value in fixed.items())]
+    return np.array([row[column] for row in chosen], dtype=float)
+
+
+def _mean(rows: Sequence[Row], column: str, **fixed: object) -> float:
+    return float(_of(rows, column, **fixed).mean())
+
+
+def _accuracy(rows: Sequence[Row]) -> list[Finding]:
+    large = [row for row in rows if row["jobs"] >= MANY_JOBS]
+    names = {"waiting": "wait", "response": "response", "slowdown": "slowdown"}
+    return [
+        between(
+            f"[J] mean {name} off real runs, workloads of {MANY_JOBS} jobs and more",
+            -inf,
+            1.7,
+            max(abs(row[f"{key}_off_%"]) for row in large),
+            unit="%",
+            cause="real runs branch by a tie, further than ours do from them",
+        )
+        for key, name in names.items()
+        if large
+    ]
+
+
+def _speed(rows: Sequence[Row]) -> list[Finding]:
+    lines = []
+    for row in rows:
+        for who, speed in (("[M]", 1.2), ("[J]", 10.0)):
+            what = f"{who} simulated days an hour, {row['log']}, {row['jobs']:,} jobs"
+            lines.append(between(what, speed, inf, row["days_an_hour"]))
+    return lines
+
+
+def _log(rows: Sequence[Row]) -> list[Finding]:
+    return [
+        near(
+            f"[T] {row['log']}: {row['table']}: {row['what']}",
+            row["published"],
+            row["here"],
+            0.25,
+            cause="another machine and its users",
+        )
+        for row in rows
+        if row["published"] is not None
+    ]
+
+
+def _parameters(rows: Sequence[Row]) -> list[Finding]:
+    lines = []
+    for interval in (7, 15):
+        better = -_mean(rows, "waiting_s_off_%", setting="bf_interval", value=interval)
+        what = f"[J] wait better with bf_interval {interval} s than with 30 s"
+        lines.append(between(what, -inf, 1.0, better, unit="%", cause=OTHER_QUEUE))
+    usual = sorted(row["value"] for row in rows if row["setting"] == "nodes")[len(NODES) // 2]
+    for change, (low, high) in NODES.items():
+        for key in ("waiting_s", "response_s"):
+            value = round(usual * (1 + change))
+            here = _mean(rows, f"{key}_off_%", setting="nodes", value=value)
+            what = f"[J] {key.removesuffix('_s')} with {100 * change:+g} % nodes"
+            lines.append(between(what, low, high, here, unit="%", cause=OTHER_QUEUE))
+    half = [row["tests"] for row in rows if row["setting"] == "of half"]
+    what = "[J] time in backfill with half the nodes over that with all; here tests"
+    more = half[1] / half[0] if half[0] else inf
+    lines.append(near(what, 5.5 / 2, more, 0.25, cause=OTHER_QUEUE))
+    return lines
+
+
+def _separate(rows: Sequence[Row]) -> list[Finding]:
+    lines, test_s = [], max(row["test_s"] for row in rows)
+    for kind in WAITS:
+        one, two = ({"test_s": test_s, "kind": kind, "controllers": n} for n in (1, 2))
+        theirs = WAITS[kind][1] / WAITS[kind][0]
+        here = _mean(rows, "waiting_h", **two) / _mean(rows, "waiting_h", **one)
+        what = f"[M] {kind}: wait with two controllers over that with one"
+        lines.append(near(what, theirs, here, 0.1, cause=OTHER_QUEUE))
+        for column, title, pair in (
+            ("backfilled_%", "jobs started by backfill", BACKFILLED[kind]),
+            ("at_limit_%", "cycles at bf_max_time", AT_LIMIT[kind]),
+        ):
+            here_by = {"one": _mean(rows, column, **one), "two": _mean(rows, column, **two)}
+            by = dict(sorted(zip(("one", "two"), pair, strict=True), key=lambda each: each[1]))
+            what = f"[M] {kind}: {title}, by controllers"
+            lines.append(ordered(what, by, here_by, unit="%", cause=OTHER_QUEUE))
+    return lines
+
+
+def _phases(rows: Sequence[Row]) -> list[Finding]:
+    lines = []
+    for kind, deviation in DEVIATIONS.items():
+        waits = _of(rows, "waiting_h", kind=kind, controllers=1)
+        here = 100 * float(waits.std() / waits.mean())
+        what = (
+            f"[M] {kind}: deviation of the mean wait ({waits.mean():.2f} h), {len(waits)} draws "
+            "of the threads' phases"
+        )
+        cause = "fewer jobs, so that each weighs more"
+        lines.append(between(what, -inf, deviation, here, unit="%", cause=cause))
+    return lines
+
+
+def _sharing(rows: Sequence[Row]) -> list[Finding]:
+    mine = [row for row in rows if row["memory"] == rows[0]["memory"]]  # the least contention
+    lines = []
+    for way, (wait, _) in SHARED.items():
+        if way != "none":
+            here = _mean(mine, "waiting_h", sharing=way) / _mean(mine, "waiting_h", sharing="none")
+            what = f"[M] wait with nodes shared by {way} over that with none"
+            lines.append(near(what, wait / SHARED["none"][0], here, 0.1, cause=OTHER_QUEUE))
+    backfilled = {way: _mean(mine, "backfilled_%", sharing=way) for way in SHARED}
+    what, theirs = (
+        "[M] jobs started by backfill, by sharing",
+        {w: b for w, (_, b) in SHARED.items()},
+    )
+    lines.append(ordered(what, theirs, backfilled, unit="%", cause=OTHER_QUEUE))
+    return lines
+
+
+def _suspension(rows: Sequence[Row]) -> list[Finding]:
+    lines = []
+    for log in dict.fromkeys(row["log"] for row in rows):
+        for measure, order in ORDERS.items():
+            here = {name: _mean(rows, measure, log=log, policy=name) for name in order}
+            theirs = dict(zip(order, SUSPENSION[measure], strict=True))
+            unit = "s" if measure.endswith("_s") else ""
+            what = f"[T] {log}: {measure.removesuffix('_s').replace('_', ' ')}"
+            lines.append(ordered(what, theirs, here, unit=unit, cause=OTHER_QUEUE))
+        rest = {
+            name: _mean(rows, "response_s", log=log, policy=name)
+            - _mean(rows, "waiting_s", log=log, policy=name)
+            for name in ("bf", "bf rand", "bf size")
+        }
+        what = f"[T] {log}: response less waiting is the same without suspension"
+        shown = ", ".join(f"{name} {value:,.0f}" for name, value in rest.items())
+        holds = max(rest.values()) - min(rest.values()) < 1
+        lines.append(stated(what, f"{shown} s", holds, rule="within 1 s"))
+    return lines
+
+
+def _victims(rows: Sequence[Row]) -> list[Finding]:
+    lines = []
+    for select, published, within in (("linear", 1.0, 0.05), ("cons", 2.0, 0.25)):
+        stopped, lacked = (
+            _of(rows, column, select=select).sum() for column in ("stopped_cpus", "lacked_cpus")
+        )
+        what = f"[T] CPUs suspended over those needed, select/{select}"
+        here = float(stopped / lacked) if lacked else float("nan")
+        lines.append(near(what, published, here, within, cause="another mixture of sizes"))
+    return lines
+
+
+def _shrunk(rows: Sequence[Row]) -> list[Finding]:
+    whole = _mean(rows, "waiting_over_factor_s", factor=1.0)
+    lines = []
+    for factor in dict.fromkeys(row["factor"] for row in rows if row["factor"] < 1):
+        here = _mean(rows, "waiting_over_factor_s", factor=factor, intervals=factor)
+        what = f"[T] wait over the factor, all times and intervals times {factor:g}, to the whole"
+        cause = "limits are whole minutes, intervals whole seconds"
+        lines.append(near(what, 1.0, here / whole, 0.05, cause=cause))
+    return lines
+
+
+def _filled(rows: Sequence[Row]) -> list[Finding]:
+    off = max(abs(row["start_s"] - row["published_s"]) for row in rows)
+    what = "[T] starts on a machine filled every 60 s"
+    return [stated(what, f"{off:.2f} s off at most", off <= 1, rule="within 1 s")]
+
+
+PARTS: dict[str, Callable[[Sequence[Row]], list[Finding]]] = {
+    "accuracy": _accuracy,
+    "separate": _separate,
+    "phases": _phases,
+    "sharing": _sharing,
+    "suspension": _suspension,
+    "victims": _victims,
+    "shrunk": _shrunk,
+    "filled": _filled,
+    "parameters": _parameters,
+    "speed": _speed,
+    "log": _log,
+}
