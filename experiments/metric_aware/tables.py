@@ -12,9 +12,12 @@ from typing import Any
 
 import pandas
 from figures import draw
-from relations import relations, table
+from relations import BASE, findings, table, weighted_gains
 
-from ptaskmodel.campaign import told_campaigns, write_table
+from ptaskmodel.campaign import Finding, told_campaigns, write_findings, write_table
+
+# The queue depths that are compared, by the names of their series.
+DEPTHS = {"bf1_w1_none": BASE, "bf0.75_w1_none": "BF 0.75, W 1", "bf0.5_w1_none": "BF 0.5, W 1"}
 
 
 def name_of(parameters: Mapping[str, Any]) -> str:
@@ -25,7 +28,6 @@ def name_of(parameters: Mapping[str, Any]) -> str:
 
 
 def row_of(parameters: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-
     return {
         "log": Path(parameters["log"]).name.split(".")[0],
         "balance": parameters["balance"],
@@ -54,10 +56,18 @@ def main() -> None:
     write_table(pandas.DataFrame(rows), output / "runs.csv")
     for path in draw(output, rows, series):
         print(path)
+    found: list[Finding] = []
     for log in dict.fromkeys(row["log"] for row in rows):
         own = [row for row in rows if row["log"] == log]
         print(table(own))
-        print(relations(own))
+        print(weighted_gains(own))
+        peaks = {
+            name: max(series[f"{log}_{key}"]["queue_depth_min"])
+            for key, name in DEPTHS.items()
+            if f"{log}_{key}" in series
+        }
+        found += findings(own, peaks)
+    print(write_findings(output, found))
     (output / "series.json").write_text(json.dumps(series))
 
 
