@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import graphlib
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,27 @@ def graph_of_files() -> dict[str, set[str]]:
         parts = ("ptaskmodel", *path.relative_to(PACKAGE).with_suffix("").parts)
         known[".".join(parts).removesuffix(".__init__")] = path
     return {name: needed(path, known) for name, path in known.items()}
+
+
+def test_the_files_that_the_page_on_design_draws_go_on_with_what_it_says():
+    docs = PACKAGE.parent / "docs"
+    drawing = runpy.run_path(str(docs / "pictures" / "draw_house.py"))
+    tables = drawing["tables_of_files"]()
+    assert tables.keys() == drawing["TITLES"].keys()
+    graph = graph_of_files()
+
+    def module_of(file):
+        assert (PACKAGE / file).exists()
+        return f"ptaskmodel.{file.removesuffix('.py').replace('/', '.')}"
+
+    for name, rows in tables.items():
+        picture = (docs / "pictures" / f"{name}.svg").read_text(encoding="utf-8")
+        for row in rows:
+            assert f">{row.file}</text>" in picture
+            reached = [module_of(row.file)]
+            for module in reached:
+                reached += graph[module] - {*reached}
+            assert {module_of(file) for file in row.then} <= {*reached}
 
 
 def test_no_files_import_each_other_in_a_circle():

@@ -1,18 +1,28 @@
-"""Draw the layers of the package and the data flow: docs/pictures/house.svg, data.svg.
+"""Draw the pictures of docs/background/design.md: house, data, date and nodes, as SVG.
+
+The last two are its tables of files: a box a row, an arrow to each file that the row goes on with.
 
 Run from anywhere: python docs/pictures/draw_house.py
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from textwrap import wrap
+from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
+PAGE = HERE.parent / "background" / "design.md"
+TITLES = {"date": "The life of one date", "nodes": "Where a job of Slurm gets its nodes"}
 
 INK, SOFT, PAPER = "#23313f", "#5d6b78", "#ffffff"
 # Colours of layers, and of kinds of boxes.
 WARM, COOL, GREEN, GREY = "#f6e3d0", "#d8e6f5", "#dcefdd", "#eceff2"
+
+COLOURS = {"simulation": GREEN, "engine": COOL, "slurm": WARM}
 
 # Layers from the top down: the colour, and (name, purpose) of each package.
 LAYERS = (
@@ -157,6 +167,64 @@ def draw_data(path: Path) -> None:
     drawing.write(path)
 
 
+class Row(NamedTuple):
+    """A row of a table of files: what a file does, and which files it goes on with."""
+
+    file: str
+    what: str
+    then: tuple[str, ...]
+
+
+def tables_of_files() -> dict[str, list[Row]]:
+    """Return the tables of files of the page, by the name of the picture above each."""
+    found: dict[str, list[Row]] = {}
+    rows: list[Row] = []
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        picture = re.match(r"!\[.*\]\(\.\./pictures/(\w+)\.svg\)", line)
+        row = re.match(r"\| `([\w/]+\.py)` \| (.+?) \|(.*)\|$", line)
+        if picture:
+            rows = found.setdefault(picture[1], [])
+        elif row:
+            rows.append(Row(row[1], row[2], tuple(re.findall(r"`(.+?)`", row[3]))))
+    return {name: rows for name, rows in found.items() if rows}
+
+
+def levels_of(rows: Sequence[Row]) -> dict[str, int]:
+    """Return how far down each file is: below all files that go on with it."""
+    found = dict.fromkeys((row.file for row in rows), 0)
+    for _ in rows:
+        for row in rows:
+            for file in row.then:
+                found[file] = max(found[file], found[row.file] + 1)
+    return found
+
+
+def draw_files(path: Path, rows: Sequence[Row], title: str) -> None:
+    width, height, gap, space = 288, 74, 16, 36
+    levels = levels_of(rows)
+    floors = [[row for row in rows if levels[row.file] == k] for k in sorted(set(levels.values()))]
+    whole = max(map(len, floors)) * (width + gap) + gap
+    drawing = Drawing(whole, len(floors) * (height + space) - space + 2 * gap, title)
+    corner: dict[str, tuple[float, float]] = {}
+    for k, floor in enumerate(floors):
+        left = (whole - len(floor) * (width + gap) + gap) / 2
+        for i, row in enumerate(floor):
+            corner[row.file] = (left + i * (width + gap), gap + k * (height + space))
+    for row in rows:
+        for i, file in enumerate(row.then):
+            (x, y), (to_x, to_y) = corner[row.file], corner[file]
+            start = x + width * (i + 1) / (len(row.then) + 1)
+            middle = to_x + width / 2
+            into = middle + max(-width / 3, min(width / 3, (start - middle) / 6))
+            drawing.arrow((start, y + height), (into, to_y - 2))
+    for row in rows:
+        colour = COLOURS[row.file.partition("/")[0]]
+        drawing.box(*corner[row.file], width, height, colour, row.file, *wrap(row.what, 42))
+    drawing.write(path)
+
+
 if __name__ == "__main__":
     draw_house(HERE / "house.svg")
     draw_data(HERE / "data.svg")
+    for name, rows in tables_of_files().items():
+        draw_files(HERE / f"{name}.svg", rows, TITLES[name])

@@ -9,8 +9,9 @@ At a time T:
 2. events of the queue within ``time_precision`` of T: waits end, front ends are woken;
 3. activities whose work is done (up to ``work_precision``) end;
 4. activities that use something that is off fail, unless they ended in steps 2 and 3;
-5. nothing more happens: the front end stops what exceeds its limit, and starts what is to start;
-6. `to_next_date`: rates are recomputed where something changed.
+5. nothing more happens: the front end stops what exceeds its limit,
+6. and starts what is to start;
+7. `to_next_date`: rates are recomputed where something changed.
 """
 
 from __future__ import annotations

@@ -158,12 +158,6 @@ class Platform:
         """Number (position in ``zones``) of the zone that directly holds a host."""
         return self.points.zone[self._host_points[host]]
 
-    @property
-    def is_one_cluster(self) -> bool:
-        """Whether all hosts are in one zone whose routes are computed."""
-        zones = {self.leaf_zone(host.index) for host in self.hosts}
-        return len(zones) == 1 and self.walk_table(zones.pop()) is not None
-
     def host_line(self, index: int) -> int:
         """Return the line of the file that declares the host of this index."""
         return self.facts.host_line(index)

@@ -4,7 +4,8 @@
 The order of events at one time is the engine's (see `engine.loop`). For tasks, its steps add:
 
 2. a start time that has come queues its task; the end of a delay or a latency may end a stage;
-5. walltimes kill; followers are released, queued stages begin (in the order of becoming ready).
+5. walltimes kill;
+6. followers are released, queued stages begin (in the order of becoming ready).
 """
 
 from __future__ import annotations
