@@ -48,6 +48,9 @@ class ConsRes(Consumable):
                     return found
         return None
 
+    def _least_tasks(self, need: Need) -> int:
+        return need.tasks_per_node or 1
+
     def _weight(self, node: int) -> int:
         return 0
 

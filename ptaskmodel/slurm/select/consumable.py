@@ -306,6 +306,10 @@ class Consumable:
         """The nodes of a job among those that will do; busy: see `place`."""
         return fit(need, rooms, self._style, busy)
 
+    def _least_tasks(self, need: Need) -> int:
+        """How many tasks any node of a job must hold."""
+        return need.tasks_per_node or need.tasks_on_one or 1
+
     def _weight(self, node: int) -> int:
         """What a node weighs in the choice."""
         return self.nodes.weights[node] + (self._heavier >> node & 1)
@@ -337,7 +341,8 @@ class Consumable:
         spare_MiB = self._taken.spare_MiB(node)
         unit = None if self._of_cpus else piece_of(need, line, by_sockets)
         held = 0 if own is None else own & ~free
-        cpus = cpus_offered(need, line, sockets, held, unit, spare_MiB)
+        tasks = self._least_tasks(need)
+        cpus = cpus_offered(need, line, sockets, held, unit, spare_MiB, tasks)
         gpus = gpus_left(need, line, self._taken.gres[node]) if cpus else None
         if gpus is None:
             return None

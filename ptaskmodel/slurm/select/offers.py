@@ -177,11 +177,12 @@ def cpus_offered(
     own: Mask,
     unit: int | None,
     free_MiB: int,
+    tasks: int,
 ) -> int:
     """How many CPUs a node offers a job; 0: it will not do.
 
     sockets: free cores. own: cores that jobs of the partition keep from it. unit: in how many CPUs
-    they are given; None: CPUs are given one by one. free_MiB: its memory.
+    they are given; None: CPUs are given one by one. free_MiB: its memory. tasks: the least on it.
     """
     count = sum(each.bit_count() for each in sockets)
     cpus = count * cpus_of_core(need, line)
@@ -194,7 +195,6 @@ def cpus_offered(
             cpus = min(cpus, most - used)
     if count * cpus_of_core(need, line) < need.cpus_per_node:
         return 0
-    tasks = need.tasks_per_node or (need.tasks_on_one if need.tasks_on_one else 1)
     if cpus < tasks * need.cpus_per_task or cpus < (need.tasks_per_node or 0):
         return 0
     if need.memory is None or need.memory[0] != PER_CPU:
