@@ -22,7 +22,7 @@ ROOMS = (
 FOLDERS = {
     "platform": ("topologies", "routing", "reader", "pictures"),
     "workload": ("formats", "transforms"),
-    "sharing": ("max_min", "bottleneck_max_fairness", "fair_bottleneck"),
+    "sharing": ("max_min", "bottleneck_max_fairness", "fair_bottleneck", "proportional"),
     "engine": ("usage", "incremental"),
     "mpi": ("collectives", "point_to_point"),
     "batch": ("machine", "allocations", "jobs", "loop", "policies", "measures", "compiled"),

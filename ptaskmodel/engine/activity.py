@@ -58,6 +58,7 @@ from ptaskmodel.engine.state import (
 )
 from ptaskmodel.engine.stream import has_room_for_events, tell, tell_rate
 from ptaskmodel.engine.virtual_time import dissolve, forget_end
+from ptaskmodel.engine.wire_phases import open_window, queues_back, queues_there
 from ptaskmodel.kernels.decorators import entry, jit
 
 INFINITY = float("inf")
@@ -124,6 +125,7 @@ def start(s, pattern, amount, weight, bound, delay, owner, o):
     a.asked = bound
     a.routed = p.bound
     a.bound = INFINITY
+    a.window = INFINITY
     a.rate = 0.0
     a.updated = clock.now
     a.limit = LIMIT_NOTHING
@@ -139,9 +141,12 @@ def start(s, pattern, amount, weight, bound, delay, owner, o):
     if not np.isnan(delay):
         wait(s, slot, clock.now + delay, LIMIT_DELAY)
     elif p.latency > 0.0:
-        wait(s, slot, clock.now + p.latency, LIMIT_LATENCY)
+        latency = p.latency
+        if o.packet > 0.0:
+            latency += queues_there(s, slot, o) + queues_back(s, slot, o)
+        wait(s, slot, clock.now + latency, LIMIT_LATENCY)
     else:
-        share(s, slot, o.gamma)
+        share(s, slot, o)
     return slot
 
 
@@ -156,13 +161,15 @@ def wait(s, slot, date, reason):
 
 
 @jit
-def share(s, slot, gamma):
+def share(s, slot, o):
     """The wait is over: the activity takes part in the sharing, or is done if it has no work."""
     a = s.activities[slot]
     if a.remaining <= 0.0:
         a.state = DONE
     else:
-        refresh_bound(s, slot, gamma)
+        if o.packet > 0.0:
+            open_window(s, slot, o)
+        refresh_bound(s, slot, o.gamma)
         enable(s, slot)
         a.limit = LIMIT_UNKNOWN
 
@@ -237,6 +244,7 @@ def suspend(s, slot):
     if a.state == RUNNING:
         a.remaining = max(a.remaining - a.rate * (clock.now - a.updated), 0.0)
         forget_end(s, slot)
+        remove_wait(s, slot)
         disable(s, slot, SUSPENDED)
         a.rate = 0.0
         a.updated = clock.now
@@ -247,13 +255,34 @@ def suspend(s, slot):
 
 
 @jit
-def resume(s, slot, gamma):
+def resume(s, slot, o):
     """Let a suspended activity go on where it was."""
     a = s.activities[slot]
     if a.suspended_in == RUNNING:
-        share(s, slot, gamma)
+        share(s, slot, o)
     else:
         wait(s, slot, s.clock[0].now + a.due, np.int64(a.waits_as))
+
+
+@jit
+def begin_tail(s, slot, o):
+    """Let a flow of a wire model (s, slot, o) whose work is done wait for its last byte.
+
+    False if there is nothing to wait for.
+    """
+    a = s.activities[slot]
+    p = s.patterns[a.pattern]
+    tail = p.tail + p.tail_per_byte * min(o.packet, a.amount) + queues_there(s, slot, o)
+    if tail <= 0.0:
+        return False
+    forget_end(s, slot)
+    remove_wait(s, slot)
+    disable(s, slot, WAITING)
+    a.remaining = 0.0
+    a.rate = 0.0
+    a.updated = s.clock[0].now
+    wait(s, slot, s.clock[0].now + tail, LIMIT_LATENCY)
+    return True
 
 
 @entry
@@ -285,7 +314,7 @@ def change(s, what, number, value, o):
         suspend(s, number)
         return
     if what == RESUME:
-        resume(s, number, o.gamma)
+        resume(s, number, o)
         return
     if what == CANCEL_WAKE:
         cancel_wake(s, number)

@@ -58,7 +58,7 @@ def refresh_bound(s, slot, gamma):
     routed = s.patterns[a.pattern].bound
     if routed > 0.0 and a.routed > 0.0:
         routed = a.routed if gamma > 0.0 or a.latency_bytes == 0.0 else INFINITY
-    bound = min(a.asked, routed)
+    bound = min(a.asked, routed, a.window)
     if gamma > 0.0 and a.latency_bytes > 0.0:
         bound = min(bound, gamma / (2.0 * a.latency_bytes))
     for k in range(a.nodes, a.nodes + a.n_nodes):

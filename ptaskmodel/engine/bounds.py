@@ -20,6 +20,7 @@ from ptaskmodel.engine.state import (
     IN_ENDS,
     IN_QUEUE,
     PLACED,
+    ROUND_TRIP,
     RUNNING,
     SIDE,
     SUB,
@@ -200,7 +201,9 @@ def _check_users(s: State) -> None:
 
 def _check_queue(s: State) -> None:
     entries = s.queue[: s.clock[0]["n_queue"]]
-    for kind, size in ((WAIT, len(s.activities)), (WAKE, len(s.wakes)), (TRACE, len(s.traces))):
+    sizes = {WAIT: s.activities, ROUND_TRIP: s.activities, WAKE: s.wakes, TRACE: s.traces}
+    for kind, array in sizes.items():
+        size = len(array)
         check_range("the queue", entries["number"][entries["kind"] == kind], 0, size - 1)
 
 

@@ -18,6 +18,7 @@ from ptaskmodel.engine.state import (
     IN_ENDS,
     IN_QUEUE,
     LIMIT_BOUND,
+    ROUND_TRIP,
     RUNNING,
     SIDES,
     TODO,
@@ -71,8 +72,9 @@ def _queue(s: State) -> Iterator[str]:
     entries = s.queue[: s.clock[0]["n_queue"]]
     if not _is_heap(list(zip(entries["date"].tolist(), entries["order"].tolist(), strict=True))):
         yield "the queue of dates is no heap"
-    queued = s.lists[IN_QUEUE], s.wakes["queued"], s.traces["queued"]
-    for kind, known in zip((WAIT, WAKE, TRACE), queued, strict=True):
+    of_slots = s.lists[IN_QUEUE]
+    queued = of_slots, of_slots, s.wakes["queued"], s.traces["queued"]
+    for kind, known in zip((WAIT, ROUND_TRIP, WAKE, TRACE), queued, strict=True):
         places = np.flatnonzero(entries["kind"] == kind)
         if (known[entries["number"][places]] != places).any():
             yield f"who stands in the queue (kind {kind}) does not know where"

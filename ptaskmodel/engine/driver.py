@@ -73,6 +73,7 @@ from ptaskmodel.engine.usage.network_models import NetworkModel, config_number
 from ptaskmodel.engine.usage.placement import Shape
 from ptaskmodel.engine.usage.router import Router
 from ptaskmodel.engine.usage.vectors import Patterns
+from ptaskmodel.engine.usage.wires import loop_facts
 from ptaskmodel.kernels.decorators import as_compiled, is_wanted, want
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.routing.choice import Routing
@@ -130,8 +131,9 @@ class Core:
             solver=code(rule),
             flows=not model.parallel,
             gamma=model.tcp_gamma,
+            **loop_facts(model.wire),
             work_precision=config_number(platform.config, "precision/work-amount", 1e-5),
-            time_precision=config_number(platform.config, "precision/timing", 1e-9),
+            time_precision=config_number(platform.config, "precision/timing", model.precision_s),
             incremental=optimise is not False,
             fails_late=repeats or not model.parallel,
             mode=RUN,
@@ -492,7 +494,5 @@ class Core:
         self.__dict__.update(kept)
         self.state = state
         self._want_kernels()
-        self.router = Router(
-            self.platform, self.model, count, repeats, self.state.resources, routing
-        )
+        self.router = Router(self.platform, self.model, count, repeats, state.resources, routing)
         self._forget_listeners()

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.activity import end, share, succeeds
+from ptaskmodel.engine.activity import begin_tail, end, share, succeeds
 from ptaskmodel.engine.availability import apply_traces, follow_live, pass_unused
 from ptaskmodel.engine.queue import free_wake, push_date, remove_date
 from ptaskmodel.engine.resharing import reshare
@@ -38,6 +38,7 @@ from ptaskmodel.engine.state import (
     NOTHING_MORE,
     OK,
     PAUSED,
+    ROUND_TRIP,
     ROUTES_CHANGED,
     SETTLE,
     SOME_ENDED,
@@ -53,6 +54,7 @@ from ptaskmodel.engine.state import (
     WORKED_FIRST,
 )
 from ptaskmodel.engine.stream import has_room_for_events, tell
+from ptaskmodel.engine.wire_phases import widen
 from ptaskmodel.kernels.decorators import entry, jit
 
 INFINITY = float("inf")
@@ -146,7 +148,8 @@ def go_on(s, o):
 def due(s, precision):
     """Take the next date that is due out of the queue.
 
-    WAIT: the wait of activity ``clock.argument`` is over. WAKE: of token ``clock.argument``.
+    WAIT: the wait of activity ``clock.argument`` is over, ROUND_TRIP: a round trip of it. WAKE: of
+    token ``clock.argument``.
     NOTHING: none is due any more.
     """
     clock = s.clock[0]
@@ -265,7 +268,10 @@ def next_wait(s, o):
         if kind == WAKE:
             return WOKEN
         slot = s.clock[0].argument
-        share(s, slot, o.gamma)
+        if kind == ROUND_TRIP:
+            widen(s, slot, o)
+            continue
+        share(s, slot, o)
         if s.activities[slot].state == DONE:
             return WAITED
 
@@ -294,6 +300,8 @@ def next_happening(s, o, last, work_first):
             return what
     if last <= WORKED:
         slot = finished(s, o)
+        while slot >= 0 and o.packet > 0.0 and begin_tail(s, slot, o):
+            slot = finished(s, o)
         if slot >= 0:
             clock.argument = slot
             return WORKED

@@ -20,6 +20,7 @@ from ptaskmodel.engine.state import (
     IN_ENDS,
     IN_QUEUE,
     NOTHING,
+    ROUND_TRIP,
     TRACE,
     WAIT,
     WAKE,
@@ -88,7 +89,7 @@ def put_date(s, i, date, order, kind, number):
     entry.order = order
     entry.kind = kind
     entry.number = number
-    if kind == WAIT:
+    if kind in (WAIT, ROUND_TRIP):
         s.lists[IN_QUEUE, number] = i
     elif kind == WAKE:
         s.wakes[number].queued = i
@@ -155,6 +156,8 @@ def remove_date(s, i):
         if after >= 0:
             lower_date(s, i, gone.date, s.activities[after].order, WAIT, after)
             return
+    elif gone.kind == ROUND_TRIP:
+        s.lists[IN_QUEUE, gone.number] = NOTHING
     elif gone.kind == WAKE:
         s.wakes[gone.number].queued = -1
     else:
@@ -191,8 +194,17 @@ def push_wait(s, date, slot):
 
 
 @jit
+def push_round_trip(s, date, slot):
+    """Let an activity (of s, slot) that runs be told of a date; none joins it there in a run."""
+    for k in range(RUNS, 2 * RUNS):
+        if s.clock[k].run_last == slot:
+            s.clock[k].run_last = NOTHING
+    push_date(s, date, ROUND_TRIP, slot)
+
+
+@jit
 def remove_wait(s, slot):
-    """Let an activity wait no more."""
+    """Let an activity wait no more, nor be told of a date."""
     i = s.lists[IN_QUEUE, slot]
     if i == BEHIND:
         leave_run(s, IN_QUEUE, slot)

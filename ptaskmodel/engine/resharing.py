@@ -21,7 +21,14 @@ from ptaskmodel.engine.incremental.levels import (
     take_in_changes,
 )
 from ptaskmodel.engine.incremental.max_min import follow_rates
-from ptaskmodel.engine.incremental.rates import BMF, SOLVERS, is_alone, solve, solve_alone
+from ptaskmodel.engine.incremental.rates import (
+    BMF,
+    PROPORTIONAL,
+    SOLVERS,
+    is_alone,
+    solve,
+    solve_alone,
+)
 from ptaskmodel.engine.queue import set_end
 from ptaskmodel.engine.state import (
     BY_LEVELS,
@@ -221,7 +228,7 @@ def reshare(s, o):
         else:
             if clock.way == BY_LEVELS:
                 adopt(s, clock.n_sub, clock.m_sub)
-            elif o.solver == BMF:
+            elif o.solver in (BMF, PROPORTIONAL):
                 levels = sub_system(s).level
                 for j in range(clock.m_sub):
                     s.resources[s.lists[USED, j]].level = levels[j]

@@ -58,8 +58,8 @@ def in_lines(fields: Any) -> np.dtype:
 FREE, WAITING, RUNNING, SUSPENDED, DONE, LOST = numbers(6)
 
 # Kinds of events in the queue: the wait of an activity ends, a front end is woken, an availability
-# trace changes a resource.
-WAIT, WAKE, TRACE = numbers(3)
+# trace changes a resource, a round trip of a flow that starts slowly is over.
+WAIT, WAKE, TRACE, ROUND_TRIP = numbers(4)
 NOTHING = np.int64(-1)
 
 # Kinds of availability traces.
@@ -187,6 +187,7 @@ ACTIVITY = in_lines(
         ("routed", REAL),  # bound of its usage vector when it began; 0: a link had no bandwidth
         ("waits_as", SMALL_INT),  # LIMIT_LATENCY or LIMIT_DELAY, while it waits
         ("suspended_in", below(6, SMALL_INT)),  # the state to resume
+        ("window", REAL),  # largest rate while a flow starts slowly, 1/s; inf: it does not
     ]
 )
 
@@ -240,6 +241,9 @@ RESOURCE = in_lines(
         ("second", REAL),
         ("begun", REAL),
         ("traces", number_in("traces")),  # head of the list of its availability traces, -1: none
+        # Of wire models: how long its queue takes, s, as found at a date.
+        ("queue", REAL),
+        ("queue_date", REAL),
     ]
 )
 
@@ -285,12 +289,18 @@ PATTERN = np.dtype(
         ("latency_bytes", REAL),
         ("penalty", REAL),
         ("bound", REAL),  # inf: none
+        # Of flows of a wire model (see `usage.wires`): round trip, s; what follows the last byte,
+        # s, and s a byte of the last packet; least capacity on the way, B/s.
+        ("round_trip", REAL),
+        ("tail", REAL),
+        ("tail_per_byte", REAL),
+        ("narrowest", REAL),
     ],
     align=True,
 )
 
 # An event in the queue, by (time, order): traces first, by number, then by time of insertion.
-DATE = np.dtype([("date", REAL), ("order", INT), ("kind", below(3)), ("number", INT)], align=True)
+DATE = np.dtype([("date", REAL), ("order", INT), ("kind", below(4)), ("number", INT)], align=True)
 
 WAKE_UP = np.dtype([("token", INT), ("queued", number_in("queue"))], align=True)
 
@@ -458,6 +468,10 @@ class Options(NamedTuple):
     solver: int
     flows: bool  # a flow-level network model: bandwidths set bounds and weights
     gamma: float  # TCP window, bytes; 0: no window
+    packet: float  # of a wire model (see `usage.wires`), bytes; 0: it is none
+    first_window: float  # bytes; inf: flows do not start slowly
+    queue_bytes: float  # a full link's queue: the larger of this and so many seconds of its link
+    queue_s: float
     work_precision: float
     time_precision: float
     incremental: bool  # off: every solve is of the whole problem, nothing pruned
@@ -474,6 +488,7 @@ def bare_options() -> Options:
         solver=0,
         flows=False,
         gamma=0.0,
+        **dict.fromkeys(("packet", "first_window", "queue_bytes", "queue_s"), 0.0),
         work_precision=0.0,
         time_precision=0.0,
         incremental=True,

@@ -111,6 +111,7 @@ def _resources(platform: Platform) -> np.ndarray:
     r["partner"] = -1
     r["traces"] = -1
     r["level"] = INFINITY
+    r["queue_date"] = -INFINITY
     r["group"] = -1
     r["group"][:n] = np.arange(n)
     r["cores"][:n] = [host.cores for host in platform.hosts]

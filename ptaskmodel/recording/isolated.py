@@ -59,7 +59,7 @@ def _empty(simulation: Simulation) -> Simulation:
     return type(simulation)(
         simulation.platform,
         solver=simulation.solver,
-        network_model=simulation.network_model.name,
+        network_model=simulation.network_model,
         count=simulation.count,
         routing=simulation.routing,
     )

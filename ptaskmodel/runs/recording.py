@@ -132,7 +132,7 @@ class Wanted(Protocol):
     @property
     def solver(self) -> str | None: ...
     @property
-    def network_model(self) -> str | None: ...
+    def network_model(self) -> object: ...
     @property
     def count(self) -> str: ...
     @property
@@ -184,7 +184,7 @@ class Checkpoints:
             "platform": _digest(platform.facts.__getstate__() | {"path": None}),
             "tasks": _digest(tasks),
             "solver": options.solver,
-            "network_model": options.network_model,
+            "network_model": None if options.network_model is None else str(options.network_model),
             "count": options.count,
             "routing": str(options.routing),
         }

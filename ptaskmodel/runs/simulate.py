@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.engine.usage.network_models import NetworkModel
+from ptaskmodel.engine.usage.wires import WIRES, read_wire
+from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
@@ -62,7 +64,7 @@ class SimulationOptions:
     """
 
     solver: str | None = None
-    network_model: str | None = None
+    network_model: str | NetworkModel | None = None
     count: str = "task"
     routing: str | Routing = PLATFORM
     until_s: float | None = None
@@ -118,6 +120,9 @@ def simulation_inputs(
     tasks, files = read(read_tasks_file, parameters["tasks"])
     platform = read(load_platform, parameters["platform"])
     files = [parameters["platform"], *files]
+    if given["network_parameters"] is not None:
+        given["network_model"] = _model_of(given["network_parameters"], given["network_model"])
+        files.append(given["network_parameters"])
     if given["calibration"] is not None:
         from ptaskmodel.calibration import apply, parse_labels
 
@@ -135,6 +140,16 @@ def simulation_inputs(
             files.append(routing.file)
     options = SimulationOptions(**fields_in(SimulationOptions, given))
     return SimulationInputs(platform, tasks, options, tuple(map(Path, files)))
+
+
+def _model_of(path: str | Path, name: str | None) -> NetworkModel:
+    """The wire model of a file of parameters. Raises SimulationError."""
+    if name is not None and name not in WIRES:
+        raise SimulationError(
+            f"--network-parameters are those of a wire model, and --network-model is {name}; "
+            f"choose one of {', '.join(WIRES)}"
+        )
+    return NetworkModel.of_wire(read_wire(path, name))
 
 
 @joining()

@@ -20,6 +20,7 @@ NAMES = {
         "fairbottleneck_corrected",
         "flow_maxmin",
         "maxmin",
+        "proportional",
         "solve",
     ),
 }

@@ -11,4 +11,5 @@ from ptaskmodel.sharing.solvers import fairbottleneck as fairbottleneck
 from ptaskmodel.sharing.solvers import fairbottleneck_corrected as fairbottleneck_corrected
 from ptaskmodel.sharing.solvers import flow_maxmin as flow_maxmin
 from ptaskmodel.sharing.solvers import maxmin as maxmin
+from ptaskmodel.sharing.solvers import proportional as proportional
 from ptaskmodel.sharing.solvers import solve as solve

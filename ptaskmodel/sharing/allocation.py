@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import SharingError
-from ptaskmodel.sharing.problem import FloatArray, IntArray, SharingProblem
+from ptaskmodel.sharing.problem import BoolArray, FloatArray, IntArray, SharingProblem
 from ptaskmodel.sharing.rules import NOTHING_LEFT, RULES
 
 # Instead of a task or a resource to blame: there is none, or it is a task's own bound.
@@ -70,6 +70,10 @@ def verify(
       that is full and on which its x / p is the largest;
     * ``flow-maxmin``: the same, but a FATPIPE is full when its largest use is, and a capacity of 0
       is a reason only for those who use nothing else;
+    * ``proportional``: there are prices >= 0, of SHARED resources that are full, at which it pays
+      w / x for a unit of progress; at its bound, or on a FATPIPE that it fills, no more than that;
+      or it uses a resource of capacity 0 and stands still. The prices are found here, by least
+      squares (`prices_of`);
     * ``fairbottleneck``: at least min(bound, C_r / (uses of r * a)), what the first round gives.
       That is all it guarantees: capacity may be wasted, and a FATPIPE may be exceeded;
     * ``fairbottleneck-corrected``: its bound; a FATPIPE that it fills; a SHARED resource that is
@@ -93,6 +97,8 @@ def verify(
         gap = np.zeros(problem.n)
     elif condition == "equal-share":
         gap = view.equal_share_gap()
+    elif condition == "proportional":
+        gap = view.price_gap(tolerance)
     else:
         gap = np.minimum(view.bound_gap, view.least(view.gaps(condition)))
     if condition:
@@ -179,6 +185,26 @@ class _View:
         np.minimum.at(wanted, self.task, self.capacity / (sharers * self.largest_element))
         return 1.0 - _ratio(self.x, wanted)
 
+    def price_gap(self, tolerance: float) -> FloatArray:
+        """By how much what each task pays misses its weight, at the prices that fit best."""
+        problem, x = self.problem, self.x
+        full = self.load >= problem.capacity * (1.0 - tolerance)
+        sold = full[self.resource] & ~self.fatpipe & (self.capacity > 0.0)
+        filled = self.fatpipe & (self.use >= self.capacity * (1.0 - tolerance))
+        at_bound = self.bound_gap <= tolerance
+        at_bound[self.task[filled]] = True
+        stopped = np.zeros(problem.n, np.bool_)
+        stopped[self.task[self.capacity == 0.0]] = True
+        stopped |= problem.bound == 0.0
+        gap = np.where(stopped & (x == 0.0), 0.0, 1.0)
+        asked = np.flatnonzero((x > 0.0) & ~stopped & ~self.uses_nothing)
+        _, paid = prices_of(
+            self.task[sold], self.resource[sold], self.use[sold] / problem.weight[self.task[sold]],
+            asked, at_bound,
+        )  # fmt: skip
+        gap[asked] = np.abs(paid - 1.0)
+        return gap
+
     def idle_gap(self, condition: str) -> FloatArray:
         """The gap of a task that uses nothing."""
         bound = self.problem.bound
@@ -190,6 +216,35 @@ class _View:
         result = np.full(self.problem.n, np.inf)
         np.minimum.at(result, self.task, gap)
         return result
+
+
+def prices_of(
+    task: IntArray, resource: IntArray, part: FloatArray, asked: IntArray, at_bound: BoolArray
+) -> tuple[dict[int, float], FloatArray]:
+    """(prices by resource, what each task pays over its weight): the prices that fit best.
+
+    task, resource, part: elements on full resources; part: use of the resource, over the weight of
+    the task. asked: the tasks that should pay their weight; those ``at_bound`` may pay less, and
+    the rest is what they pay for their bound.
+    """
+    from scipy.optimize import nnls
+
+    resources, column = np.unique(resource, return_inverse=True)
+    row = np.full(len(at_bound), NOBODY)
+    row[asked] = np.arange(len(asked))
+    bounded = np.flatnonzero(at_bound[asked])
+    matrix = np.zeros((len(asked), len(resources) + len(bounded)))
+    wanted = row[task] >= 0
+    np.add.at(matrix, (row[task[wanted]], column[wanted]), part[wanted])
+    scale = matrix[:, : len(resources)].max(axis=0, initial=0.0)
+    scale[scale == 0.0] = 1.0
+    matrix[:, : len(resources)] /= scale
+    matrix[bounded, len(resources) + np.arange(len(bounded))] = 1.0
+    if matrix.size == 0:
+        return {}, np.zeros(len(asked))
+    found, _ = nnls(matrix, np.ones(len(asked)))
+    prices = found[: len(resources)] / scale
+    return dict(zip(resources.tolist(), prices.tolist(), strict=True)), matrix @ found
 
 
 def _ratio(a: NDArray, b: NDArray) -> FloatArray:

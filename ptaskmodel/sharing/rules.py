@@ -24,12 +24,14 @@ class Rule:
     kernel: ``module.function`` in this package; the module also has its ``scratch_sizes``.
     variant: value of `Settings.variant`, for a kernel of two rules.
     condition: what `verify` checks besides feasible rates: each task has a reason not to be faster
-    ("bmf", "maxmin", "flow-maxmin", "corrected"), the equal share ("equal-share"), nothing ("").
+    ("bmf", "maxmin", "flow-maxmin", "corrected"), prices for rates ("proportional"), the
+    equal share ("equal-share"), nothing ("").
     fallback: ``module.function`` that solves a problem where the kernel's status is not 0.
     for_tasks: users may choose it by name; else only a network model does.
     skips_slack: a resource that its users cannot fill at their largest rates limits no task.
     counts_repeats: a task that names a resource twice counts as two users of it.
     compares_rates: fairness compares rates of progress: every share coefficient counts as 1.
+    aim: residual at which a simulation stops to improve rates.
     way: how rates are found from event to event, one of `WAYS`.
     """
 
@@ -43,6 +45,7 @@ class Rule:
     counts_repeats: bool = False
     compares_rates: bool = False
     way: str = ""
+    aim: float = 1e-11
 
 
 RULES = {
@@ -85,6 +88,13 @@ RULES = {
         for_tasks=False,
         compares_rates=True,
         way="parts",
+    ),
+    "proportional": Rule(
+        "weighted proportional fairness: a flow pays at each full link",
+        "proportional.prices.solve_proportional",
+        condition="proportional",
+        skips_slack=True,
+        aim=1e-5,
     ),
 }
 # What one may ask for by name, and what it gives.

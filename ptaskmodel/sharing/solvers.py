@@ -36,6 +36,11 @@ def maxmin(problem: SharingProblem) -> Allocation:
     return solve(problem, "maxmin")
 
 
+def proportional(problem: SharingProblem) -> Allocation:
+    """Weighted proportional fair rates (1/s) of a problem: they maximise the sum of w log x."""
+    return solve(problem, "proportional")
+
+
 def flow_maxmin(problem: SharingProblem) -> Allocation:
     """Rates (1/s) of SimGrid's flow models: max-min fair but for FATPIPEs and capacities of 0.
 

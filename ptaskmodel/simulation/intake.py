@@ -87,7 +87,7 @@ class Intake:
         ``after`` that is no task, or a circle of them; nothing has been added then.
         """
         first = len(self.facts)
-        if core.router.flow_routes.routing is not None:
+        if core.router.flow_routes.routing is not None or core.model.wire is not None:
             self._check_no_replay(tasks)
         places = self._places(tasks, core)
         self._name(tasks)
@@ -148,8 +148,8 @@ class Intake:
             if any(isinstance(work, TraceWork) for work in task.work.one_round()):
                 name = str(k) if task.id is None else task.id
                 raise SimulationError(
-                    f"task {name!r}: it replays a trace, whose messages take the platform's "
-                    "routes; use --routing platform"
+                    f"task {name!r}: it replays a trace, whose messages take the platform's routes "
+                    "and no wire model; leave out --routing and the model"
                 )
 
     def _name(self, tasks: Sequence[Task]) -> None:

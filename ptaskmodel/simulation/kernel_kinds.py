@@ -76,7 +76,7 @@ def prepare_routes() -> None:
         (flow, [0, other]),
     ):
         router.route(router.shape(work, tuple(hosts), None)[0])
-    for model in ("L07", "LV08"):
+    for model in ("L07", "LV08", "ROCE"):
         core = Simulation(platform, network_model=model).core
         core.route(core.find_flows(np.array([0, 0]), np.array([1, other])).tolist())
 

@@ -32,7 +32,7 @@ def check_parts(simulation: Simulation) -> None:
     made = Simulation(
         facts["platform"],
         solver=facts["solver"],
-        network_model=facts["network_model"].name,
+        network_model=facts["network_model"],
         count=facts["count"],
         routing=facts["routing"],
         optimise=bool(facts["core"].options.incremental),

@@ -15,6 +15,7 @@ from ptaskmodel.engine.state import (
     Options,
 )
 from ptaskmodel.engine.stream import Listener
+from ptaskmodel.engine.usage.network_models import NetworkModel
 from ptaskmodel.engine.usage.network_models import network_model as find_model
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.memory import collector_at_rest
@@ -62,7 +63,8 @@ class Simulation(Advancing[Observer]):
 
     solver: bmf (the default of the parallel-task model), fairbottleneck (SimGrid's numbers),
     fairbottleneck-corrected, or maxmin (the default of the flow-level models).
-    network_model: L07 (parallel tasks), CM02 or LV08 (flows and executions), or SMPI, by which
+    network_model: L07 (parallel tasks), CM02 or LV08 (flows and executions), a wire model (DCTCP,
+    CUBIC, ROCE, RDMA; `NetworkModel.of_wire` gives it other parameters), or SMPI, by which
     messages of ranks travel as in `replay` (flows of tasks then have neither its factors nor its
     envelope: they are those of CM02); None: what the platform's <config> says, else L07.
     count: what counts as one competitor on a shared link: each task, flow, or pair of hosts.
@@ -81,23 +83,26 @@ class Simulation(Advancing[Observer]):
         platform: Platform,
         *,
         solver: str | None = None,
-        network_model: str | None = None,
+        network_model: str | NetworkModel | None = None,
         count: str = "task",
         routing: str | Routing | None = None,
         optimise: bool | Collection[str] = True,
     ) -> None:
         self.platform = checked_platform(platform)
-        if network_model == SMPI:
+        if isinstance(network_model, NetworkModel):
+            self.network_model = network_model
+        elif network_model == SMPI:
             from ptaskmodel.mpi.protocol import protocol_of
 
             self.network_model = protocol_of(SMPI, platform.config).model
         else:
             self.network_model = find_model(network_model, platform.config)
-        self.solver = solver or ("bmf" if self.network_model.parallel else "maxmin")
+        self.solver = solver or self.network_model.solver
         self.count = count
         self.routing = routing_of(routing) if isinstance(routing, str) else routing
         self.core = Core(platform, self.network_model, self.solver, count, optimise, self.routing)
-        self.core.let_gather()
+        if self.network_model.wire is None:
+            self.core.let_gather()
         self._intake = Intake(self.core)
         self._replays: Applications | None = None  # once a task replays a trace
         self._idle = False  # nothing will ever happen

@@ -177,6 +177,7 @@ def test_flows_of_a_parallel_task_choose_one_by_one(network):
     assert len(durations) == 2
 
 
+@pytest.mark.jit
 def test_a_checkpoint_keeps_the_routing(network, tmp_path):
     from ptaskmodel import load_checkpoint, save_checkpoint
 

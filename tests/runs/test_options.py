@@ -80,6 +80,7 @@ FILES = {
     "log.swf": SWF,
     "t.json": json.dumps(TASKS),
     "flow.json": json.dumps({"tasks": [{"id": "a", "hosts": ["n1", "n2"], "flows": FLOWS[:1]}]}),
+    "wire.json": '{"network_model": "ROCE", "mss_B": 1024}',
     "down.csv": "date,resource,event\n50,n1,down\n250,n1,up\n",
     "windows.csv": "hosts,start,end\nn1,500,600\n",
     "r0": "0 init\n0 compute 1e9\n0 send 1 0 1e6\n0 barrier\n0 finalize\n",
@@ -146,6 +147,7 @@ CASES = {
     "simulate": {
         **MODEL,
         "network_model": {"tasks": "flow.json", "network_model": "CM02"},
+        "network_parameters": {"tasks": "flow.json", "network_parameters": "wire.json"},
         "routing": {"routing": "ecmp:1"},
         "until_s": {"until_s": 500.0},
         "energy": {"energy": True},

@@ -15,7 +15,7 @@ from sharing.systems import needs_jit
 GUIDE = ROOT / "docs" / "guides" / "extend.md"
 SIMULATE = """
 from ptaskmodel import ParallelTask, Simulation, load_platform
-simulation = Simulation(load_platform(PLATFORM), solver="proportional")
+simulation = Simulation(load_platform(PLATFORM), solver="parts")
 # Two tasks on host a of 100 flop/s; the link of 100 B/s holds the first back.
 first = simulation.add(ParallelTask(["a", "b"], [100.0, 0.0], flows=[(0, 1, 1000.0)]))
 second = simulation.add(ParallelTask(["a"], 100.0))
@@ -38,12 +38,12 @@ def extended(tmp_path) -> Path:
     """A copy of the package with the file and the entry of the guide."""
     package = tmp_path / "ptaskmodel"
     shutil.copytree(ROOT / "ptaskmodel", package, ignore=shutil.ignore_patterns("__pycache__"))
-    solver = PAGE[index_of("def solve_proportional(")]
+    solver = PAGE[index_of("def solve_by_parts(")]
     (tmp_path / str(solver.file)).write_text(solver.text)
     table = package / "sharing" / "rules.py"
     source = table.read_text()
     assert source.count("RULES = {\n") == 1
-    entry = PAGE[index_of('"proportional": Rule(')].text
+    entry = PAGE[index_of('"parts": Rule(')].text
     table.write_text(source.replace("RULES = {\n", "RULES = {\n" + entry))
     return tmp_path
 
@@ -61,7 +61,7 @@ def output(place: Path, *arguments: str, jit: bool) -> str:
 
 @pytest.mark.parametrize("jit", [False, pytest.param(True, marks=needs_jit)])
 def test_a_problem_alone(extended, jit):
-    example = index_of('solve(problem, "proportional")')
+    example = index_of('solve(problem, "parts")')
     said = output(extended, "-c", PAGE[example].text, jit=jit)
     assert said == PAGE[example + 1].text
 
@@ -75,4 +75,4 @@ def test_a_simulation(extended):
 
 def test_the_command_line_offers_it(extended):
     said = output(extended, "-m", "ptaskmodel", "simulate", "--help", jit=False)
-    assert "proportional" in said
+    assert "parts" in said

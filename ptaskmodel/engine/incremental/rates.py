@@ -20,7 +20,7 @@ def code(rule: str) -> int:
     return numbers(len(RULES))[list(RULES).index(rule)]
 
 
-BMF, FLOW_MAXMIN = code("bmf"), code("flow-maxmin")
+BMF, FLOW_MAXMIN, PROPORTIONAL = code("bmf"), code("flow-maxmin"), code("proportional")
 TOLERANCES = Settings()
 AIM, ACCEPT, NOTHING_LEFT = TOLERANCES.aim, TOLERANCES.accept, TOLERANCES.nothing_left
 
@@ -33,6 +33,7 @@ def example() -> tuple[Any, ...]:
 def _solver_of(rule: Rule) -> Any:
     """What solves the sub-system laid out by the kernel of a rule; late, as each is large."""
     solve_by = kernel(rule)
+    aim, accept = rule.aim, max(rule.aim, ACCEPT)
 
     def solver(s, n, m, variant):
         v = sub_system(s)
@@ -41,7 +42,7 @@ def _solver_of(rule: Rule) -> Any:
             v.start[: n + 1], v.resource[:z], v.usage[:z], v.share[:z], v.capacity[:m],
             s.flags[:m], v.bound[:n], v.weight[:n], v.penalty[:n],
         )  # fmt: skip
-        settings = Settings(variant, m > 0, AIM, ACCEPT, NOTHING_LEFT)
+        settings = Settings(variant, m > 0, aim, accept, NOTHING_LEFT)
         answer = Answer(v.rate[:n], v.limit[:n], v.level[:m])
         return solve_by(system, settings, answer, v.reals, v.integers)
 

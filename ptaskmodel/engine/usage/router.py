@@ -21,12 +21,11 @@ from ptaskmodel.engine.usage.assembly import (
     add_flows,
     add_routes,
     clear,
-    lay_flows,
     lay_parallel_flows,
     lay_stages,
 )
 from ptaskmodel.engine.usage.flows import FlowRoutes, each_pair
-from ptaskmodel.engine.usage.network_models import COUNTS, CROSS_TRAFFIC, NetworkModel
+from ptaskmodel.engine.usage.network_models import COUNTS, NetworkModel
 from ptaskmodel.engine.usage.paths import WIFI_LINK, Paths
 from ptaskmodel.engine.usage.placement import (
     NUMBER_BYTES,
@@ -40,6 +39,7 @@ from ptaskmodel.engine.usage.placement import (
     new_tally,
     places_of,
 )
+from ptaskmodel.engine.usage.wire_laying import layer_of
 from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, SimulationError
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.routing.choice import Routing
@@ -137,7 +137,7 @@ class Router:
                 "use L07 for parallel tasks"
             )
         ends = hosts[int(asked.flow_from[0])], hosts[int(asked.flow_to[0])]
-        amount = float(asked.flow_bytes[0] / self.model.bandwidth_factor)
+        amount = self.model.amount(float(asked.flow_bytes[0]))
         return Shape((*ends, *own_name), work, places_of(ends), None, name), amount
 
     def shapes(
@@ -421,15 +421,14 @@ class Router:
         model = self.model
         if model.parallel:
             return self._lay_parallel_flows(sources, targets, numbers, patterns, room, first)
-        cross = CROSS_TRAFFIC if model.crosstraffic else 0.0
-        flow = np.array((model.latency_factor, model.weight_s, cross))
-        groups = self.flow_routes.groups(sources, targets, names, model.crosstraffic)
-        for group, there, back in groups:
+        lay, facts = layer_of(model)
+        both = model.crosstraffic or model.wire is not None
+        for group, there, back in self.flow_routes.groups(sources, targets, names, both):
             elements = room(first + len(there.links) + len(back.links) + 2 * len(group))
             first = int(
-                lay_flows(
+                lay(
                     numbers[group], sources[group], targets[group], there, back, self.fatpipe,
-                    may_fail, self.latency_s, self.bandwidth_Bps, flow, patterns, elements, first,
+                    may_fail, self.latency_s, self.bandwidth_Bps, facts, patterns, elements, first,
                 )
             )  # fmt: skip
         return first

@@ -24,7 +24,7 @@ ONE_BYTE = ParallelWork.of_flow(1.0)
 FLOWS_AT_ONCE = 1 << 16
 
 # A pattern that is not routed.
-NEW = np.array((-1, 0, 0, 0.0, 0.0, 0.0, 1.0, np.inf), dtype=PATTERN)
+NEW = np.array((-1, 0, 0, *[0.0] * 3, 1.0, np.inf, *[0.0] * 4), dtype=PATTERN)
 
 
 @dataclass(slots=True)
@@ -209,7 +209,9 @@ class Patterns:
                 source[flows], target[flows], self.may_fail, given, state.patterns, room,
                 self.n_elements, names,
             )  # fmt: skip
-        except RouteError:  # they are routed one by one: the one without a way says so
+        except RouteError:  # one has no way: routed alone, the others do
+            for number in given.tolist() if len(given) > 1 else ():
+                state = self._route_flows(state, [number], router)
             return state
         self.routed += given[state.patterns["first"][given] >= 0].tolist()
         return state

@@ -25,6 +25,7 @@ DOCUMENTS = {
         "meta.schema.json",
         "in results of `slurm-live`: its phases",
     ),
+    "wire": (__name__, "wire.schema.json", "what `simulate --network-parameters` reads"),
     "campaign": (__name__, "campaign.schema.json", "campaign files (TOML)"),
     "campaign-run": (
         __name__,

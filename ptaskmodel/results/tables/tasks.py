@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -115,13 +116,15 @@ def summarise(
     }
 
 
-def choices(simulation: Simulation) -> dict[str, str]:
+def choices(simulation: Simulation) -> dict[str, Any]:
     """What a summary says of how the platform was shared."""
-    made = {
+    made: dict[str, Any] = {
         "solver": simulation.solver,
         "network_model": simulation.network_model.name,
         "count": simulation.count,
     }
+    if simulation.network_model.wire is not None:
+        made["network_parameters"] = asdict(simulation.network_model.wire)
     if simulation.routing is not None:
         made["routing"] = str(simulation.routing)
     return made

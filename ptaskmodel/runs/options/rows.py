@@ -151,19 +151,28 @@ POLICY, JOBS, PLATFORM, FAILURES = "Scheduling", "Jobs", "Platform", "Failures a
 MEASURES, COURSE, RESULTS = "What is measured", "The simulation itself", "Results"
 PLACES = "Ranks and collectives"
 
-MODEL = (
-    Option("solver", SOLVERS, None, None,
-        "Rule by which tasks share resources  [default: bmf]", PLATFORM),
-    Option(
-        "network_model", NETWORK_MODELS, None, None,
-        "L07: parallel tasks; the others: flows  [default: as the platform says, else L07]",
-        PLATFORM,
-    ),
-    Option(
-        "count", COUNTS, "task", None,
-        "Unit that counts as one competitor on a shared link.", PLATFORM
-    ),
-)  # fmt: skip
+
+def model_rows(models: Collection[str]) -> tuple[Option, ...]:
+    """How a platform is shared, by one of some network models."""
+    default = "that of the model: bmf" if "DCTCP" in models else "bmf"
+    return (
+        Option(
+            "solver", SOLVERS, None, None,
+            f"Rule by which tasks share resources  [default: {default}]", PLATFORM,
+        ),
+        Option(
+            "network_model", models, None, None,
+            "L07: parallel tasks; the others: flows  [default: as the platform says, else L07]",
+            PLATFORM,
+        ),
+        Option(
+            "count", COUNTS, "task", None,
+            "Unit that counts as one competitor on a shared link.", PLATFORM,
+        ),
+    )  # fmt: skip
+
+
+MODEL = model_rows(NETWORK_MODELS)
 ROUTING = Option(
     "routing", TEXT, "platform", None,
     "Routes of flows: platform, ecmp[:SEED] (each flow takes one of its shortest "

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from ptaskmodel.engine.usage.network_models import FLUID_MODELS
 from ptaskmodel.runs.options.rows import (
     COURSE,
+    FILE,
     FLAG,
-    MODEL,
     NOT_NEGATIVE,
     PLATFORM,
     RESULTS,
     ROUTING,
     Option,
     calibration_rows,
+    model_rows,
     recording_rows,
 )
 
 SIMULATE = (
-    *MODEL,
+    *model_rows(FLUID_MODELS),
+    Option(
+        "network_parameters", FILE, None, None,
+        "Parameters of a wire model (DCTCP, CUBIC, ROCE, RDMA): a JSON file.", PLATFORM,
+    ),
     ROUTING,
     *calibration_rows("tasks without competitors", PLATFORM),
     Option(

@@ -1,0 +1,1 @@
+"""Weighted proportional fairness, by prices of resources."""

@@ -1,0 +1,424 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
+"""Weighted proportional fairness with bounds: prices of resources, from nothing or from known ones.
+
+The rates x maximise sum of w_i log x_i subject to sum of a_ri x_i <= C_r and x_i <= b_i. They are
+unique. By the conditions of Karush, Kuhn and Tucker there are prices p_r >= 0, above 0 only where r
+is full, with x_i = min(b_i, w_i / P_i), P_i = sum of a_ri p_r: a task pays at each full resource
+that it uses (F. Kelly, A. Maulloo and D. Tan, "Rate control for communication networks: shadow
+prices, proportional fairness and stability", 1998). Prices need not be unique.
+
+The prices minimise a convex function, whose gradient is C_r - load_r. Two steps take turns:
+
+- a sweep: each price in turn is set so that its resource is just full, or to 0 where it is not.
+  This finds out which prices are 0, from anywhere;
+- Newton's step for all prices above 0 together, its system solved by conjugate gradients: products
+  with the matrix need only the elements. It is kept if the residual falls.
+
+From event to event it begins with the prices in force, so that a turn or two are enough; what is
+solved is the component that changed. The other way: none, the steps are the same.
+
+Capacities are scaled to 1 here. A FATPIPE limits each use alone: it is a bound C_r / a_ri. A task
+that uses a resource of capacity 0 has the rate 0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ptaskmodel.kernels.decorators import entry, jit
+from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING, carve
+
+SWEEPS = 10_000
+# Steps for one price in a sweep, and by how much they reduce what is missing there.
+PRICE_STEPS, ENOUGH = 12, 0.1
+GRADIENT_STEPS = 60
+# Farther off, Newton's step is not tried.
+NEAR = 1.0
+# A Newton step is cut to a quarter so often before it is given up.
+CUTS = 3
+LARGEST = 1.7e308
+JUST_ABOVE = 1.0 + 1e-9
+
+
+def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
+    """Lengths of the float64 and int64 scratch arrays of the kernel.
+
+    n, m, elements: numbers of tasks, resources and uses.
+    """
+    return 8 * m + 5 * n + 2 * elements, 3 * m + n + 2 * elements + 1
+
+
+class Market(NamedTuple):
+    """Prices, and what tasks pay and use; elements by task and by resource, each pair once."""
+
+    price: np.ndarray  # of resources
+    load: np.ndarray
+    weight_on: np.ndarray  # sum of the weights of users
+    step: np.ndarray  # Newton's
+    rest: np.ndarray
+    along: np.ndarray
+    image: np.ndarray
+    diagonal: np.ndarray
+    paid: np.ndarray  # P of tasks
+    ceiling: np.ndarray  # the bound, FATPIPEs included
+    curvature: np.ndarray
+    threshold: np.ndarray  # what a task pays at its ceiling
+    kept: np.ndarray  # paid, before a step
+    usage: np.ndarray  # of an element, over the capacity
+    by_resource: np.ndarray  # the same in order of resources
+    first: np.ndarray  # of each resource, in order of resources
+    last: np.ndarray
+    stamp: np.ndarray
+    begin: np.ndarray  # of each task
+    resource: np.ndarray
+    user: np.ndarray  # in order of resources
+
+
+@jit
+def _carve_market(n, m, z, reals, integers):
+    """The scratch arrays as those of a `Market`."""
+    price, reals = carve(reals, m)
+    load, reals = carve(reals, m)
+    weight_on, reals = carve(reals, m)
+    step, reals = carve(reals, m)
+    rest, reals = carve(reals, m)
+    along, reals = carve(reals, m)
+    image, reals = carve(reals, m)
+    diagonal, reals = carve(reals, m)
+    paid, reals = carve(reals, n)
+    ceiling, reals = carve(reals, n)
+    curvature, reals = carve(reals, n)
+    threshold, reals = carve(reals, n)
+    kept, reals = carve(reals, n)
+    usage, reals = carve(reals, z)
+    by_resource, reals = carve(reals, z)
+    first, integers = carve(integers, m)
+    last, integers = carve(integers, m)
+    stamp, integers = carve(integers, m)
+    begin, integers = carve(integers, n + 1)
+    resource, integers = carve(integers, z)
+    user, integers = carve(integers, z)
+    return Market(
+        price, load, weight_on, step, rest, along, image, diagonal, paid, ceiling, curvature,
+        threshold, kept, usage, by_resource, first, last, stamp, begin, resource, user,
+    )  # fmt: skip
+
+
+@entry
+def solve_proportional(system, settings, answer, reals, integers):
+    """Fill rates, limits and, as levels, prices of the system in ``answer``.
+
+    Returns 0, or 1 where the residual stays too large. Scratch (reals, integers): see
+    ``scratch_sizes``. settings: if warm, levels that are finite are the first prices.
+    """
+    n = system.start.size - 1
+    m = system.capacity.size
+    k = _carve_market(n, m, system.start[n], reals, integers)
+    _lay(system, answer, k, n, m)
+    _begin_prices(system, settings.warm, answer.level, k, n, m)
+    residual = _look(system, k, n, m)
+    for _ in range(SWEEPS):
+        if residual <= settings.aim:
+            break
+        _sweep(system, k, m, residual, settings.aim)
+        residual = _look(system, k, n, m)
+        if residual > settings.aim and residual < NEAR:
+            residual = _newton(system, k, n, m, residual)
+    _write(system, answer, k, n, m)
+    return 0 if residual <= max(settings.aim, settings.accept) else 1
+
+
+@jit
+def _lay(system, answer, k, n, m):
+    """Lay out elements by task and by resource, and find ceilings; rates of -1 are to be found."""
+    for r in range(m):
+        k.stamp[r] = -1
+        k.last[r] = 0
+        k.weight_on[r] = 0.0
+    z = 0
+    for i in range(n):
+        k.begin[i] = z
+        k.ceiling[i] = system.bound[i]
+        answer.rate[i] = -1.0
+        answer.limit[i] = LIMIT_BOUND
+        stopped = -1
+        uses = False
+        for e in range(system.start[i], system.start[i + 1]):
+            usage = system.usage[e]
+            r = system.resource[e]
+            if usage <= 0.0:
+                continue
+            uses = True
+            if system.capacity[r] == 0.0:
+                stopped = r
+            elif system.fatpipe[r]:
+                if system.capacity[r] / usage < k.ceiling[i]:
+                    k.ceiling[i] = system.capacity[r] / usage
+                    answer.limit[i] = r
+                k.ceiling[i] = min(k.ceiling[i], LARGEST)
+            elif k.stamp[r] >= k.begin[i] and k.stamp[r] < z and k.resource[k.stamp[r]] == r:
+                k.usage[k.stamp[r]] += usage / system.capacity[r]
+            else:
+                k.stamp[r] = z
+                k.resource[z] = r
+                k.usage[z] = usage / system.capacity[r]
+                z += 1
+        if stopped >= 0 or not uses:
+            z = k.begin[i]
+            if stopped >= 0:
+                answer.rate[i] = 0.0
+                answer.limit[i] = stopped
+            else:
+                bounded = system.bound[i] < np.inf
+                answer.rate[i] = system.bound[i] if bounded else 1.0
+                answer.limit[i] = LIMIT_BOUND if bounded else LIMIT_NOTHING
+        elif k.ceiling[i] <= 0.0:
+            z = k.begin[i]
+            answer.rate[i] = 0.0
+        k.threshold[i] = system.weight[i] / k.ceiling[i] if k.ceiling[i] > 0.0 else np.inf
+        for e in range(k.begin[i], z):
+            k.last[k.resource[e]] += 1
+            k.weight_on[k.resource[e]] += system.weight[i]
+    k.begin[n] = z
+    total = 0
+    for r in range(m):
+        k.first[r] = total
+        total += k.last[r]
+        k.last[r] = k.first[r]
+    for i in range(n):
+        for e in range(k.begin[i], k.begin[i + 1]):
+            r = k.resource[e]
+            k.user[k.last[r]] = i
+            k.by_resource[k.last[r]] = k.usage[e]
+            k.last[r] += 1
+
+
+@jit
+def _begin_prices(system, warm, level, k, n, m):
+    """Begin with prices that are known, else with each weight divided among what its task uses."""
+    for r in range(m):
+        known = warm and level[r] < np.inf and k.first[r] < k.last[r]
+        k.price[r] = level[r] * system.capacity[r] if known else 0.0
+    if not warm:
+        for i in range(n):
+            count = k.begin[i + 1] - k.begin[i]
+            for e in range(k.begin[i], k.begin[i + 1]):
+                k.price[k.resource[e]] += system.weight[i] / count
+    _pay(k, n)
+
+
+@jit
+def _pay(k, n):
+    """What tasks pay at these prices."""
+    for i in range(n):
+        total = 0.0
+        for e in range(k.begin[i], k.begin[i + 1]):
+            total += k.usage[e] * k.price[k.resource[e]]
+        k.paid[i] = total
+
+
+@jit
+def _rate_of(system, k, i, paid):
+    """The rate of a task that pays so much."""
+    if paid <= k.threshold[i]:
+        return k.ceiling[i]
+    return system.weight[i] / paid
+
+
+@jit
+def _look(system, k, n, m):
+    """Loads at these prices; the residual: the largest excess, or what a price above 0 leaves.
+
+    What is left counts by the part that the price has in what its users pay.
+    """
+    for r in range(m):
+        k.load[r] = 0.0
+    for i in range(n):
+        if k.begin[i + 1] > k.begin[i]:
+            rate = _rate_of(system, k, i, k.paid[i])
+            for e in range(k.begin[i], k.begin[i + 1]):
+                k.load[k.resource[e]] += k.usage[e] * rate
+    worst = 0.0
+    for r in range(m):
+        left = 1.0 - k.load[r]
+        if not left >= 0.0:
+            worst = np.inf if np.isnan(left) else max(worst, -left)
+        elif k.price[r] > 0.0:
+            worst = max(worst, left * min(1.0, k.price[r] / k.weight_on[r]))
+    return worst
+
+
+@jit
+def _sweep(system, k, m, residual, aim):
+    """Set each price in turn so that its resource is about full, or to 0."""
+    close = ENOUGH * min(residual, 1.0) + 0.5 * aim
+    for r in range(m):
+        if k.first[r] == k.last[r]:
+            k.price[r] = 0.0
+            continue
+        old = k.price[r]
+        price = _best_price(system, k, r, old, close)
+        if price != old:
+            k.price[r] = price
+            for q in range(k.first[r], k.last[r]):
+                i = k.user[q]
+                k.paid[i] = max(k.paid[i] + (price - old) * k.by_resource[q], 0.0)
+
+
+@jit
+def _best_price(system, k, r, old, close):
+    """The price at which a resource is about full, those of all others fixed.
+
+    1 / load is nearly a straight line in the price (quite one if its users pay nowhere else): so
+    Newton's method is applied to that, within bounds that are halved where it leaves them.
+    """
+    price = old
+    lowest = -1.0  # at which the load was above 1; below 0: none was tried
+    highest = k.weight_on[r]  # there the load is 1 at most, wherever users pay besides
+    for _ in range(PRICE_STEPS):
+        load = 0.0
+        slope = 0.0
+        free_weight = 0.0  # of users that nothing limits
+        next_kink = np.inf
+        for q in range(k.first[r], k.last[r]):
+            i = k.user[q]
+            c = k.by_resource[q]
+            paid = max(k.paid[i] + (price - old) * c, 0.0)
+            weight = system.weight[i]
+            if paid <= k.threshold[i]:
+                if k.threshold[i] == 0.0:
+                    free_weight += weight
+                else:
+                    load += c * k.ceiling[i]
+                    next_kink = min(next_kink, price + (k.threshold[i] * JUST_ABOVE - paid) / c)
+            else:
+                x = weight / paid
+                load += c * x
+                slope += c * c * x * x / weight
+        if free_weight > 0.0:
+            lowest = price
+            price = free_weight
+            continue
+        if abs(load - 1.0) <= close or (price == 0.0 and load <= 1.0):
+            return price
+        if load > 1.0:
+            lowest = price
+            after = next_kink if slope == 0.0 else price + load * (load - 1.0) / slope
+        else:
+            highest = min(highest, price)
+            after = price + load * (load - 1.0) / slope if slope > 0.0 else 0.0
+            if lowest < 0.0:
+                price = max(after, 0.0)
+                continue
+        if not (after > lowest and after < highest):
+            after = 0.5 * (lowest + highest)
+        price = after
+    return price
+
+
+@jit
+def _newton(system, k, n, m, residual):
+    """Newton's step for all prices above 0, kept if it helps; the residual then."""
+    for i in range(n):
+        k.curvature[i] = 0.0
+        k.kept[i] = k.paid[i]
+        if k.begin[i + 1] > k.begin[i] and k.paid[i] > k.threshold[i]:
+            x = system.weight[i] / k.paid[i]
+            k.curvature[i] = x * x / system.weight[i]
+    for r in range(m):
+        k.step[r] = 0.0
+        k.rest[r] = 0.0
+        k.diagonal[r] = 0.0
+        if k.price[r] > 0.0:
+            for q in range(k.first[r], k.last[r]):
+                k.diagonal[r] += k.by_resource[q] * k.by_resource[q] * k.curvature[k.user[q]]
+            if k.diagonal[r] > 0.0:
+                k.rest[r] = k.load[r] - 1.0
+    _conjugate_gradients(k, n, m, 0.01 * min(residual, 1.0))
+    part = 1.0
+    for _ in range(CUTS):
+        # ``image`` keeps the prices before the step.
+        for r in range(m):
+            k.image[r] = k.price[r]
+            k.price[r] = max(k.price[r] + part * k.step[r], 0.0)
+        _pay(k, n)
+        after = _look(system, k, n, m)
+        if after < residual:
+            return after
+        for r in range(m):
+            k.price[r] = k.image[r]
+        for i in range(n):
+            k.paid[i] = k.kept[i]
+        part *= 0.25
+    return _look(system, k, n, m)
+
+
+@jit
+def _conjugate_gradients(k, n, m, relative):
+    """Solve for the step, whose right side is in ``rest``, up to this part of it.
+
+    The matrix is A diag(curvature) A', of the prices above 0, preconditioned by its diagonal.
+    """
+    size = 0.0
+    for r in range(m):
+        k.along[r] = 0.0
+        if k.rest[r] != 0.0:
+            k.along[r] = k.rest[r] / k.diagonal[r]
+            size += k.rest[r] * k.along[r]
+    enough = size * relative * relative
+    for _ in range(GRADIENT_STEPS):
+        if size <= enough or size == 0.0:
+            return
+        for r in range(m):
+            k.image[r] = 0.0
+        for i in range(n):
+            if k.curvature[i] > 0.0:
+                total = 0.0
+                for e in range(k.begin[i], k.begin[i + 1]):
+                    total += k.usage[e] * k.along[k.resource[e]]
+                total *= k.curvature[i]
+                for e in range(k.begin[i], k.begin[i + 1]):
+                    k.image[k.resource[e]] += k.usage[e] * total
+        bent = 0.0
+        for r in range(m):
+            bent += k.along[r] * k.image[r]
+        if not bent > 0.0:
+            return
+        length = size / bent
+        before = size
+        size = 0.0
+        for r in range(m):
+            if k.diagonal[r] > 0.0:
+                k.step[r] += length * k.along[r]
+                k.rest[r] -= length * k.image[r]
+                size += k.rest[r] * k.rest[r] / k.diagonal[r]
+        turn = size / before
+        for r in range(m):
+            if k.diagonal[r] > 0.0:
+                k.along[r] = k.rest[r] / k.diagonal[r] + turn * k.along[r]
+
+
+@jit
+def _write(system, answer, k, n, m):
+    """Write rates that no capacity forbids, what each task pays most for, and prices."""
+    for i in range(n):
+        if answer.rate[i] >= 0.0:
+            continue
+        rate = _rate_of(system, k, i, k.paid[i])
+        if k.begin[i + 1] == k.begin[i]:
+            rate = k.ceiling[i]
+        elif rate < k.ceiling[i]:
+            most = 0.0
+            for e in range(k.begin[i], k.begin[i + 1]):
+                asked = k.usage[e] * k.price[k.resource[e]]
+                if asked > most:
+                    most = asked
+                    answer.limit[i] = k.resource[e]
+        fullest = 1.0
+        for e in range(k.begin[i], k.begin[i + 1]):
+            fullest = max(fullest, k.load[k.resource[e]])
+        answer.rate[i] = rate / fullest
+    for r in range(m):
+        answer.level[r] = k.price[r] / system.capacity[r] if system.capacity[r] > 0.0 else 0.0

@@ -1,0 +1,104 @@
+"""Weighted proportional fairness: by hand, against its definition, and warm as from nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ptaskmodel.sharing import SharingProblem, verify
+from ptaskmodel.sharing.arrays import LIMIT_BOUND, Answer, Settings, System
+from ptaskmodel.sharing.rules import RULES
+from ptaskmodel.sharing.solvers import kernel, maxmin, new_scratch, proportional
+
+
+def parking_lot(links):
+    """A long flow over all links, and one across each, of three times its weight."""
+    rows = [[(k, 1.0) for k in range(links)], *([(k, 1.0)] for k in range(links))]
+    return SharingProblem.build(rows, np.ones(links), weight=[1 / 3, *[1.0] * links])
+
+
+def random_problem(rng):
+    n, m = int(rng.integers(1, 25)), int(rng.integers(1, 15))
+    alike = rng.random() < 0.5
+    rows = []
+    for _ in range(n):
+        count = int(rng.integers(0 if rng.random() < 0.1 else 1, min(m, 6) + 1))
+        chosen = rng.choice(m, count, replace=bool(rng.random() < 0.1))
+        rows.append([(int(r), 1.0 if alike else float(10 ** rng.uniform(-2, 2))) for r in chosen])
+    capacity = 10 ** rng.uniform(-2, 2, m)
+    if rng.random() < 0.1:
+        capacity[rng.integers(m)] = 0.0
+    bound = np.where(rng.random(n) < 0.3, 10 ** rng.uniform(-3, 2, n), np.inf)
+    weight = 10 ** rng.uniform(-1, 1, n)
+    fatpipe = rng.random(m) < 0.1
+    return SharingProblem.build(rows, capacity, fatpipe=fatpipe, bound=bound, weight=weight)
+
+
+def test_a_flow_over_three_full_links_pays_at_each():
+    assert proportional(parking_lot(3)).rates == pytest.approx([0.1, 0.9, 0.9, 0.9], rel=1e-9)
+    assert maxmin(parking_lot(3)).rates == pytest.approx([0.25, 0.75, 0.75, 0.75], rel=1e-9)
+
+
+def test_on_one_bottleneck_it_is_max_min():
+    problem = SharingProblem.build(
+        [[(0, 1.0), (1, 1.0)], [(0, 1.0)], [(0, 1.0)]], [6.0, 100.0], weight=[1.0, 2.0, 1.0],
+        bound=[np.inf, np.inf, 0.5],
+    )  # fmt: skip
+    assert proportional(problem).rates == pytest.approx(maxmin(problem).rates, rel=1e-9)
+
+
+def test_acknowledgements_use_a_part_of_the_way_back():
+    part = 54 / 1502
+    problem = SharingProblem.build([[(0, 1.0), (1, part)], [(1, 1.0), (0, part)]], [1.0, 1.0])
+    assert proportional(problem).rates == pytest.approx([1 / (1 + part)] * 2, rel=1e-9)
+
+
+def test_a_task_is_limited_by_what_it_pays_most_for():
+    problem = SharingProblem.build([[(0, 1.0), (1, 1.0)], [(0, 1.0)], [(1, 9.0)]], [1.0, 10.0],
+                                   bound=[np.inf, np.inf, 0.1])  # fmt: skip
+    allocation = proportional(problem)
+    assert allocation.limits.tolist() == [0, 0, LIMIT_BOUND]
+    assert allocation.rates == pytest.approx([0.5, 0.5, 0.1], rel=1e-9)
+
+
+def test_random_systems_have_prices_that_explain_their_rates():
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        problem = random_problem(rng)
+        certificate = verify(problem, proportional(problem).rates, "proportional")
+        assert certificate.ok, certificate
+
+
+def test_the_check_refuses_other_rates():
+    problem = parking_lot(3)
+    assert not verify(problem, maxmin(problem).rates, "proportional").ok
+    assert not verify(problem, np.array([0.1, 0.8, 0.9, 0.9]), "proportional").ok
+    assert not verify(problem, np.array([0.2, 0.9, 0.9, 0.9]), "proportional").feasible
+
+
+def test_it_maximises_the_sum_of_weighted_logarithms():
+    rng = np.random.default_rng(8)
+    problem = SharingProblem.from_dense(rng.uniform(0.1, 1.0, (4, 6)), np.ones(4))
+    best = proportional(problem).rates
+    matrix = np.zeros((4, 6))
+    matrix[problem.resource, problem.task] = problem.usage
+    for _ in range(200):
+        other = best * np.exp(rng.normal(0.0, 0.1, 6))
+        other /= max(1.0, float((matrix @ other).max()))
+        assert np.log(other).sum() <= np.log(best).sum() + 1e-12
+
+
+def test_known_prices_lead_to_the_same_rates():
+    rng = np.random.default_rng(3)
+    rule = RULES["proportional"]
+    for _ in range(50):
+        problem = random_problem(rng)
+        answer = Answer.room(problem)
+        for warm in (False, True):
+            if warm:
+                answer.level[:] *= np.exp(rng.normal(0.0, 1.0, problem.m))
+                answer.level[rng.random(problem.m) < 0.2] = 0.0
+            settings = Settings(warm=warm)
+            args = System.of(problem), settings, answer, *new_scratch(problem, rule)
+            assert kernel(rule)(*args) == 0
+            assert verify(problem, answer.rate, "proportional").ok
