@@ -48,7 +48,23 @@ def pages() -> dict[str, str]:
     mark = TABLE.format("tables.toml")
     head, _, rest = text.partition(mark)
     found["results.md"] = f"{head}{mark}\n{tasks_columns()}\n{END}{rest.partition(END)[2]}"
+    guide = "../guides/slurm.md"
+    text = (PAGES / guide).read_text(encoding="utf-8")
+    mark = TABLE.format("slurm/requests")
+    head, _, rest = text.partition(mark)
+    found[guide] = f"{head}{mark}\n{jobs_columns()}\n{END}{rest.partition(END)[2]}"
     return found
+
+
+def jobs_columns() -> str:
+    """The columns of the jobs.csv that ``ptaskmodel slurm`` reads, as Markdown."""
+    from ptaskmodel.slurm.requests.job_table import COLUMNS
+    from ptaskmodel.slurm.requests.sbatch import NAMES
+
+    rows = ["| column | meaning |", "|---|---|"]
+    rows += [f"| `{name}` | {column.help} |" for name, column in COLUMNS.items()]
+    others = ", ".join(f"`{name}`" for name in NAMES if name not in COLUMNS)
+    return "\n".join(rows) + f"\n\nAs sbatch's options of these names: {others}.\n"
 
 
 def tasks_columns() -> str:

@@ -86,7 +86,8 @@ def test_a_new_column_is_in_schemas_and_on_the_page(extended):
         "print(of('simulate')['properties']['records']['items']['required'][-1])"
     )
     assert output(extended, "-c", program).split() == ["integer", "num_hosts"]
-    shutil.copytree(ROOT / "docs" / "reference", extended / "docs" / "reference")
+    for folder in ("reference", "guides"):
+        shutil.copytree(ROOT / "docs" / folder, extended / "docs" / folder)
     shutil.copy(ROOT / "docs" / "reference_pages.py", extended / "docs")
     output(extended, "docs/reference_pages.py")
     page = (extended / "docs" / "reference" / "results.md").read_text()

@@ -37,8 +37,9 @@ def slurm(
 ) -> None:
     """Simulate Slurm with CONF (a slurm.conf) and the jobs of WORKLOAD.
 
-    WORKLOAD is the output of `sacct -P`, an SWF log, Batsim's JSON, or a jobs.csv with id, submit,
-    nodes, cores, limit, run and other options of sbatch.
+    WORKLOAD is the output of `sacct -P` or `sacct --json`, an SWF log, Batsim's JSON, an events
+    file of the UB Slurm simulator, or a jobs.csv with id, submit, nodes, cores, limit, run and
+    other options of sbatch.
     """
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import summary_text
