@@ -38,7 +38,7 @@ from ptaskmodel.results.tables.slurm_summary import (
 )
 from ptaskmodel.runs.options.rows import fields_in, fresh, values
 from ptaskmodel.runs.options.slurm import CHANGES, SLURM
-from ptaskmodel.slurm.accounts.facts import Accounts
+from ptaskmodel.slurm.accounts.facts import AUTO, Accounts, accounts_of_jobs
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import Conf
 from ptaskmodel.slurm.conf.phases import (
@@ -153,7 +153,12 @@ def slurm_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh
     changes = tuple(parameters.get(CHANGES, {}).items())
     files = parameters["conf"], parameters["workload"]
     conf, submissions = read(
-        _submissions, *files, changes, given["processors_per_node"], given["ignore_memory"]
+        _submissions,
+        *files,
+        changes,
+        given["processors_per_node"],
+        given["ignore_memory"],
+        given["dependencies"],
     )
     if "jobs" in parameters:
         submissions = replace(submissions, jobs=submissions.jobs[: parameters["jobs"]])
@@ -170,7 +175,11 @@ def slurm_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh
         conf,
         submissions,
         options,
-        accounts=read_if_given("accounts", read_accounts),
+        accounts=(
+            accounts_of_jobs(submissions.jobs)
+            if str(given["accounts"]) == AUTO
+            else read_if_given("accounts", read_accounts)
+        ),
         phases=phases,
         recorded=read_if_given("cycles", read_cycles),
         platform=read_if_given("platform", partial(read, load_platform)),
@@ -178,7 +187,11 @@ def slurm_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh
         failures=failures_of_nodes(
             conf, file=given["failures"], law=FailureLaw.of(law) if law else None
         ),
-        inputs=tuple(map(Path, (*files, *(given[name] for name in more if given[name])))),
+        inputs=tuple(
+            Path(file)
+            for file in (*files, *(given[name] for name in more))
+            if file and str(file) != AUTO
+        ),
     )
 
 
@@ -188,11 +201,17 @@ def _submissions(
     changes: tuple[tuple[str, Any], ...],
     processors_per_node: int | None,
     ignore_memory: bool,
+    dependencies: bool,
 ) -> tuple[Conf, Submissions]:
     conf = read_conf(conf_file, dict(changes))
     if ignore_memory:
         conf = without_memory(conf)
-    return conf, read_submissions(workload_file, conf, processors_per_node=processors_per_node)
+    return conf, read_submissions(
+        workload_file,
+        conf,
+        processors_per_node=processors_per_node,
+        dependencies=dependencies,
+    )
 
 
 @joining()
@@ -263,9 +282,11 @@ def slurm_into(
                 unread_notes(conf),
                 submissions.remarks,
                 () if accounts is None else accounts.remarks,
+                () if reserved is None else reserved.remarks,
                 notes,
                 orphan_notes(found),
-                stranger_remarks(found) if accounts is None else qos_notes(found),
+                stranger_remarks(found, accounts is not None),
+                [] if accounts is None else qos_notes(found),
                 [] if accounts is None else limit_notes(conf, accounts),
                 outcome_remarks(state_counts(each.run for each in found), "job"),
             ),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel.files import write_json
 from ptaskmodel.platform.reader.xml import remarks_on
-from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
+from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining, warn
 from ptaskmodel.results.directory import (
     FORMAT,
     SUMMARY,
@@ -21,7 +21,16 @@ from ptaskmodel.results.directory import (
     provenance,
     whole_directory,
 )
-from ptaskmodel.results.pictures.drawing import BLUE, GREY, ORANGE, RED, new_figure, save, time_unit
+from ptaskmodel.results.pictures.drawing import (
+    BLUE,
+    GREY,
+    ORANGE,
+    RED,
+    NoMatplotlib,
+    new_figure,
+    save,
+    time_unit,
+)
 from ptaskmodel.results.states import outcome_remarks
 from ptaskmodel.results.tables.slurm import (
     CYCLE_COLUMNS,
@@ -341,8 +350,12 @@ def _write(
     written = ["jobs.csv", "sacct.txt", "events.csv", "cycles.csv", "meta.json"]
     if found is not None:
         (place / "comparison.csv").write_text(found.table(), encoding="utf-8")
-        draw(found, place / "comparison.png")
-        written += ["comparison.csv", "comparison.png"]
+        written.append("comparison.csv")
+        try:
+            draw(found, place / "comparison.png")
+            written.append("comparison.png")
+        except NoMatplotlib as missing:
+            warn(f"comparison.png is not drawn: {missing}")
     return written
 
 

@@ -298,3 +298,75 @@ def test_the_collected_columns_and_tree(ran, cases):
     assert [row["nodes"] for row in found.jobs.values()] == ["b1", "b1"]
     found = ran(cases / "topology" / "jobs.csv", conf=cases / "topology" / "slurm.conf")
     assert [row["nodes"] for row in found.jobs.values()] == ["n[1-4]", "m[1-4]"]
+
+
+def linked(*rows):
+    """A log of jobs (number, preceding jobs, think time) that come at 0 s and run for 100 s."""
+    line = "{} 0 -1 100 16 -1 -1 16 300 -1 1 1 1 1 1 1 {} {}\n"
+    return "; MaxProcs: 48\n" + "".join(line.format(*row) for row in rows)
+
+
+CHAIN = linked((1, -1, -1), (2, -1, -1), (3, "1&2", 400), (4, 3, -1))
+
+
+def test_preceding_jobs_are_told_and_waited_for_if_asked(ran):
+    found = ran(CHAIN, name="log.swf")
+    assert "2 jobs name a preceding job; --dependencies makes them wait for it" in found.said
+    found = ran(CHAIN, "--dependencies", name="log.swf")
+    starts = found.starts()
+    assert starts["2"] == 0
+    assert 500 <= starts["3"] <= 560  # at the first pass after the think time
+    assert starts["3"] + 100 <= starts["4"] <= starts["3"] + 160
+    assert "2 jobs wait until the jobs before them are over" in found.said
+
+
+def test_a_job_that_comes_before_its_preceding_job_in_a_log_waits_too(ran):
+    found = ran(linked((1, 2, -1), (2, -1, -1)), "--dependencies", name="log.swf")
+    assert found.starts()["1"] >= 100
+    circle = ran(linked((1, 2, -1), (2, 1, -1)), "--dependencies", name="log.swf")
+    assert circle.status == 2
+    assert "wait for each other: correct their preceding jobs" in circle.error
+
+
+ENFORCED = CONF + "AccountingStorageType=slurmdbd\nAccountingStorageEnforce=limits,qos\n"
+OWNED = "id,submit,cores,limit,run,user,account,qos\n1,0,1,60,9,ann,phys,gold\n2,0,1,60,9,ben,,\n"
+
+
+def test_accounts_are_made_of_the_jobs_if_asked(ran, tmp_path):
+    found = ran(OWNED, conf=ENFORCED)
+    assert "2 jobs are refused" in found.said
+    assert "'ann' in 'phys' (1), 'ben' in no account (1). Give --accounts" in found.said
+    found = ran(OWNED, "--accounts", "auto", conf=ENFORCED)
+    assert [row["final_state"] for row in found.jobs.values()] == ["COMPLETED"] * 2
+    assert [row["account"] for row in found.jobs.values()] == ["phys", "users"]
+    (tmp_path / "some.txt").write_text("add account phys\nadd user ann account=phys qos=gold\n")
+    found = ran(OWNED, "--accounts", tmp_path / "some.txt", conf=ENFORCED)
+    assert "1 jobs are refused" in found.said
+    assert "'ben' in no account (1). Correct --accounts" in found.said
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("PriorityDecayHalfLife=0\n", "slurm.conf:8: PriorityDecayHalfLife=0 without"),
+        ("PriorityDecayHalfLife=0\nPriorityUsageResetPeriod=MONTHLY\n", None),
+        ("PriorityWeightTRES=CPU=1,GRES/gpu=-1000\n", None),
+        ("SchedulerParameters=max_switch_wait=24:00:00\n", "max_switch_wait=24:00:00 is 24 for"),
+    ],
+)
+def test_values_are_taken_as_the_real_one_takes_them(ran, line, said):
+    found = ran("id,submit,nodes,limit,run\n1,0,1,600,100\n", conf=CONF + line)
+    assert (said or "") in found.error + found.said
+    assert found.status == (2 if line == "PriorityDecayHalfLife=0\n" else 0)
+
+
+def test_events_files_and_printed_reservations_are_taken(ran, tmp_path):
+    (tmp_path / "reservations.txt").write_text(
+        "ReservationName=m StartTime=1970-01-01T00:05:00 EndTime=1970-01-01T00:10:00\n"
+        "   Nodes=n[1-2] NodeCnt=2 CoreCnt=32 Features=(null) Flags=MAINT\n   Users=root\n"
+    )
+    events = "-dt 0 -e submit_batch_job | -J a -sim-walltime 60 -t 10 -N 2 -p p --exclusive x.job\n"
+    given = "--reservations", tmp_path / "reservations.txt"
+    (tmp_path / "meta.json").write_text('{"t0": 0, "loaded": -45, "speed": 1, "jobs": 1}')
+    found = ran(events, *given, "--meta", tmp_path / "meta.json")
+    assert 600 <= found.starts()["a"] <= 675

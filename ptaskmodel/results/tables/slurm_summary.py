@@ -81,13 +81,26 @@ def orphan_notes(found: Sequence[Simulated]) -> list[str]:
     return [text + "not wait for these"] if count else []
 
 
-def stranger_remarks(found: Sequence[Simulated]) -> list[Remark]:
-    """That jobs are refused because no accounts were given."""
+def stranger_remarks(found: Sequence[Simulated], given: bool) -> list[Remark]:
+    """That jobs are refused as the accounts do not know their users. given: whether there are any.
+
+    found: the runs.
+    """
     jobs = [job for each in found for job in each.run.jobs]
-    count = sum(job.state == REFUSED and job.reason == INVALID_ACCOUNT for job in jobs)
-    text = f"{count} jobs are refused, as AccountingStorageEnforce lets in known users only: give "
-    text += "--accounts (sacctmgr dump), or take that key out"
-    return [Remark(text, effect=remarks.REFUSED)] if count else []
+    refused = [job for job in jobs if job.state == REFUSED and job.reason == INVALID_ACCOUNT]
+    if not refused:
+        return []
+    asked = Counter((job.request.user, job.request.account) for job in refused)
+    names = [
+        f"{'no user' if user is None else shown(user)} in "
+        f"{'no account' if account is None else shown(account)} ({count})"
+        for (user, account), count in asked.most_common(SHOWN)
+    ]
+    more = [f"{len(asked) - SHOWN} more"] if len(asked) > SHOWN else []
+    text = f"{len(refused)} jobs are refused, as AccountingStorageEnforce lets in known users only"
+    text += f": {', '.join([*names, *more])}. " + ("Correct" if given else "Give")
+    text += " --accounts (sacctmgr dump; auto makes them of the jobs), or take that key out"
+    return [Remark(text, effect=remarks.REFUSED)]
 
 
 def qos_notes(found: Sequence[Simulated]) -> list[str]:

@@ -32,7 +32,7 @@ SLURM_READING = (
     *profile_rows("as-given", "ptask", "smpi"),
     Option(
         "accounts", FILE, None, None,
-        "Accounts, users and QOSs: commands for sacctmgr, one per line, or its dump.", JOBS,
+        "Accounts, users, QOSs: a script of sacctmgr, or its dump; auto: those of the jobs.", JOBS,
     ),
     Option(
         "processors_per_node", COUNT, None, None,
@@ -46,7 +46,8 @@ SLURM = (
     *SLURM_READING,
     Option(
         "reservations", FILE, None, None,
-        "Advance reservations: lines of `create reservation`, in the syntax of scontrol.", FAILURES,
+        "Advance reservations: `create reservation` lines, or what scontrol shows of them.",
+        FAILURES,
     ),
     Option(
         "failures", FILE, None, None,
@@ -56,6 +57,10 @@ SLURM = (
         "failure_law", PAIRS, None, None,
         f"Draw failures of nodes: {', '.join(NODE_LAW)}. Repeatable.",
         FAILURES, metavar="KEY=VALUE", read=number_time_or_text,
+    ),
+    Option(
+        "dependencies", FLAG, False, None,
+        "Jobs wait for the preceding jobs that the log names, and for the think time.", JOBS,
     ),
     Option(
         "ignore_memory", FLAG, False, None,

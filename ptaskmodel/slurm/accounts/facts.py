@@ -5,7 +5,7 @@ Trackable resources (TRES) have Slurm's names: cpu, mem (MiB), node, billing, gr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -15,6 +15,8 @@ from ptaskmodel.slurm.jobs.request import JobRequest
 
 ROOT = "root"
 NORMAL = "normal"
+# Accounts made of the jobs, and the account there of those that name none.
+AUTO, USERS = "auto", "users"
 # Fairshare=parent: the users share what their account has, as if they were one.
 PARENT = None
 Tres = Mapping[str, int]  # amounts by name: cpu, mem (MiB), node, billing, gres/gpu, license/x
@@ -118,6 +120,31 @@ def plain_accounts() -> Accounts:
         Association(ROOT, user=ROOT, default=True),
     )
     return Accounts(MappingProxyType({NORMAL: Qos(NORMAL)}), root)
+
+
+def accounts_of_jobs(requests: Iterable[JobRequest]) -> Accounts:
+    """An account for each that jobs name, its users, and their QOSs; shares are equal.
+
+    requests: the jobs. Users without an account are in one of the name of USERS.
+    """
+    plain = plain_accounts()
+    qos = dict(plain.qos)
+    used: dict[tuple[str, str], dict[str, None]] = {}
+    for request in requests:
+        if request.user is not None:
+            names = used.setdefault((request.account or USERS, request.user), {NORMAL: None})
+            if request.qos is not None:
+                names.setdefault(request.qos)
+                qos.setdefault(request.qos, Qos(request.qos))
+    found = [Association(account) for account in dict.fromkeys(account for account, _ in used)]
+    seen: set[str] = set()
+    for (account, user), names in used.items():
+        if (account, user) != (ROOT, ROOT):
+            default = user not in seen
+            seen.add(user)
+            found.append(Association(account, user, account, qos=tuple(names), default=default))
+    found = [one for one in found if one.account != ROOT or one.user is not None]
+    return Accounts(MappingProxyType(qos), (*plain.associations, *found), AUTO)
 
 
 def requested(request: JobRequest, partition: Partition, conf: Conf) -> dict[str, int]:

@@ -310,6 +310,11 @@ class Conf:
         return next((p for p in reversed(self.partitions) if p.default), None)
 
     @property
+    def home_partition(self) -> Partition:
+        """Where jobs go that name no partition: the default one, or without one the first."""
+        return self.default_partition or self.partitions[0]
+
+    @property
     def gang(self) -> bool:
         """Whether jobs are suspended by the gang scheduler."""
         return GANG in self.preempt_mode

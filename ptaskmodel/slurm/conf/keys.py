@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -70,6 +71,9 @@ DefaultTime DenyAccounts DenyQos ExclusiveUser GraceTime LLN MaxCPUsPerNode MaxN
 MinNodes Nodes OverSubscribe Priority PriorityJobFactor PriorityTier QOS Shared
 TRESBillingWeights
 """
+
+
+_DIGITS = re.compile(r"\d+", re.ASCII)
 
 
 def _at_least(least: int, most: int = values.MOST) -> Reader:
@@ -216,15 +220,20 @@ PRIORITY: Table = {
 
 
 class Option(NamedTuple):
-    """A number in SchedulerParameters. off: whether -1 switches it off."""
+    """A number in SchedulerParameters.
+
+    off: whether -1 switches it off. begins: whether what follows the digits counts for nothing.
+    """
 
     field: str
     least: int
     most: int = values.MOST
     off: bool = False
+    begins: bool = False
 
     def read(self, text: str) -> int:
-        return values.whole(text, self.least, self.most)
+        digits = _DIGITS.match(text) if self.begins else None
+        return values.whole(text if digits is None else digits[0], self.least, self.most)
 
 
 OPTIONS: dict[str, Option] = {
@@ -256,7 +265,7 @@ OPTIONS: dict[str, Option] = {
     "bf_yield_interval": Option("bf_yield_interval_us", 1, 10_000_000),
     "bf_yield_sleep": Option("bf_yield_sleep_us", 1, 10_000_000),
     "bf_window_linear": Option("bf_window_linear_s", 0),
-    "max_switch_wait": Option("max_switch_wait_s", 0),
+    "max_switch_wait": Option("max_switch_wait_s", 0, begins=True),
     "max_array_tasks": Option("max_array_tasks", 0),
 }
 

@@ -150,7 +150,7 @@ class _Builder:
         ] = []  # partitions, until nodes are known
         self.sets: dict[str, dict[str, Pair]] = {}
         self.down: dict[str, tuple[str, str]] = {}  # the state, and where it is said
-        self.last = f"{origin}:1"
+        self.last = self.half_life_at = f"{origin}:1"
         self.others: list[Unread] = []
         self.notes: list[str] = []
         self.seen: dict[str, str] = {}
@@ -171,6 +171,13 @@ class _Builder:
                     self._scalar(pair)
         if not self.lines:
             raise SlurmError(f"{self.last}: ends without a NodeName line; give the nodes")
+        if not self.priority.get("decay_half_life_s", 1) and (
+            self.priority.get("usage_reset_period", "NONE") == "NONE"
+        ):
+            raise SlurmError(
+                f"{self.half_life_at}: PriorityDecayHalfLife=0 without PriorityUsageResetPeriod: "
+                "Slurm does not start so; give one of both"
+            )
         home = {name: None for line in self.lines for name in line.names}
         if not self.groups:
             raise SlurmError(f"{self.last}: ends without a PartitionName line; give a partition")
@@ -223,6 +230,8 @@ class _Builder:
         if name in fields:
             self.notes.append(f"{pair.where}: {pair.key} is given again: the last value holds")
         fields[name] = value_of(pair, read)
+        if name == "decay_half_life_s":
+            self.half_life_at = pair.where
 
     def _options(self, pair: Pair) -> SchedulerParameters:
         """SchedulerParameters, found as Slurm finds them: by what the text contains."""
@@ -237,7 +246,12 @@ class _Builder:
                 if option.off and given.value == "-1":
                     fields[option.field] = -1
                     continue
-                fields[option.field] = value_of(given, option.read)
+                fields[option.field] = value = value_of(given, option.read)
+                if option.begins and not given.value.isdigit():
+                    self.notes.append(
+                        f"{pair.where}: {name}={given.value} is {value} for Slurm, which reads the "
+                        "digits that it begins with"
+                    )
         fields |= {name: True for name in SWITCHES if name in text}
         for item in values.names(text):
             name, known = item.partition("=")[0], item.lower()

@@ -1,12 +1,13 @@
 """Advance reservations: nodes that are reserved for some users, or for maintenance, for a time.
 
-They are read from lines ``create reservation Key=Value ...``, as scontrol takes them.
+They are read from lines ``create reservation Key=Value ...``, as scontrol takes them, or from what
+``scontrol show reservation`` prints.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil, inf
@@ -14,7 +15,8 @@ from typing import NamedTuple
 
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.errors import SlurmError, shown
-from ptaskmodel.files import AnyPath, read_text, shown_path
+from ptaskmodel.files import AnyPath, read_text
+from ptaskmodel.remarks import Account, Remark
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import Conf, nodes_of
 
@@ -29,6 +31,13 @@ NAMES = ("reservation", "reservationname")
 KNOWN = {*NAMES, "starttime", "endtime", "duration", "nodes", "users", "accounts", "flags"}
 # Running jobs are never touched, and nodes are as they were named, whatever is said of that.
 KNOWN_FLAGS = frozenset(("MAINT", "IGNORE_JOBS", "SPEC_NODES", "OVERLAP"))
+# Of reservations as they are printed: values that are none, flags that say what stands there
+# besides, and keys of what is reserved besides nodes.
+NOTHING = ("(null)", "n/a", "")
+PRINTED_FLAGS = frozenset(("ALL_NODES",))
+UNHEEDED = {"licenses", "burstbuffer", "watts", "coreids", "groups", "maxstartdelay"}
+# Names in one remark.
+SHOWN = 10
 UNITS_S = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 FOR_EVER_S = 365 * 86_400
 
@@ -85,9 +94,18 @@ class Free(NamedTuple):
 
 
 class Reserved:
-    """The advance reservations of a run."""
+    """The advance reservations of a run.
 
-    def __init__(self, reservations: Sequence[Reservation] = (), step_s: int = 60) -> None:
+    step_s: what dates of backfill are rounded to. remarks: what was not used of their file.
+    """
+
+    def __init__(
+        self,
+        reservations: Sequence[Reservation] = (),
+        step_s: int = 60,
+        remarks: tuple[Remark, ...] = (),
+    ) -> None:
+        self.remarks = remarks
         self._all = sorted(reservations, key=lambda reservation: reservation.start_s)
         self._step = step_s
         self._left = {reservation.name: reservation for reservation in self._all}
@@ -95,7 +113,7 @@ class Reserved:
 
     def copy(self) -> Reserved:
         """The same before anything has begun."""
-        return Reserved(self._all, self._step)
+        return Reserved(self._all, self._step, self.remarks)
 
     @property
     def over_s(self) -> float:
@@ -197,44 +215,96 @@ def _look(second: int, boot: int) -> int:
 
 
 def read_reservations(path: AnyPath, conf: Conf, t0: int) -> Reserved:
-    """The reservations of a file. t0: Unix time of date 0, which ``now`` stands for.
+    """The reservations of the file at `path`, of the nodes of `conf`.
 
-    Dates without a zone are UTC. Raises SlurmError with file and line.
+    It has lines ``create reservation ...``, or what ``scontrol show reservation`` prints. t0: Unix
+    time of date 0, which ``now`` stands for. Dates without a zone are UTC. Raises SlurmError with
+    all lines that make no sense.
     """
-    nodes = nodes_of(conf)
+    account = Account(path, SlurmError)
     found: dict[str, Reservation] = {}
-    for number, line in enumerate(read_text(path, error=SlurmError).split("\n"), 1):
-        text = line.split("#")[0].strip()
-        if not text:
+    for number, text in _entries(read_text(path, error=SlurmError)):
+        with account.problems(number):
+            try:
+                printed = text.lower().startswith(f"{NAMES[1]}=")
+                fields = _printed(text, number, account) if printed else _fields(text)
+                name = fields.get(NAMES[0]) or f"resv_{number}"
+                if name in found:
+                    raise ValueError(f"{shown(name)} is there already; name it once")
+                if printed and "nodes" not in fields:
+                    account.left_out(f"{name} reserves no nodes", number)
+                    continue
+                found[name] = _reservation(name, fields, conf, t0, (number, account, printed))
+            except ValueError as fault:
+                raise SlurmError(str(fault)) from None
+    account.check()
+    if not found:
+        account.unused("has no reservation")
+    return Reserved(tuple(found.values()), conf.scheduler.bf_resolution_s, account.remarks)
+
+
+def _entries(text: str) -> Iterator[tuple[int, str]]:
+    """Commands and printed reservations, each on one line, with the number of its first."""
+    begun, entry = 0, ""
+    for number, raw in enumerate(text.split("\n"), 1):
+        line = raw.split("#")[0].rstrip()
+        if not line.strip() or line.startswith("No reservations"):
             continue
-        where = f"{shown_path(path)}:{number}"
-        try:
-            fields = _fields(text)
-            name = fields.get(NAMES[0]) or f"resv_{number}"
-            if name in found:
-                raise ValueError(f"{shown(name)} is there already; name it once")
-            start_s = _date(fields.get("starttime", "now"), t0)
-            end_s = _end(fields, start_s, t0)
-            given = _needed(fields, "nodes")
-            names = conf_names(conf) if given.upper() == "ALL" else values.hosts(given)
-            mask = nodes.mask(names)
-        except (ValueError, SlurmError) as fault:
-            raise SlurmError(f"{where}: {fault}") from None
-        found[name] = Reservation(
-            name,
-            start_s,
-            end_s,
-            mask,
-            frozenset(values.names(fields.get("users", ""))) - {""},
-            frozenset(values.names(fields.get("accounts", ""))) - {""},
-            frozenset(values.words(fields.get("flags", ""))) - {""},
-        )
-    return Reserved(tuple(found.values()), conf.scheduler.bf_resolution_s)
+        if entry and line[0].isspace() and entry.lower().startswith(f"{NAMES[1]}="):
+            entry += f" {line.strip()}"
+            continue
+        if entry:
+            yield begun, entry
+        begun, entry = number, line.strip()
+    if entry:
+        yield begun, entry
+
+
+def _reservation(
+    name: str,
+    fields: Mapping[str, str],
+    conf: Conf,
+    t0: int,
+    told: tuple[int, Account, bool],
+) -> Reservation:
+    """The reservation of some fields. told: its line, the account, and whether it was printed."""
+    number, account, printed = told
+    nodes = nodes_of(conf)
+    start_s = _date(fields.get("starttime", "now"), t0)
+    end_s = _end(fields, start_s, t0)
+    given = _needed(fields, "nodes")
+    names = conf_names(conf) if given.upper() == "ALL" else values.hosts(given)
+    stray = [each for each in names if each not in nodes.index] if printed else []
+    if stray:
+        what = f"{name}: slurm.conf has no nodes {', '.join(stray[:SHOWN])}"
+        account.left_out(f"{what}{' ...' if len(stray) > SHOWN else ''}", number, "Nodes")
+        names = [each for each in names if each in nodes.index]
+    who = [frozenset(values.names(fields.get(key, ""))) for key in ("users", "accounts")]
+    if any(each.startswith("-") for each in (*who[0], *who[1])):
+        raise ValueError("users and accounts that are kept out are not simulated; name the others")
+    flags = values.words(fields.get("flags", "")) - {""}
+    return Reservation(name, start_s, end_s, nodes.mask(names), who[0], who[1], flags)
 
 
 def conf_names(conf: Conf) -> Sequence[str]:
-    """The names of all nodes."""
+    """The names of all nodes of `conf`."""
     return [name for line in conf.nodes for name in line.names]
+
+
+def _printed(text: str, number: int, account: Account) -> Mapping[str, str]:
+    """The fields of a reservation as it is printed; what is not simulated of it is told."""
+    pairs = [word.partition("=") for word in text.split()]
+    given = {key.lower(): value for key, _, value in pairs if value not in NOTHING}
+    fields = {key: value for key, value in given.items() if key in KNOWN and key not in NAMES}
+    fields[NAMES[0]] = given[NAMES[1]]
+    flags = values.words(fields.get("flags", ""))
+    strange = [f"flag {flag}" for flag in sorted(flags - KNOWN_FLAGS - PRINTED_FLAGS)]
+    strange += [key for key, _, _ in pairs if key.lower() in UNHEEDED and key.lower() in given]
+    if strange:
+        account.unused(
+            f"{fields[NAMES[0]]}: is not simulated: {', '.join(dict.fromkeys(strange))}", number
+        )
+    return fields
 
 
 def _fields(text: str) -> Mapping[str, str]:
@@ -242,7 +312,10 @@ def _fields(text: str) -> Mapping[str, str]:
     if words[:1] == ["scontrol"]:
         words = words[1:]
     if [word.lower() for word in words[:2]] != ["create", "reservation"]:
-        raise ValueError(f"{shown(text)}: write create reservation Key=Value ...")
+        raise ValueError(
+            f"{shown(text)}: write create reservation Key=Value ..., or give what scontrol show "
+            "reservation prints"
+        )
     fields = {}
     for word in words[2:]:
         given, sign, value = word.partition("=")

@@ -230,14 +230,15 @@ def licenses(text: str) -> Mapping[str, int]:
 
 
 def weights(text: str) -> Mapping[str, float]:
-    """Weights of TRES, ``CPU=1.0,Mem=0.25G,GRES/gpu=2``; that of memory as of one MiB."""
+    """Weights of TRES, ``CPU=1.0,Mem=0.25G,GRES/gpu=-2``; that of memory as of one MiB."""
     found = {}
     for item in names(text):
         name, mark, value = item.partition("=")
         unit = value[-1:].upper() if value[-1:].isalpha() else ""
         if not (name and mark) or unit not in _UNITS:
             raise ValueError("give weights such as CPU=1.0,Mem=0.25G")
-        exact = number(value.removesuffix(value[-1:]) if unit else value)
+        text = value.removesuffix(value[-1:]) if unit else value
+        exact = number(text.lstrip("+-")) * (-1 if text[:1] == "-" else 1)
         found[tres_name(name)] = exact / _UNITS[unit]
     return MappingProxyType(found)
 

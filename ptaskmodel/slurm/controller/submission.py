@@ -43,7 +43,7 @@ class Submission:
         self._allocations = allocations
         self._deadlines = Deadlines(events.second)
         self._partitions = {p.name: p for p in conf.partitions}
-        self._default = [conf.default_partition or conf.partitions[0]]
+        self._default = [conf.home_partition]
 
     def is_full(self, more: int) -> bool:
         """Whether so many `more` jobs would be too many to keep records of."""

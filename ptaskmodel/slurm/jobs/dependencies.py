@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from math import ceil
 from typing import NamedTuple, Protocol
 
 from ptaskmodel.errors import SlurmError, shown
@@ -29,14 +30,20 @@ _TERM = re.compile(r"([a-z]+)((?::[^:,?]+)*)", re.IGNORECASE)
 class Depending(Protocol):
     """What dependencies read of a job's record.
 
-    start_s: when it started last, Unix seconds. completing: whether its nodes are not clean yet.
+    start_s, end_s: when it started and ended last, Unix seconds. completing: whether its nodes are
+    not clean yet.
     """
 
     request: JobRequest
     number: int
     state: str
     start_s: int
+    end_s: float
+    begin_s: int
     completing: bool
+
+    def begin_after(self, begin_s: int) -> None:
+        """Set `begin_s`, before which the job is not eligible, Unix seconds."""
 
 
 class Term(NamedTuple):
@@ -95,6 +102,8 @@ class Dependencies:
         self._failed: dict[int, bool] = {}
         # Arrays that were once alone: Slurm tests the record of all their tasks, once.
         self._alone: set[str] = set()
+        # When the last job ended that a job waited for, whose user thinks then.
+        self._over_s: dict[int, float] = {}
         # Arrays of which tasks that did not end well have been purged.
         self._spoilt: set[str] = set()
 
@@ -123,7 +132,10 @@ class Dependencies:
                 self._jobs.pop(name, None)
 
     def state(self, job: Depending, now: int) -> str:
-        """READY, WAITING, or NEVER: what it waits for cannot happen any more."""
+        """READY, WAITING, or NEVER: what a `job` waits for cannot happen any more.
+
+        A job that has a think time is to begin after that from now on.
+        """
         if job.number not in self._left:
             return READY
         condition, terms = self._left[job.number]
@@ -137,6 +149,9 @@ class Dependencies:
             ready, never = not terms and not failed, failed
         if ready:
             del self._left[job.number]
+            if job.number in self._over_s:
+                thought_s = ceil(self._over_s.pop(job.number) + job.request.think_s)
+                job.begin_after(max(job.begin_s, thought_s))
             return READY
         return NEVER if never else WAITING
 
@@ -157,6 +172,9 @@ class Dependencies:
             return READY if begun else WAITING
         if not all(map(_over, others)):
             return WAITING
+        if job.request.think_s:
+            ended_s = max(other.end_s for other in others)
+            self._over_s[job.number] = max(ended_s, self._over_s.get(job.number, ended_s))
         well = all(other.state == COMPLETED for other in others) and term.job not in self._spoilt
         if term.kind == "afterany" or well == (term.kind != "afternotok"):
             return READY

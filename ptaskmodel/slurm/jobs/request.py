@@ -48,7 +48,8 @@ class JobRequest:
     least_cpus_per_node: as ``--mincpus``. memory: at most one of both; 0 asks for all of a node's.
     gres: of each node. constraint: as ``--constraint``, with & and |. exclusive: ``"nodes"`` or
     ``"user"``. distribution: ``"block"`` or ``"cyclic"`` over sockets. dependency: as
-    ``--dependency``, with ids of the workload.
+    ``--dependency``, with ids of the workload; think_s: how long it waits after the last of these
+    has ended.
     fails: whether its exit code is not 0. stubborn: it ignores SIGTERM, so that KillWait passes.
     """
 
@@ -88,6 +89,7 @@ class JobRequest:
     priority: int | None = None
     hold: bool = False
     dependency: str | None = None
+    think_s: float = 0.0
     array: ArrayTask | None = None
     licenses: Mapping[str, int] = field(default_factory=_nothing)
     reservation: str | None = None

@@ -112,9 +112,9 @@ def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
                 continue
             line = rows.line_num
             with account.problems(line):
-                if len(row) > len(header):
-                    raise SlurmError("has more fields than the first line; take some out")
-                cells = dict(zip(header, map(str.strip, row), strict=False))
+                if len(row) != len(header):
+                    raise SlurmError(f"has {len(row)} fields instead of {len(header)}")
+                cells = dict(zip(header, map(str.strip, row), strict=True))
                 if (before := seen.setdefault(cells["id"], line)) != line:
                     raise SlurmError(f"job {shown(cells['id'])} is there twice (line {before})")
                 found += _requests(cells, readers, f"{account.file}:{line}", phase_s)

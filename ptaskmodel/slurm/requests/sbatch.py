@@ -44,10 +44,11 @@ _FLAGS: dict[str, Fields] = {
 _OPTIONAL = {"--exclusive"}
 
 
-def options(text: str) -> Fields:
+def options(text: str, before_script: bool = False) -> Fields:
     """The fields of a `JobRequest` that the options in a command line's `text` give.
 
-    ``array`` is the pair of indices and how many may run at once. Raises ValueError, with the
+    before_script: whether the name of a script and its arguments may follow, which are ``script``
+    then. ``array`` is the pair of indices and how many may run at once. Raises ValueError, with the
     option and the remedy, for an option that is not known or makes no sense.
     """
     found: Fields = {}
@@ -56,7 +57,7 @@ def options(text: str) -> Fields:
     except ValueError:
         raise ValueError(f"close the quote in {text[:40]!r}") from None
     rest.reverse()
-    while rest:
+    while rest and not (before_script and not rest[-1].startswith("-")):
         name, value = _name(rest.pop())
         name = _LONG.get(name, name)
         if name in _FLAGS and value is None:
@@ -72,7 +73,7 @@ def options(text: str) -> Fields:
             found |= _VALUED[name](value or "")
         except ValueError as fault:
             raise ValueError(f"{name}={value!r}: {fault}") from None
-    return found
+    return found | ({"script": rest[::-1]} if before_script else {})
 
 
 def option(name: str, text: str) -> Fields:
@@ -190,7 +191,7 @@ _VALUED: dict[str, _Reader] = {
     "--ntasks": _one("tasks", _whole(1)),
     "--ntasks-per-node": _one("tasks_per_node", _whole(1)),
     "--partition": _one("partitions", values.names),
-    "--priority": _one("priority", _whole(0)),
+    "--priority": _one("priority", lambda text: values.whole(text, 0, 2**32 - 1)),
     "--qos": _one("qos", str),
     "--reservation": _one("reservation", str),
     "--switches": _switches,

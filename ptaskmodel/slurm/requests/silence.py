@@ -25,11 +25,10 @@ def with_remarks_on_silence(found: Submissions, conf: Conf, account: Account) ->
     conf: what the jobs will run under. account: of the log.
     """
     partitions = {partition.name: partition for partition in conf.partitions}
-    default = conf.default_partition
-    both = [
-        (job, partitions[job.partitions[0]] if job.partitions else default) for job in found.jobs
+    home = conf.home_partition
+    placed = [
+        (job, partitions[job.partitions[0]] if job.partitions else home) for job in found.jobs
     ]
-    placed = [(job, partition) for job, partition in both if partition is not None]
     _limits(placed, account)
     _memory(placed, conf, account)
     return replace(

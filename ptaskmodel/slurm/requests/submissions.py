@@ -1,4 +1,4 @@
-"""Read the jobs of a simulated Slurm from any file: SWF, Batsim's JSON, models, sacct, jobs.csv.
+"""Read the jobs of a simulated Slurm from any file: SWF, Batsim's JSON, sacct, jobs.csv, events.
 
 Jobs of which only the run time is known can become parallel tasks or traces, so that the platform
 slows them.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 
 from ptaskmodel.batch.jobs.parallel_tasks import bundled_profiles
 from ptaskmodel.batch.machine.machine import Machine
@@ -21,10 +22,10 @@ from ptaskmodel.slurm.conf.facts import Conf, Gres
 from ptaskmodel.slurm.conf.phases import PHASE_S
 from ptaskmodel.slurm.jobs.dependencies import parsed
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest, Submissions
-from ptaskmodel.slurm.requests import job_table, sacct
+from ptaskmodel.slurm.requests import event_lines, job_table, sacct
 from ptaskmodel.slurm.requests.silence import names_text, with_remarks_on_silence
 from ptaskmodel.workload.formats.table import Cleaning
-from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.jobs import Job, Workload, num_linked
 from ptaskmodel.workload.reading import format_of, read_workload
 from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
 from ptaskmodel.workload.transforms.trace_rule import trace_profiles
@@ -51,14 +52,19 @@ _TELLING = {
 
 
 def submissions_of(
-    workload: Workload, conf: Conf, counts: str = NODES, t0: int | None = None
+    workload: Workload,
+    conf: Conf,
+    counts: str = NODES,
+    t0: int | None = None,
+    dependencies: bool = False,
 ) -> Submissions:
     """The jobs of a workload as requests to a cluster.
 
     counts: what ``num_hosts`` counts: NODES, taken whole unless a job asks for cores; or CPUS, as
     tasks that Slurm places, which suits logs that count processors. Walltimes are rounded up to
     minutes. Groups become accounts; partitions and queues count if the configuration has one of
-    that name, else jobs go to the default one. t0: Unix time of date 0.
+    that name, else jobs go to the default one. t0: Unix time of date 0. dependencies: whether jobs
+    wait for those that come before them.
     """
     partitions = {partition.name for partition in conf.partitions}
     jobs = [_request(job, counts, partitions) for job in workload.jobs]
@@ -68,16 +74,56 @@ def submissions_of(
         if places and partitions.isdisjoint(places)
     )
     remarks = (*workload.remarks, *_strangers(strange, conf))
+    linked = num_linked(workload.jobs)
+    if dependencies:
+        jobs = _linked(jobs, workload.jobs)
+        text = f"{linked} jobs wait until the jobs before them are over, and thought about"
+        remarks = (*remarks, Remark(text))
+    elif linked:
+        text = f"{linked} jobs name a preceding job; --dependencies makes them wait for it"
+        remarks = (*remarks, Remark(text))
     return Submissions(tuple(jobs), t0, remarks)
+
+
+def _linked(requests: Sequence[JobRequest], jobs: Sequence[Job]) -> list[JobRequest]:
+    """The requests of jobs, which wait for the preceding jobs, and are submitted after them.
+
+    Raises SlurmError for jobs that wait for each other in a circle.
+    """
+    position = {job.id: k for k, job in enumerate(jobs)}
+    before = [[position[each] for each in job.preceding_jobs if each in position] for job in jobs]
+    found = list(requests)
+    level = [0] * len(found)
+    try:
+        for k in TopologicalSorter(dict(enumerate(before))).static_order():
+            if before[k]:
+                names = [found[each].id for each in before[k]]
+                strange = next((name for name in names if set(name) & set(":,?+")), None)
+                if strange is not None:
+                    text = f"waits for {shown(strange)}: give it a name without : , ? +"
+                    raise SlurmError(f"{found[k].where} {text}")
+                date_s = max(found[each].submit_s for each in (k, *before[k]))
+                dependency = ":".join(["afterany", *names])
+                think_s = jobs[k].think_time_s
+                found[k] = replace(
+                    found[k], submit_s=date_s, dependency=dependency, think_s=think_s
+                )
+                level[k] = 1 + max(level[each] for each in before[k])
+    except CycleError as fault:
+        circle = ", ".join(shown(jobs[k].id) for k in fault.args[1][1:])
+        raise SlurmError(
+            f"jobs {circle} wait for each other: correct their preceding jobs"
+        ) from None
+    order = sorted(range(len(found)), key=lambda k: (found[k].submit_s, level[k]))
+    return [found[k] for k in order]
 
 
 def _strangers(strange: Counter[str], conf: Conf) -> Iterable[Remark]:
     """What becomes of the jobs of partitions that the configuration does not have."""
-    default, where = conf.default_partition, conf.origin or "slurm.conf"
-    becomes = "they are refused" if default is None else f"they go to {default.name}, the default"
+    default, where = conf.home_partition.name, conf.origin or "slurm.conf"
     text = (
         f"{strange.total()} jobs are of partitions or queues that {where} does not have: "
-        f"{names_text(strange, shown)}: {becomes}"
+        f"{names_text(strange, shown)}: they go to {default}, the default"
     )
     return [Remark(text, kind=TAKEN, field="partition")] if strange else []
 
@@ -188,6 +234,7 @@ def read_submissions(
     processors_per_node: int | None = None,
     cleaning: Cleaning | None = None,
     t0: int | None = None,
+    dependencies: bool = False,
 ) -> Submissions:
     """The jobs of the file at `path`: ``jobs.csv``, ``sacct``, SWF or Batsim's JSON.
 
@@ -195,16 +242,21 @@ def read_submissions(
     two comes. processors_per_node: of
     an SWF log: jobs ask for whole nodes of so many processors; None: for processors (tasks of one
     CPU), which Slurm places. cleaning: of logs, see `Cleaning`. t0: Unix time of date 0 where the
-    file does not say it.
+    file does not say it. dependencies: whether jobs wait for the preceding jobs that a workload
+    names, and their users think.
 
     Raises SlurmError or WorkloadError with file and place.
     """
     account = Account(path, SlurmError)
     start = read_bytes(path, error=WorkloadError).removeprefix(UTF8_MARK)[:START]
-    if job_table.looks_like(start):
-        found = job_table.read_jobs(path, phase_s)
-        _check(found, conf, account)
-        return found
+    for reader, looks_like in (
+        (job_table.read_jobs, job_table.looks_like),
+        (event_lines.read_events, event_lines.looks_like),
+    ):
+        if looks_like(start):
+            found = reader(path, phase_s)
+            _check(found, conf, account)
+            return found
     if sacct.looks_like(start):
         found = _in_known_partitions(sacct.read_sacct(path, phase_s), conf)
     else:
@@ -214,7 +266,7 @@ def read_submissions(
         if format_of(path) == "swf":
             counts = CPUS if processors_per_node is None else NODES
             cleaning = replace(cleaning, processors_per_host=processors_per_node or 1)
-        found = submissions_of(read_workload(path, cleaning), conf, counts, t0)
+        found = submissions_of(read_workload(path, cleaning), conf, counts, t0, dependencies)
     _check(found, conf, account)
     return with_remarks_on_silence(found, conf, account)
 
