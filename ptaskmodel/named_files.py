@@ -38,7 +38,7 @@ def named_by(path: Path) -> list[Path]:
             return sources(path)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
             reason = fault if str(fault) else "nested too deep"
-            raise PTaskModelError(f"{path} is no Python file: {reason}") from None
+            raise PTaskModelError(f"{path} is not a Python file: {reason}") from None
     found = {path: None}
     waiting = [path]
     while waiting:

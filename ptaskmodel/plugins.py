@@ -56,7 +56,7 @@ def load(path: Path, name: str) -> ModuleType:
     folder = path.parent
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError(f"{path} is not a Python file")
     sys.path[:] = [str(folder), *(place for place in sys.path if place != str(folder))]
     for file in sources(path):
         inside = file.relative_to(folder)

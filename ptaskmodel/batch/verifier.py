@@ -193,7 +193,7 @@ def _check_attempt(attempt: Attempt, num_hosts: int, before: Attempt | None) -> 
         raise PolicyFault(f"job '{job.id}' has two attempts at a time")
     asked = job.num_hosts * (job.cores or 1)
     if attempt.mask >> num_hosts or len(attempt.ranks) != asked:
-        raise PolicyFault(f"job '{job.id}' has not the hosts that it asks for")
+        raise PolicyFault(f"job '{job.id}' does not have the hosts that it asks for")
 
 
 def _check_host(

@@ -106,7 +106,7 @@ def _levels(name: str, given: Sequence[object]) -> tuple[Value, ...]:
     levels: list[Value] = []
     for value in given:
         if not isinstance(value, bool | int | float | str):
-            raise CampaignError(f"factors.{name}: {shown(value)} is no number, text or truth value")
+            raise CampaignError(f"factors.{name}: {shown(value)} is not a number, text or boolean")
         if isinstance(value, float) and not math.isfinite(value):
             raise CampaignError(f"factors.{name}: {value} is not finite; give a number")
         if any(value == other and type(value) is type(other) for other in levels):
@@ -117,7 +117,7 @@ def _levels(name: str, given: Sequence[object]) -> tuple[Value, ...]:
 
 def _number(name: str, key: str, value: object) -> float | int:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise CampaignError(f"factors.{name}.{key}: {shown(value)} is no finite number")
+        raise CampaignError(f"factors.{name}.{key}: {shown(value)} is not a finite number")
     return value
 
 
@@ -128,7 +128,9 @@ def _range(name: str, given: Mapping[str, object]) -> tuple[Value, ...]:
     last = _number(name, "to", given["to"])
     step = _number(name, "step", given.get("step", 1))
     if step <= 0 or last < first:
-        raise CampaignError(f"factors.{name}: from {first} to {last} by {step} is no range upwards")
+        raise CampaignError(
+            f"factors.{name}: from {first} to {last} by {step} is not an increasing range"
+        )
     steps = (last - first) / step
     if steps >= MOST_LEVELS:
         raise CampaignError(f"factors.{name}: more than {MOST_LEVELS:,} levels; take a larger step")
@@ -141,7 +143,7 @@ def _range(name: str, given: Mapping[str, object]) -> tuple[Value, ...]:
 
 def _files(name: str, pattern: object, folder: Path) -> tuple[Value, ...]:
     if not isinstance(pattern, str) or not pattern:
-        raise CampaignError(f"factors.{name}.files: {shown(pattern)} is no pattern of files")
+        raise CampaignError(f"factors.{name}.files: {shown(pattern)} is not a pattern of files")
     found = sorted(glob.glob(pattern, root_dir=folder, recursive=True))
     if not found:
         raise CampaignError(f"factors.{name}.files: no file matches {shown(pattern)} in {folder}")
@@ -222,7 +224,7 @@ class Condition:
         try:
             self._tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise CampaignError(f"constraints: {shown(text)} is no condition; {_WHAT}") from None
+            raise CampaignError(f"constraints: {shown(text)} is not a condition; {_WHAT}") from None
         self._check(self._tree, names)
 
     def holds(self, parameters: Mapping[str, Any]) -> bool:
@@ -259,7 +261,7 @@ class Condition:
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 parts = list(elements)
             case _:
-                raise CampaignError(f"constraints: {shown(self.text)} is no condition; {_WHAT}")
+                raise CampaignError(f"constraints: {shown(self.text)} is not a condition; {_WHAT}")
         for part in parts:
             self._check(part, names)
 

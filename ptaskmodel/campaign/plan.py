@@ -268,7 +268,7 @@ def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
         for name, one in parts.items():
             if not isinstance(one, bool | int | float | str):
                 raise CampaignError(
-                    f"parameters.{name}: {shown(one)} is no number, text or truth value; "
+                    f"parameters.{name}: {shown(one)} is not a number, text or boolean; "
                     "several values belong in [factors]"
                 )
             found[name] = one
@@ -309,7 +309,7 @@ def _sampling(given: Mapping[str, Any] | None) -> Sampling | None:
     for key in ("count", "seed"):
         value = given.get(key, 0)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise CampaignError(f"sample.{key}: {shown(value)} is no whole number from 0 on")
+            raise CampaignError(f"sample.{key}: {shown(value)} is not a whole number >= 0")
     if not 1 <= given.get("count", 0) <= MOST_POINTS:
         raise CampaignError(f"sample.count: say how many points are drawn, 1 to {MOST_POINTS:,}")
     return Sampling(given["count"], method, given.get("seed", 0))
@@ -323,13 +323,13 @@ def _baseline(
         levels = factors.get(name)
         if levels is None:
             raise CampaignError(
-                f"compare_with: '{name}' is no factor: use one of {', '.join(factors)}"
+                f"compare_with: '{name}' is not a factor: use one of {', '.join(factors)}"
             )
         if isinstance(levels, Interval):
             raise CampaignError(f"compare_with: '{name}' is drawn and has no levels")
         if value not in levels:
             known = ", ".join(map(str, levels))
             raise CampaignError(
-                f"compare_with.{name}: {shown(value)} is no level: use one of {known}"
+                f"compare_with.{name}: {shown(value)} is not a level: use one of {known}"
             )
     return dict(given)

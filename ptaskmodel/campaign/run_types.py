@@ -285,7 +285,7 @@ def kind_of(name: str, files: Iterable[str], folder: Path) -> Kind:
     try:
         files_of_it = sources(source)
     except (SyntaxError, ValueError) as fault:
-        raise CampaignError(f"run: {source} is no Python file: {fault}") from None
+        raise CampaignError(f"run: {source} is not a Python file: {fault}") from None
     version = hashlib.sha256("".join(map(digest, files_of_it)).encode()).hexdigest()
     made = _function(str(source.resolve()), function, version)
     return Kind(name, made, tuple(files), version=version)

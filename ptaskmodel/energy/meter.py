@@ -106,7 +106,7 @@ def power_tables(
         rows.append((idle, idle, busy, np.nan))
     if not known:
         raise PlatformError(
-            f"{platform.path}: no host and no link says what it draws; give hosts the property "
+            f"{platform.path}: no host or link has a power property; give hosts the property "
             "wattage_per_state (Idle:Epsilon:AllCores for each speed)"
         )
     old = old_power_remark(platform)

@@ -122,7 +122,7 @@ def add_action(p, sums, reached, action, r, n):
 
 @entry
 def add_up(p, first, last, rank, sums):
-    """Add up actions of the ranks from ``rank`` on; (rank for which there is no room, flows).
+    """Add up actions of the ranks from ``rank`` on; (rank which does not fit, flows).
 
     UNWANTED instead of the rank: collectives cannot be added up.
     """

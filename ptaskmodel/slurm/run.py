@@ -188,7 +188,7 @@ def machine_for(platform: Platform, conf: Conf) -> Machine:
         names = machine.names[: len(nodes)]
     elif missing:
         raise SlurmError(
-            f"{platform.path}: {len(missing)} of {len(nodes)} nodes are no hosts, such as "
+            f"{platform.path}: {len(missing)} of {len(nodes)} nodes are not hosts, such as "
             f"'{missing[0]}': name the hosts as the nodes of the slurm.conf"
         )
     else:

@@ -228,7 +228,7 @@ def test_the_kit_finds_what_is_wrong_with_a_policy():
 
 @pytest.mark.parametrize(
     ("policy", "message"),
-    [(Lazy, "never starts"), (Twice, "not waiting"), (Crowded, "no room")],
+    [(Lazy, "never starts"), (Twice, "not waiting"), (Crowded, "does not fit")],
 )
 def test_a_policy_that_misbehaves_is_named(policy, message):
     from ptaskmodel.errors import SimulationError

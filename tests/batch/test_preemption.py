@@ -265,7 +265,7 @@ def test_checkpoints_are_checked(options, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (Preemptive, "say who has priority"),
+        (Preemptive, "give either large=HOSTS or field=NAME"),
         (lambda: Preemptive(5, "x"), "and not both"),
         (lambda: Preemptive(-5), "large is -5"),
         (lambda: Preemptive(5, mechanism="swap"), "mechanism 'swap' is unknown"),

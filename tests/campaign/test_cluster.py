@@ -195,7 +195,10 @@ def test_what_cannot_be_used_is_said(tmp_path, capsys, monkeypatch):
         free.bind(("127.0.0.1", 0))
         nobody = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     for arguments, said in (
-        (["--on", "localhost"], "'localhost' is no scheduler: give tcp://HOST:PORT"),
+        (
+            ["--on", "localhost"],
+            "'localhost' is not the address of a scheduler: give tcp://HOST:PORT",
+        ),
         (["--on", "tls://127.0.0.1:1"], "give a CA, a certificate and a key with tls://"),
         (["--tls-key", "k.pem"], "belong to --on tls://"),
         (["--on", nobody, "--processes", "2"], "are of this machine"),

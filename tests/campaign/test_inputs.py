@@ -208,5 +208,5 @@ def test_a_file_that_cannot_be_read_is_named():
 def test_python_that_is_nested_without_end_is_no_python(tmp_path):
     deep = tmp_path / "policy.py"
     deep.write_text(f"x = {'-' * 200_000}1")
-    with pytest.raises(PTaskModelError, match="is no Python file: nested too deep"):
+    with pytest.raises(PTaskModelError, match="is not a Python file: nested too deep"):
         named_by(deep)

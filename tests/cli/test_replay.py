@@ -126,7 +126,7 @@ def test_traces_of_programs_are_made(case, capsys):
         ("replay p.xml traces.txt --timeline-as paje", "--timeline-as writes files; give --output"),
         ("replay p.xml traces.txt --trace csv", "--trace writes files; give --output DIR"),
         ("replay p.xml traces.txt --collective barrier", "is not NAME=ALGORITHM"),
-        ("replay p.xml traces.txt --collective bariere=ring", "'bariere' is no collective"),
+        ("replay p.xml traces.txt --collective bariere=ring", "'bariere' is not a collective"),
         (
             "replay p.xml traces.txt --collective barrier=mpich_smp",
             "barrier: the algorithm 'mpich_smp' is not simulated (SimGrid's own replay crashes",
@@ -134,7 +134,7 @@ def test_traces_of_programs_are_made(case, capsys):
         ("replay p.xml p.xml", "p.xml"),
         ("trace info p.xml", "p.xml"),
         ("plot p.xml ranks -o x.png", "needs a replay with --timeline"),
-        ("plot p.xml links --no-messages -o x.png", "are of the picture 'ranks' alone"),
+        ("plot p.xml links --no-messages -o x.png", "apply only to the picture 'ranks'"),
         ("plot p.xml ranks --from 3 --until 2 -o x.png", "--from 3 is not before --until 2"),
     ],
 )

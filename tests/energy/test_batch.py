@@ -233,7 +233,7 @@ def test_no_energy_no_files(tmp_path):
 def test_a_platform_without_watts_is_refused(tmp_path):
     build = pm.Platform.build("none")
     build.host("h", "1Gf")
-    with pytest.raises(pm.PlatformError, match="no host and no link says"):
+    with pytest.raises(pm.PlatformError, match="no host or link has a power property"):
         run_batch(
             build.finish(), workload_of(delay_job("a", 0.0, 1, 5.0)), BatchOptions(energy=True)
         )

@@ -163,7 +163,7 @@ def test_a_cap_needs_power(tmp_path):
     build = pm.Platform.build("none")
     build.host("h", "1Gf")
     options = BatchOptions(policy="power-cap", policy_options={"cap": 500.0})
-    with pytest.raises(pm.SimulationError, match="nobody says what host 0 draws"):
+    with pytest.raises(pm.SimulationError, match="host 0 has no power"):
         run_batch(build.finish(), workload_of(delay_job("a", 0.0, 1, 5.0)), options)
 
 

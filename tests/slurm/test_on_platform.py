@@ -86,5 +86,5 @@ def test_a_turn_of_the_main_loop_that_rounding_puts_before_an_end(tmp_path):
 
 def test_nodes_without_hosts_are_told(tmp_path):
     conf = conf_of(tmp_path, LINEAR + NODES)
-    with pytest.raises(SlurmError, match="1 of 4 nodes are no hosts, such as 'n4'"):
+    with pytest.raises(SlurmError, match="1 of 4 nodes are not hosts, such as 'n4'"):
         execution_on(platform(tmp_path, hosts=3), conf)

@@ -90,7 +90,7 @@ class Carrier:
         way = self._ways.get(type(decision))
         if way is None:
             raise self._fault(
-                f"yields {str(decision)[:60]!r}, which is no decision (a job, Start, Reject ...)"
+                f"yields {str(decision)[:60]!r}, which is not a decision (a job, Start, Reject ...)"
             )
         self.decisions += 1
         way(decision)
@@ -151,7 +151,7 @@ class Carrier:
         at_once = hosts is None and within is None and state.any_will_do(job)
         if at_once:
             if job.num_hosts > cluster.idle_hosts.count:
-                raise self._fault(f"starts job '{job.id}', for which there is no room")
+                raise self._fault(f"starts job '{job.id}', which does not fit")
             placement: Placement = cluster.idle_hosts.take_lowest(job.num_hosts)
         else:
             placement = self._placement(decision)
@@ -184,7 +184,7 @@ class Carrier:
             enough = free.bit_count() >= job.num_hosts
             mask = self._state.allocation.choose(job.num_hosts, free) if enough else None
             if mask is None:
-                raise self._fault(f"starts job '{job.id}', for which there is no room")
+                raise self._fault(f"starts job '{job.id}', which does not fit")
         else:
             mask = self._mask(hosts, f"starts job '{job.id}' on")
         whole = work is None and (cores is None or job.cores is None)
@@ -295,7 +295,7 @@ class Carrier:
     def _wake(self, decision: Wake) -> None:
         date = decision.date_s
         if not isinstance(date, int | float) or not self._state.now <= date < inf:
-            raise self._fault(f"asks to be woken at {date!r}, which is no date to come")
+            raise self._fault(f"asks to be woken at {date!r}, which is not in the future")
         self._agenda.add(Event(float(date), WAKE), LATER)
 
     def _set_power(self, decision: SetPower) -> None:

@@ -400,14 +400,14 @@ class BatchSimulation:
         self._idle_dates = self._idle_dates + 1 if decided == self._carrier.decisions else 0
         if self._idle_dates > MAX_IDLE_DATES and waiting:
             raise self._fault(
-                f"was asked at {MAX_IDLE_DATES} dates and starts none of {len(waiting)} jobs"
+                f"was called at {MAX_IDLE_DATES} dates and starts none of {len(waiting)} jobs"
             )
 
     def _decide(self) -> None:
         state = self._state
         self._events += 1
         if self._at_this_date > MAX_DECISIONS_AT_A_DATE:
-            raise self._fault(f"was asked {MAX_DECISIONS_AT_A_DATE} times at one date")
+            raise self._fault(f"was called {MAX_DECISIONS_AT_A_DATE} times at one date")
         state.machine_changed, state.machine_changes = state.machine_changes, False
         state.extend_outlived()
         carry_out = self._carrier.carry_out

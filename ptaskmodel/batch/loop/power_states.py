@@ -79,7 +79,7 @@ class Pstates:
         """
         if not self.facts or (power := self.facts[host].power) is None:
             raise SimulationError(
-                f"nobody says what host {host} draws: give hosts the property wattage_per_state"
+                f"host {host} has no power: give hosts the property wattage_per_state"
             )
         state = power.states[self.now[host] if pstate is None else pstate]
         return max(state) if busy else state.idle_W

@@ -136,7 +136,7 @@ class Machine:
             neighbours = sorted(str(node) for node in graph.neighbors(name))
             if not neighbours:
                 raise SimulationError(
-                    f"host '{name}' hangs on no switch: use another allocation than topology"
+                    f"host '{name}' is not below a switch: use an allocation other than topology"
                 )
             below.setdefault(neighbours[0], []).append(k)
         return [of_hosts(hosts) for hosts in below.values()]

@@ -51,9 +51,7 @@ class Preemptive:
         order: Order | None = None,
     ) -> None:
         if sum((large != 0, field != "", priority is not None)) != 1:
-            raise SimulationError(
-                "preemptive: say who has priority: give large=HOSTS or field=NAME, and not both"
-            )
+            raise SimulationError("preemptive: give either large=HOSTS or field=NAME")
         if large < 0:
             raise SimulationError(f"preemptive: large is {large}: it must be 1 or more hosts")
         if mechanism not in MECHANISMS:

@@ -133,7 +133,7 @@ def plot(
     from ptaskmodel.results.pictures.catalogue import draw_results
 
     if picture != "ranks" and (since_s is not None or until_s is not None or not messages):
-        raise PTaskModelError("--from, --until and --no-messages are of the picture 'ranks' alone")
+        raise PTaskModelError("--from, --until and --no-messages apply only to the picture 'ranks'")
     if since_s is not None and until_s is not None and since_s >= until_s:
         raise PTaskModelError(f"--from {since_s:g} is not before --until {until_s:g}")
     draw_results(

@@ -100,7 +100,7 @@ def _read_receive(fields: Fields, spot: str, directory: Path) -> Work:
     try:
         pattern = re.compile(texts.pop("regex"))
     except (re.error, RecursionError, OverflowError) as error:
-        raise WorkloadError(f"{spot}/regex: it is no regular expression: {error}") from None
+        raise WorkloadError(f"{spot}/regex: it is not a regular expression: {error}") from None
     poll_s = amount(fields, "polltime", spot, POLL_S)
     if poll_s == 0:
         raise WorkloadError(f"{spot}/polltime: 0 is not a time above 0 s")

@@ -70,7 +70,7 @@ def _executors(mapping: Mapping[str, int | str], hosts: Sequence[int], asked: in
         value = str(mapping[str(k)])
         if not value.isdecimal() or not value.isascii() or int(value[:9]) >= len(hosts):
             raise WorkloadError(
-                f"/data/mapping/{k}: {shown(mapping[str(k)])} is no place in an allocation of "
+                f"/data/mapping/{k}: {shown(mapping[str(k)])} is not a place in an allocation of "
                 f"{len(hosts)} resources"
             )
         found.append(hosts[int(value)])

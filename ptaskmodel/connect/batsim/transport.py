@@ -340,7 +340,7 @@ class ReplayingWire:
                 entry = msgspec.json.decode(line)
                 who, said = entry.get("from"), entry.get("message")
             except (msgspec.DecodeError, AttributeError):
-                raise SimulationError(f"{path}:{number}: is no line of a record") from None
+                raise SimulationError(f"{path}:{number}: is not a line of a record") from None
             if who is not None:
                 self._lines.append((number, who, msgspec.json.encode(said)))
         self._next = 0

@@ -99,7 +99,7 @@ def algorithms_of(
     for collective in asked:
         if collective not in COLLECTIVES:
             raise SimulationError(
-                f"{shown(collective)} is no collective; choose one of {', '.join(COLLECTIVES)}"
+                f"{shown(collective)} is not a collective; choose one of {', '.join(COLLECTIVES)}"
             )
     algorithms = default_algorithms()
     there = trace.counts()

@@ -125,7 +125,7 @@ def reasons(results: Results) -> Figure:
     check_slurm(results)
     found = read_reasons(results.directory)
     if not found:
-        raise PTaskModelError(f"{results.directory}: nobody waited at a full pass; nothing to draw")
+        raise PTaskModelError(f"{results.directory}: no job waited; nothing to draw")
     end_s = last_date_s(read_jobs(results.directory))
     dates = np.array(sorted({date for points in found.values() for date, _ in points}))
     unit, unit_name = time_unit(end_s)

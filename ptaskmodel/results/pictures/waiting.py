@@ -93,7 +93,7 @@ def waiting_figure(results: Results) -> Figure:
     Raises PTaskModelError if no job ran, or the tables cannot be read.
     """
     if results.what != "job":
-        raise PTaskModelError(f"{results.directory}: not the results of a batch; nobody waited")
+        raise PTaskModelError(f"{results.directory}: not a batch: no waiting times")
     asked, lasted, waited, turned = _jobs(results.directory / JOBS)
     tau = results.summary.get("tau_s")
     tau_s = float(tau) if isinstance(tau, int | float) and tau > 0 else 60.0

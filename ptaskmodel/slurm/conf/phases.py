@@ -229,7 +229,7 @@ def read_cycles(path: AnyPath) -> Recorded:
         elif who == "limit" and what == "kill":
             checked.add(date)
     if not cycles:
-        raise SlurmError(f"{shown_path(path)}:1: no line tells of a pass or a cycle; give the "
+        raise SlurmError(f"{shown_path(path)}:1: no line reports a pass or a cycle; give the "
                          "events.csv of a whole run")  # fmt: skip
     return Recorded(tuple(sorted(cycles)), submitted, ended, tuple(sorted(checked)))
 

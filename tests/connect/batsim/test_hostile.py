@@ -152,8 +152,8 @@ KINDS = {
         event("EXECUTE_JOB", {"job_id": "w0!1", "alloc": "0", "mapping": {"0": 0, "2": 0}}),
         "executor 1 is missing",
     ),
-    "a mapping beyond": (execute(mapping={"0": 1}), "/data/mapping/0: 1 is no place"),
-    "a mapping to words": (execute(mapping={"0": "x"}), "/data/mapping/0: 'x' is no place"),
+    "a mapping beyond": (execute(mapping={"0": 1}), "/data/mapping/0: 1 is not a place"),
+    "a mapping to words": (execute(mapping={"0": "x"}), "/data/mapping/0: 'x' is not a place"),
     "a mapping as list": (execute(mapping=[0]), "/data/mapping: expected `object"),
     "an unknown storage": (
         event("EXECUTE_JOB", {"job_id": "w0!3", "alloc": "0", "storage_mapping": {"big": 9}}),

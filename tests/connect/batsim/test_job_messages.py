@@ -150,7 +150,7 @@ def test_a_message_that_never_comes_is_one_line(tmp_path):
 WRONG = {
     "text": ({"type": "send", "msg": "x"}, "/msg: what is sent must be there and be an object"),
     "sleep": ({"type": "send", "msg": {}, "sleeptime": -1}, "/sleeptime"),
-    "regex": ({"type": "recv", "regex": "("}, "/regex: it is no regular expression"),
+    "regex": ({"type": "recv", "regex": "("}, "/regex: it is not a regular expression"),
     "long": ({"type": "recv", "regex": "a" * 1001}, "more than 1000 characters"),
     "name": ({"type": "recv", "success": 3}, "/success: 3 is not a string"),
     "poll": ({"type": "recv", "polltime": 0}, "/polltime: 0 is not a time above 0 s"),
