@@ -116,10 +116,10 @@ def machine_with(options: BatchOptions, platform: Platform) -> Machine:
 
 
 def _conservative_s(submit_s: FloatArray, work_host_s: FloatArray, hosts: int, loop: str) -> float:
-    """How long conservative backfilling may take, roughly, s.
+    """Estimate how long conservative backfilling may take, s.
 
-    It looks at each waiting job at each of two decisions a job; who waits is guessed from the work
-    that was submitted and that the hosts, always busy, have not done yet.
+    It looks at each waiting job at two decisions per job. The number of waiting jobs is estimated
+    from the submitted work that the hosts, if always busy, have not done yet.
     """
     left = np.cumsum(work_host_s) - hosts * (submit_s - submit_s[0])
     left -= np.minimum.accumulate(np.minimum(left - work_host_s, 0.0))

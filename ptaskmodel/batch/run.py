@@ -78,10 +78,10 @@ OPTIONS_COMPILED = {
 
 
 class Driver(Protocol):
-    """Who drives a batch from outside: its policy speaks for somebody else.
+    """A driver of a batch from outside: its policy represents an external scheduler.
 
-    The policy may start jobs on hosts that others have, and has to reject those that are larger
-    than the machine. ptasks: whether parallel tasks may come that the workload does not know.
+    The policy may start jobs on hosts that other jobs have, and has to reject jobs that are larger
+    than the machine. ptasks: whether parallel tasks may come that the workload does not contain.
     """
 
     ptasks: bool
@@ -169,10 +169,10 @@ def new_simulation(
     metered: MeteredExecution | None = None,
     driver: Driver | None = None,
 ) -> BatchSimulation:
-    """The batch simulation of a plan, at date 0.
+    """Return the batch simulation of a plan, at date 0.
 
     execution: how the jobs run, if not as the plan says; such a simulation is not verified.
-    metered: the execution of the plan with its meter, if energy counts. driver: who decides, if not
+    metered: the execution of the plan with its meter, if energy counts. driver: decides instead of
     a policy of the options.
     """
     options = plan.options

@@ -155,9 +155,9 @@ def earliest_start(job: Job, view: View) -> float:
 def check_schedule(
     schedule: Schedule, jobs: Sequence[Job], hosts: Sequence[HostCapacity] | None = None
 ) -> None:
-    """Nothing lost, nobody early, no core and no memory used twice; raises PolicyFault.
+    """Check that no job is lost or early, and no core or memory used twice; raises PolicyFault.
 
-    hosts: what each has (one core and no limit to memory, if it is left out).
+    hosts: what each has (one core and unlimited memory, if left out).
     """
     if [run.job for run in schedule.final] != sorted(jobs, key=lambda job: job.submit_time_s):
         raise PolicyFault("the schedule has not exactly one final attempt for each job")

@@ -113,9 +113,9 @@ class Campaign:
         return index.places([run.id for run in self.runs])
 
     def left_s(self, now: float) -> float | None:
-        """How long who makes runs now will take for those that are missing, at the rate so far.
+        """Return how long the present process will need for the missing runs, at the rate so far.
 
-        now: Unix seconds. None if nobody does, or no run was made yet.
+        now: Unix seconds. None if no process makes runs, or no run is finished yet.
         """
         begun = self.store.begun()
         if begun is None:

@@ -110,9 +110,9 @@ class ClusterPool:
         self._client: Any = None
 
     def make(self, runs: Iterable[Run], tell: Tell) -> None:
-        """Make runs; each is kept by who made it, or here where that sees no directory of ours.
+        """Make runs; each is saved by the worker that made it, or here if that has no access.
 
-        Raises CampaignError if there is no scheduler, no worker, or the scheduler goes.
+        Raises CampaignError if there is no scheduler, no worker, or the scheduler goes away.
         """
         write_bytes(self._store.directory / TOKEN, self._shared.encode(), error=CampaignError)
         self._waiting.extend(runs)
@@ -288,7 +288,7 @@ class ClusterPool:
                 self._take_back(share, alone=suspected)
 
     def _take_back(self, share: _Share, *, alone: bool) -> None:
-        """Let somebody else make what a worker has; alone: a worker may die of it, or has."""
+        """Give the runs of a worker to others; alone: a worker may die of it, or has."""
         self._drop(share)
         share.future.cancel()
         for flight in share.flights.values():

@@ -161,7 +161,7 @@ class Pool:
         self._started = 0
 
     def make(self, runs: Iterable[Run], tell: Tell) -> None:
-        """Make runs, asked for as workers are free; each is kept by who made it, then told."""
+        """Make runs, sent as workers are free; each is saved by its worker, then reported."""
         coming = iter(runs)
         waiting: collections.deque[Run] = collections.deque()  # those tried before
         tries: collections.Counter[str] = collections.Counter()
@@ -249,7 +249,7 @@ class Pool:
         tell_of(tell, run, record)
 
     def _stop(self) -> None:
-        """End the workers: those idle go by themselves when nobody is at the other end."""
+        """End the workers: idle ones exit when the other end of their connection closes."""
         for worker in self._workers:
             worker.maker.end(0.0 if worker.run is not None else GRACE_S)
         self._workers.clear()

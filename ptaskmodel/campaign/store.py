@@ -238,7 +238,7 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else makes runs here meanwhile. Raises CampaignError if somebody does."""
+        """Keep other processes from making runs here. Raises CampaignError if one does already."""
         with (self.directory / LOCK).open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -254,7 +254,9 @@ class Store:
         (self.directory / LOCK).write_text(f"{made}\n", encoding="utf-8")
 
     def begun(self) -> tuple[float, int] | None:
-        """When who makes runs here began (Unix seconds), with how many; None if nobody does."""
+        """When the process that makes runs here began (Unix seconds), with how many; None if none
+        does.
+        """
         with suppress(OSError, ValueError), (self.directory / LOCK).open("r") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -272,7 +274,7 @@ class Store:
             raise CampaignError(f"{self._runs}: cannot be written: {fault.strerror}") from None
 
     def _add(self, line: bytes) -> bool:
-        """Add a line to this process's part; whether nobody closed it meanwhile. Raises OSError."""
+        """Append a line to this process's part; return whether it is still open. Raises OSError."""
         part, self._part = self._part, None
         flags = os.O_WRONLY | os.O_APPEND
         if part is None:
@@ -320,9 +322,9 @@ class Store:
         return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))
 
     def pack(self, *, finished: bool) -> None:
-        """Pack what was kept; who makes runs does this, alone. Raises CampaignError.
+        """Pack the stored runs; only the process that makes runs does this. Raises CampaignError.
 
-        finished: nobody adds what is not here yet, so that nobody is waited for.
+        finished: no process will add runs, so none is waited for.
         """
         for path in self._runs.glob(f"*{PART}"):
             path.rename(path.with_suffix(CLOSED))

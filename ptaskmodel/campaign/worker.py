@@ -110,7 +110,7 @@ def serve(calls: Connection) -> None:
 
 
 def _listen(calls: Connection, waiting: queue.SimpleQueue[Call]) -> None:
-    """Pass on what is sent. Nobody at the other end: the run that is being made ends too."""
+    """Pass on what is sent. If the other end closes, the run that is being made ends too."""
     while True:
         try:
             waiting.put(calls.recv())

@@ -16,9 +16,9 @@ TYPED = "ptaskmodel.typed"
 
 
 class Choice(click.Choice):
-    """One of some names; a wrong one is answered with the nearest.
+    """One of some names; for a wrong one, the message suggests the nearest.
 
-    others: what may be given besides, as it is named to who gave something wrong.
+    others: what else may be given, as named in messages.
     """
 
     others: tuple[str, ...] = ()

@@ -51,7 +51,7 @@ def tell(message: str) -> None:
 
 
 def on_terminal() -> bool:
-    """Whether somebody looks at standard error as it is written."""
+    """Return whether standard error is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 

@@ -350,7 +350,9 @@ def _only_in(found: Comparison | SlurmComparison) -> list[str]:
 
 
 def standings_text(found: Standings) -> str:
-    """Runs side by side for a reader: who did the same work, then all metrics in their groups."""
+    """Return a comparison of runs as text: whether they did the same work, then all metrics in
+    groups.
+    """
     header = ("", *found.runs, "better")
     rows: list[tuple[str, ...]] = []
     if found.apart:

@@ -92,7 +92,7 @@ def _backfill_text(backfill: dict[str, Any]) -> str:
 
 
 def slurm_comparison_text(found: SlurmComparison) -> str:
-    """What differs between two configurations, totals, who gains and who loses."""
+    """Return what differs between two configurations, totals, and which jobs gain or lose."""
     parts = []
     if settings := found.settings():
         parts.append(text_table(("setting", "a", "b"), settings))

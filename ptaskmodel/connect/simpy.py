@@ -51,10 +51,10 @@ class SimPyBridge:
         self.sync()
 
     def run(self, task: Task) -> simpy.Event:
-        """Add a task now; the event is its end. Raises as `Simulation.add`.
+        """Add a task now; return its end, an event. Raises as `Simulation.add`.
 
-        It succeeds with the TaskRecord if the task completes and fails with TaskNotCompletedError
-        if not; as ever in SimPy, a failure that nobody waits for ends the run.
+        The event succeeds with the TaskRecord if the task completes and otherwise fails with
+        TaskNotCompletedError. As always in SimPy, a failure that no process waits for ends the run.
         """
         ref = self.sync().add(task)
         event = self.env.event()
@@ -68,7 +68,9 @@ class SimPyBridge:
         return self._refs[event]
 
     def cancel(self, event: simpy.Event) -> None:
-        """End the task now unless it is over; who still waits gets TaskNotCompletedError."""
+        """End the task now unless it is over; a process that still waits gets
+        TaskNotCompletedError.
+        """
         simulation = self.sync()
         if not event.triggered:
             event.defused = True

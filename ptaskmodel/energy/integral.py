@@ -259,7 +259,7 @@ def use(b, owner, date, sign):
 
 @jit
 def hold(b, holder, date, sign):
-    """Somebody begins (sign 1) or ceases (-1) to hold its places."""
+    """Let a holder begin (sign 1) or cease (-1) to hold its places."""
     h = b.holders[holder]
     joules = 0.0
     cost = 0.0

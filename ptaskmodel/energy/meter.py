@@ -77,12 +77,12 @@ Place = tuple[int, int, float]
 def power_tables(
     platform: Platform, leave_out: Collection[int] = (), switching: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(resources, states) of a platform in which nothing runs, as the kernel takes them.
+    """Return (resources, states) of a platform without load, as the kernel takes them.
 
-    leave_out: hosts (indices) that draw nothing. switching: the pstates by which hosts go to sleep
-    and come back draw what one flop after the other on one core draws, as in Batsim.
+    leave_out: hosts (indices) that draw no power. switching: the pstates through which hosts fall
+    asleep and wake draw the power of one busy core, as in Batsim.
 
-    Raises PlatformError where power is not what it should be, or nobody says any.
+    Raises PlatformError for wrong power properties, or if there are none.
     """
     n = len(platform.hosts)
     rows: list[tuple[float, float, float, float]] = []
@@ -178,15 +178,15 @@ class Curve(Protocol):
 
 
 class Meter:
-    """Energy of the hosts and links of a platform, and of those who use and hold them.
+    """Energy of the hosts and links of a platform, and of tasks or jobs that use and hold them.
 
-    leave_out: hosts (indices) that draw nothing. switching: see `power_tables`. curve: is
-    given the power curve, in parts.
+    leave_out: hosts (indices) that draw no power. switching: see `power_tables`. curve: receives
+    the power curve, in parts.
 
-    It is told of changes in order of date: of those of a simulation by `follow`, of others by
+    The meter receives changes in order of date: those of a simulation by `follow`, others by
     `hold`, `release`, `set_pstate`, `turn`. Energies are those up to the last `count`, J.
 
-    Raises PlatformError where power is not what it should be.
+    Raises PlatformError for wrong power properties.
     """
 
     def __init__(
@@ -262,9 +262,9 @@ class Meter:
             self._rows.forget(patterns)
 
     def hold(self, date_s: float, holder: int, places: Iterable[Place]) -> None:
-        """Somebody (a number of one's choice) holds hosts from now on.
+        """Let a holder (any number) hold hosts from now on.
 
-        What hosts draw without load is shared by those who hold them, by weight.
+        Holders share the power that hosts draw without load, by weight.
         """
         books = self._books
         self._books = books._replace(holders=enlarged(books.holders, holder + 1))
@@ -316,7 +316,7 @@ class Meter:
 
     @property
     def charged_J(self) -> FloatArray:
-        """The part of the energy of each resource that somebody's share holds, J."""
+        """The part of the energy of each resource that is in shares of holders, J."""
         return np.array(self._books.resources["charged"], dtype=np.float64)
 
     def used_J(self, owners: int) -> FloatArray:

@@ -22,12 +22,12 @@ FloatArray = NDArray[np.float64]
 
 
 class TaskEnergy:
-    """Joules of hosts, links and tasks of a simulation, from now on.
+    """Energy of hosts, links and tasks of a simulation, from now on, J.
 
-    curve: is given the power curve, in parts (see `meter.Curve`). Reading counts up to the date
-    that it is, and changes nothing.
+    curve: receives the power curve, in parts (see `meter.Curve`). Reading counts up to the current
+    date, and changes nothing.
 
-    Raises PlatformError where power is not what it should be, or nobody says any.
+    Raises PlatformError for wrong power properties, or if there are none.
     """
 
     def __init__(self, simulation: Simulation, curve: Curve | None = None) -> None:
@@ -89,12 +89,12 @@ class TaskEnergy:
         return float(self.links_J[self.simulation.platform.link(name).index])
 
     def tasks_J(self) -> tuple[FloatArray, FloatArray]:
-        """(energy, share) of each task, in the order they were added, J, shape (tasks,).
+        """Return (energy, share) of each task, in the order they were added, J, shape (tasks,).
 
-        Energy: of its hosts from its start to its end, idle power included, each counted whole
-        (as Batsim counts jobs). Share: its part of it. What hosts and links draw above what they
-        draw without load is shared by use; what hosts draw without load, equally by those who are
-        there. The shares of all tasks add up to `charged_J`.
+        Energy: of its hosts from its start to its end, idle power included, each counted whole (as
+        Batsim counts jobs). Share: the task's part of it. Power above that without load is shared
+        by use; power of hosts without load is shared equally by the tasks on them. The shares of
+        all tasks add up to `charged_J`.
         """
         self._count()
         n = sum(1 for _ in self.simulation.tasks())

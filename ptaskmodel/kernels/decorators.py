@@ -37,7 +37,7 @@ _waits = 0
 
 
 class Builder(Protocol):
-    """Who builds the module: it hears of the calls that kernels are to be built for."""
+    """The builder of the module: it receives the calls that kernels are to be built for."""
 
     def note(self, kernel: Kernel, arguments: tuple) -> None:
         """Arguments like these are to be taken."""
@@ -139,13 +139,13 @@ def late(example: str) -> Callable[[Callable], Any]:
 
 
 def want(kernel: Any) -> None:
-    """Have a `late` kernel there for all who call it in this process."""
+    """Make a `late` kernel available to all its callers in this process."""
     if isinstance(kernel, Late):
         kernel.want()
 
 
 def is_wanted(kernel: Any) -> bool:
-    """Whether a `late` kernel is there for all who call it."""
+    """Return whether a `late` kernel is available to its callers."""
     return not isinstance(kernel, Late) or kernel.is_there
 
 
@@ -264,7 +264,7 @@ class Late(Kernel):
         return self.py_func(*arguments)
 
     def want(self) -> None:
-        """Have it there for all who call it."""
+        """Make it available to all its callers."""
         if not self.is_there:
             self.is_wanted = True
             for kernel in all_kernels:

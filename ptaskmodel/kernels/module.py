@@ -43,7 +43,7 @@ def symbol(kernel: str, kind: str) -> str:
 
 
 def is_checkout() -> bool:
-    """Whether the sources are where somebody works on them, not installed."""
+    """Return whether the sources are in a checkout, not installed."""
     return (PACKAGE.parent / "pyproject.toml").exists()
 
 
@@ -108,7 +108,7 @@ def may_lack(kernel: str) -> bool:
 
 @functools.cache
 def say_why_interpreted() -> None:
-    """Say that kernels run interpreted though nobody asked for it, why, and what helps, once."""
+    """Say once that kernels run interpreted though this was not requested, why, and the remedy."""
     if not (WAY or os.environ.get("NUMBA_DISABLE_JIT")):
         _log.warning("%s: %s is not there; %s", SLOW, NAME, _remedy())
 

@@ -294,7 +294,7 @@ class Applications:
         return f"{ACTIONS[x.actions[k]]} {fields}".strip()
 
     def deadlock(self) -> str:
-        """Who waits for ever, of the first application of which ranks do."""
+        """Return the ranks that wait for ever, of the first application that has any."""
         x = self.state
         apps = x.apps[: int(x.counts["n_apps"][0])]
         unfinished = np.flatnonzero((apps["task"] >= 0) & (apps["unfinished"] > 0))

@@ -37,12 +37,10 @@ class _Phase:
 
 
 class Neighbours:
-    """Watches a simulation: charges[i, k] are seconds during which task k stood in the way of i.
+    """Watch a simulation: charges[i, k] are the seconds during which task k slowed task i.
 
-    on: the same by limit, the number of a host or link; empty unless ``by_limit``.
-
-    A second counts by the part of the limiting resource's use that is k's. Links of policy FATPIPE
-    limit nobody but the task itself.
+    on: the same by limit, the number of a host or link; empty unless ``by_limit``. A second is
+    divided by use of the limiting resource. Links of policy FATPIPE limit only the task itself.
     """
 
     def __init__(self, simulation: Simulation, by_limit: bool = False) -> None:
@@ -100,7 +98,7 @@ class Neighbours:
                 running.pop(one, None)
 
     def _charge(self, phase: _Phase, date: float) -> None:
-        """Charge the time since the last change to those who use what limits a task."""
+        """Charge the time since the last change to the users of the resource that limits a task."""
         passed, limit = date - phase.since, phase.limit
         phase.since = date
         if passed <= 0 or limit < 0 or limit in self._private:

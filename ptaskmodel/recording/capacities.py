@@ -82,7 +82,7 @@ class Capacities:
         self.now[resource] = value
 
     def forget(self, date: float) -> None:
-        """Nobody will ask for what was before a date, s."""
+        """Forget what was before a date, s, which will not be needed."""
         for dates, values in self._history.values():
             first = int(np.searchsorted(dates, date, side="right")) - 1
             if first > 0:

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
 
 
 def times_alone(simulation: Simulation) -> list[float | None]:
-    """For each task that completed its time alone, s; None for the others.
+    """Return the time alone of each task that completed, s; None for the others.
 
-    Execution time over time alone is the contention slowdown: 1 for a task that nobody disturbed.
-    The same solver and network model are used. Tasks with the same work on the same hosts are
-    simulated once, one after the other in one simulation; where the platform has traces each is
-    simulated from its own start date. Changes made by hand (`set_bandwidth`, `fail` ...) are not
-    repeated.
+    Execution time over time alone is the contention slowdown: 1 without contention. The solver and
+    the network model are the same. Tasks with the same work on the same hosts are simulated once,
+    one after the other in one simulation; if the platform has traces, each is simulated from its
+    own start date. Changes made by hand (`set_bandwidth`, `fail` ...) are not repeated.
     """
     alone: list[float | None] = [None] * sum(1 for _ in simulation.tasks())
     done = [ref for ref in simulation.tasks() if ref.state == "completed"]

@@ -22,7 +22,7 @@ def changes_reading(remark: Mapping[str, Any]) -> bool:
 
 
 def warnings_of(results: Results) -> list[str]:
-    """What somebody who did not make the run should know before believing it."""
+    """Return what a reader should know before believing the results of a run."""
     return [text + _because(effect) for text, effect in _told(results)]
 
 

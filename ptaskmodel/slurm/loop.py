@@ -205,7 +205,9 @@ class Loop:
         self._settle()
 
     def _is_hopeless(self) -> bool:
-        """Whether all who wait do so for ever: nothing runs or is to come, and all were tried."""
+        """Return whether all waiting jobs wait for ever: nothing runs or is to come, and all were
+        tried.
+        """
         controller, options = self.controller, self.controller.conf.scheduler
         if self._commands or controller.busy:
             self._still_since = None
@@ -222,7 +224,7 @@ class Loop:
         return self._now > max(self._still_since, last) + patience
 
     def _relieved_s(self) -> float:
-        """When the first who waits may start because what was used is forgotten."""
+        """When the first waiting job may start because usage has decayed."""
         rules = self.controller.rules
         if not rules.limits.spends:
             return 0.0

@@ -186,7 +186,7 @@ def enter_ranks(s, j):
 
 @jit
 def _reserve(s, j):
-    """Give a job the first date that delays nobody."""
+    """Give a job the first date at which it delays no other job."""
     job = s.jobs[j]
     _book(s, j, earliest(s, job.hosts, job.estimate))
 
@@ -305,7 +305,7 @@ def keep_promises(s, late, reach):
 
 @jit
 def _reserve_fresh(s):
-    """Those who were submitted now get reservations, in the order of the queue."""
+    """Give jobs submitted now their reservations, in the order of the queue."""
     clock = s.clock[0]
     if clock.n_fresh == 1:
         _reserve(s, s.fresh[0])
@@ -404,9 +404,9 @@ def extend_apart(s):
 
 @jit
 def redirect(s, first):
-    """Count for the jobs submitted now, from ``first`` on, that wait, and move who qualifies.
+    """Count for the jobs submitted now, from ``first`` on, that wait, and move jobs that qualify.
 
-    Whether a job that was moved has to wait.
+    Return whether a moved job has to wait.
     """
     clock, before = s.clock[0], s.clock[0].n_lost
     for j in range(first, clock.position):
@@ -423,7 +423,7 @@ def redirect(s, first):
 
 @jit
 def _count(s, estimate):
-    """Raise the counters of those that are not shorter; who is to be redirected, or -1."""
+    """Raise the counters of jobs that are not shorter; return the job to redirect, or -1."""
     clock, chosen, least = s.clock[0], -1, 0.0
     for place in range(clock.n_blocks):
         b = s.places[place]

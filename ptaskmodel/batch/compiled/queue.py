@@ -180,7 +180,7 @@ def _drop_instant(s, i):
 
 @jit
 def take_instant(s, date, count, begin_then):
-    """A reservation of no length. begin_then: the hosts of those who begin at its date."""
+    """Reserve hosts for no length of time. begin_then: the hosts of jobs that begin at its date."""
     clock, i = s.clock[0], find_instant(s, date)
     if i < 0:
         i = clock.n_instants

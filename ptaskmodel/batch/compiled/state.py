@@ -258,7 +258,7 @@ def with_more_pieces(state: State) -> State:
 
 
 def _nobody(nodes: int) -> Records:
-    """A tree in which nobody waits."""
+    """Return a tree in which no job waits."""
     tree = np.empty(nodes, NODE)
     tree["hosts"] = np.iinfo(np.int64).max
     tree["estimate"] = inf

@@ -80,9 +80,11 @@ class AloneTimes:
         self._runs = 0
 
     def of_attempts(self, attempts: Sequence[Attempt]) -> list[float]:
-        """Seconds that each attempt would have taken alone from its start on, on its placement.
+        """Return the seconds that each attempt would have taken alone from its start on, on its
+        placement.
 
-        What lasts until somebody ends it, and uses nothing, would have lasted as long as it did.
+        An attempt that lasts until it is ended, and uses nothing, would have lasted as long as it
+        did.
         """
         if not self._changes:
             for first in range(0, len(attempts), TOGETHER):

@@ -53,9 +53,9 @@ class Writer:
 
 
 class Checkpoints:
-    """When the attempts of parallel tasks read, write and work; dates of one come in order.
+    """When the attempts of parallel tasks read, write and work; those of one date come in order.
 
-    law: None: nobody writes any.
+    law: of checkpoints; None: no attempt writes any.
     """
 
     def __init__(self, law: Checkpointing | None) -> None:
@@ -99,7 +99,7 @@ class Checkpoints:
         self._do(writer, WORKS, now, self.law.interval_s(writer.attempt.job))
 
     def next_date(self) -> float:
-        """When somebody next begins or ends to read or write, s."""
+        """Return when an attempt next begins or ends to read or write, s."""
         dates = self._dates
         while dates:
             writer = self._writers.get(dates[0][1])

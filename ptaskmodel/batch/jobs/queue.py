@@ -93,7 +93,7 @@ class JobQueue:
         return self.jobs.index(job)  # keys that are not in order, such as nan
 
     def _behind(self, job: Job) -> int:
-        """Where those begin who stand behind a job."""
+        """Return where the jobs behind a job begin."""
         found = self._found
         if found < len(self.jobs) and self.jobs[found] is job:
             return found + 1

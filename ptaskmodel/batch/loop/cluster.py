@@ -21,13 +21,14 @@ from ptaskmodel.workload.jobs import Job
 class Cluster:
     """The state of the hosts; only the simulation changes it.
 
-    A host is *available* while it is up (it has not failed), on (nobody turned it off) and not in
-    maintenance, *idle* while moreover no running job has any of it. As long as all jobs ask for
-    whole hosts, this is all there is; from the first that asks for more, cores and the rest are
-    counted. Hosts may also be *draining*: nothing starts there, who runs there goes on.
+    A host is *available* while it is up (it has not failed), on (not turned off) and not in
+    maintenance. It is *idle* if it is available and no running job has any of it. While all jobs
+    ask for whole hosts, this is the whole state; from the first job that asks for more, cores and
+    other resources are counted. Hosts may also be *draining*: no job starts there, and running jobs
+    continue.
 
-    shared: whole hosts may have several jobs at once. admit_larger: jobs may come that are larger
-    than the machine, to be rejected.
+    shared: whole hosts may have several jobs at once. admit_larger: jobs larger than the machine
+    are admitted, to be rejected.
     """
 
     def __init__(

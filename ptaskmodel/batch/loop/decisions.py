@@ -115,7 +115,7 @@ class SetPower(NamedTuple):
 
 
 class Drain(NamedTuple):
-    """Start nothing on these hosts any more; who runs there goes on. ``over``: start again."""
+    """Start no job on these hosts any more; running jobs continue. ``over``: allow starts again."""
 
     hosts: HostSet | int | Iterable[int]
     over: bool = False
@@ -125,11 +125,11 @@ Decision = Job | Start | Reject | Kill | Requeue | Suspend | Resume | Wake | Set
 
 
 class Event(NamedTuple):
-    """Something that the policy is told: when, what (the names above), and of whom.
+    """An event that the policy receives: when, what (the names above), and its subject.
 
     subject: the `Attempt` that ended, the number of the host, the name of the link, the `Window` of
-    maintenance, the `Job` submitted (or requeued), the message, the `Switch` of hosts that have got
-    to the pstate asked for, or None.
+    maintenance, the `Job` submitted (or requeued), the message, the `Switch` of hosts that have
+    reached the requested pstate, or None.
     """
 
     date_s: float

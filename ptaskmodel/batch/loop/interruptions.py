@@ -47,9 +47,10 @@ class Interruptions:
         return self._outages.next_date
 
     def happen(self, by_hand: list[Event], ended: Ended) -> Ended:
-        """What is due now; with whom it stops added to those who ended.
+        """Process what is due now; add the attempts that it stops to those that ended.
 
-        Who ended at this very date has ended. by_hand: the agenda's events of this date.
+        An attempt that ended at this very date has ended. by_hand: the agenda's events of this
+        date.
         """
         self._ended = ended
         for change in self._outages.take(self._state.now):

@@ -149,7 +149,7 @@ class BatchSimulation:
 
     @property
     def policy(self) -> Policy:
-        """Who decides."""
+        """The policy that decides."""
         return self._policy
 
     @property
@@ -226,9 +226,10 @@ class BatchSimulation:
         state.line.forget_but((*state.queue, *state.running, *state.suspended))
 
     def fork(self, jobs: Iterable[Job] = ()) -> BatchSimulation:
-        """A copy that goes on by itself from this date, with these jobs to come, not its own.
+        """Return an independent copy that continues from this date, with these jobs to come, not
+        its own.
 
-        Policy, allocation and execution are copied too; nobody observes the copy. Raises
+        Policy, allocation and execution are copied too; the copy has no observers. Raises
         SimulationError if the policy cannot be copied.
         """
         self._answer = None

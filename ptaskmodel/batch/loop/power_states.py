@@ -37,9 +37,9 @@ class Switch(NamedTuple):
 
 
 class Pstates:
-    """The pstate of each host, and who sleeps or switches; changed by a `Switcher` only.
+    """The pstate of each host, and which hosts sleep or switch; changed only by a `Switcher`.
 
-    Without facts, nothing is known of pstates and each change is at once.
+    Without facts, pstates are unknown and each change is immediate.
     """
 
     def __init__(self, facts: Sequence[HostPstates] = ()) -> None:

@@ -130,7 +130,7 @@ class View:
 
     @property
     def pstates(self) -> Pstates:
-        """The pstate of each host, who sleeps and who switches, what hosts draw."""
+        """The pstate of each host, which hosts sleep or switch, and the power of hosts."""
         return self._state.pstates
 
     # --- jobs -------------------------------------------------------------------------------
@@ -266,13 +266,13 @@ class View:
         beyond: int | None = None,
         end_by: float = inf,
     ) -> Job | None:
-        """The next waiting job of the queue that could start now; None if there is none.
+        """Return the next waiting job of the queue that could start now; None if there is none.
 
-        after: only those behind this job. hosts: it needs at most so many (None: those that are
-        free). beyond, end_by: it moreover needs at most ``beyond`` hosts, or is believed to have
-        ended by the date ``end_by``, s (inf: nobody is) - the rule of those who may overtake a
-        reservation. Quick in long queues, where it does not look at each job. Raises
-        SimulationError for an ``after`` that was never submitted.
+        after: only jobs behind this one. hosts: it needs at most this many (None: the free ones).
+        beyond, end_by: it also needs at most ``beyond`` hosts, or is estimated to end by the date
+        ``end_by``, s (inf: no job is); this is the rule for jobs that may overtake a reservation.
+        It is fast in long queues, since it does not look at each job. Raises SimulationError for an
+        ``after`` that was never submitted.
         """
         state = self._state
         if not state.waiting:

@@ -194,12 +194,12 @@ class PlaceCalendar(_Slots):
         return self.room(job, 0, duration, self._usable)
 
     def keep(self, job: Job, place: Mask, cores: Cores) -> None:
-        """A suspended job keeps all but its cores, for nobody knows how long."""
+        """Let a suspended job keep all but its cores, for an unknown time."""
         self.free = [self._space.kept(free, job, place, cores) for free in self.free]
         self.at = [self._space.kept(free, job, place, cores) for free in self.at]
 
     def close(self, begin: float, end: float, hosts: Mask) -> None:
-        """Nobody gets these hosts from ``begin`` to ``end``."""
+        """Give these hosts to no job from ``begin`` to ``end``."""
         self._change(begin, end, self._space.closed, hosts)
 
     def take(self, begin: float, end: float, job: Job, place: Mask, cores: Cores = None) -> None:

@@ -23,7 +23,7 @@ _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
 class Window(NamedTuple):
-    """From ``start_s`` until ``end_s`` nobody has these hosts."""
+    """A time from ``start_s`` to ``end_s`` in which no job has these hosts."""
 
     hosts: Mask
     start_s: float

@@ -158,11 +158,11 @@ def _rows(
 
 
 class FairStart(NamedTuple):
-    """When a job started first, and when it would have if nobody had come after it; dates in s.
+    """When a job first started, and when it would have without later submissions; dates in s.
 
     runtimes_s: if jobs last as long as they do; estimates_s: if all jobs last, from its submission
-    on, what they are believed to. inf: never; nan: it would have been rejected, or this was not
-    asked for. None of a job that started when it was submitted: there is nothing to ask.
+    on, as long as estimated. inf: never; nan: it would have been rejected, or this was not
+    requested. None for a job that started when it was submitted.
     """
 
     job: Job
@@ -184,10 +184,10 @@ class _Known(dict[Job, Attempt]):
 
 
 class Replayed(DelayExecution):
-    """Every attempt lasts what that of its job lasted in a schedule; for jobs that are no delays.
+    """An execution in which every attempt lasts as long as its job did in a schedule.
 
-    An attempt that starts when it did then ends when it did then. Who was stopped then, and so has
-    no time of its own, lasts what it was believed to.
+    It is for jobs that are not delays. An attempt that starts at the same date also ends at the
+    same date. A job that was stopped, and so has no duration, lasts as long as estimated.
     """
 
     def __init__(self, schedule: Schedule) -> None:

@@ -20,20 +20,21 @@ from ptaskmodel.workload.jobs import Job
 
 
 class Conservative:
-    """Conservative backfilling: every job has a reservation, which is never put off.
+    """Conservative backfilling: every job has a reservation, which is never postponed.
 
-    A job is given the first date that delays nobody when it is submitted. When a job ends before
-    its estimate, the others, in the order of the queue, move to the first date now possible, if
-    that is earlier. ``reserved_s`` tells the date of every waiting job. When a job outlives its
-    estimate, or hosts come or go, no promise can be kept: all are made anew, in the order of the
-    queue. Jobs of 0 s that have the same date run one after the other then, before those that
-    begin; a job that begins before that date and ends after it leaves them their hosts.
+    When a job is submitted, it gets the first date at which it delays no other job. When a job ends
+    before its estimate, the others, in the order of the queue, move to the first date that is now
+    possible, if that is earlier. ``reserved_s`` gives the date of every waiting job. When a job
+    outlives its estimate, or hosts come or go, no guarantee can be kept, and all reservations are
+    made anew, in the order of the queue. Jobs of 0 s with the same date run one after the other
+    then, before jobs that begin; a job that begins before that date and ends after it leaves them
+    their hosts.
 
-    depth: how many jobs hold reservations at a time (None: all): the first of the queue when one
-    is free, each until it starts. The others start, in the order of the queue, as soon as they
-    delay no reservation. With 1 this is EASY, jobs of 0 s apart, whose turn among those of one
-    date differs. Such limits are Maui's RESERVATIONDEPTH, whose other jobs are backfilled as here,
-    and Slurm's bf_max_job_test, whose other jobs wait.
+    depth: how many jobs hold reservations at a time (None: all): the first of the queue when one is
+    free, each until it starts. The others start, in the order of the queue, as soon as they delay
+    no reservation. With 1 this is EASY, except for jobs of 0 s, whose order among jobs of one date
+    differs. Maui has this limit as RESERVATIONDEPTH and backfills the other jobs as here; Slurm has
+    it as bf_max_job_test, and the other jobs wait.
 
     Raises SimulationError for a depth below 1.
     """
@@ -151,7 +152,9 @@ class Conservative:
             self._calendar.give(begin, end, job.num_hosts)
 
     def _reserve(self, job: Job, view: View) -> None:
-        """Give the job the first date that delays nobody, but none later than it has."""
+        """Give the job the first date at which it delays no other job, but no later one than it
+        has.
+        """
         assert self._calendar is not None
         duration = view.estimate_s(job)
         if isinstance(self._calendar, PlaceCalendar):
@@ -167,9 +170,9 @@ class Conservative:
         self.reserved_s[job], self._places[job] = date, place
 
     def _move_forward(self, view: View) -> None:
-        """Each waiting job in turn gives up its place for the first that is possible now.
+        """Move each waiting job in turn to the first place that is possible now.
 
-        Again until nobody moves: every date is then that of somebody's end, or now.
+        Repeat until no job moves: every date is then that of a job's end, or now.
         """
         moved, holders = True, self._holders(view)
         while moved:

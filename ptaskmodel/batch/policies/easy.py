@@ -22,11 +22,11 @@ from ptaskmodel.workload.jobs import Job
 class Easy:
     """EASY backfilling: a job may overtake the first of the queue if it does not delay it.
 
-    The first job that does not fit gets a reservation at the first date at which, by the
-    estimates, it will. A job behind it starts if it fits now and either ends by then, or is content
-    with hosts that the reservation does not need. ``backfill_order`` sorts those candidates (None:
-    the order of the queue). If the first job needs more hosts than are up and on, nobody knows
-    when it will start and nobody holds it up: whatever fits may start.
+    The first job that does not fit gets a reservation at the first date at which, by the estimates,
+    it will fit. A job behind it starts if it fits now and either ends by then, or needs only hosts
+    that the reservation does not need. ``backfill_order`` sorts these candidates (None: the order
+    of the queue). If the first job needs more hosts than are up and on, its start is unknown and it
+    blocks no other job: whatever fits may start.
     """
 
     def __init__(self, order: Order | None = None, backfill_order: Order | None = None) -> None:
@@ -55,9 +55,9 @@ class Easy:
 
 
 def _room_beyond(view: View, head: Job) -> tuple[float, int] | None:
-    """When the first of the queue is expected to start, and how many hosts it leaves free then.
+    """Return when the first job is expected to start, and how many hosts it leaves free then.
 
-    If it needs more hosts than are up and on, nobody knows, and nobody is in its way. None:
+    If it needs more hosts than are up and on, this is unknown, and no job is in its way. None:
     numbers of hosts do not say; those of a job that ends before any maintenance do.
     """
     if view.counted or view.allocation.constrained:

@@ -150,7 +150,7 @@ class PlaceForecast(PlaceCalendar):
         return other
 
     def _left(self, job: Job) -> Mask:
-        """The hosts that those whose date nobody knows leave to the job."""
+        """The hosts that jobs of unknown date leave to the job."""
         if not self._unknown:
             return self._usable
         return self._space.candidates(self._beyond, job) & self._usable

@@ -75,9 +75,10 @@ class Gang:
         return end if end > now else now + self.slice_s
 
     def _drop_those_over(self, view: View) -> bool:
-        """Take what does not run any more out of the matrix, and those who never started.
+        """Remove jobs that no longer run from the matrix, and jobs that never started.
 
-        True if nothing is left of the row whose turn it was: that of the next has begun then.
+        Return True if nothing is left of the row whose turn it was: the turn of the next has begun
+        then.
         """
         left = [
             {job: place for job, place in row.items() if view.attempt(job) is not None}

@@ -210,7 +210,7 @@ class MetricAware:
     def _backfill(
         self, candidates: list[Job], plan: HostForecast | PlaceForecast, view: View
     ) -> Iterator[Start]:
-        """Who has room now beside what is planned."""
+        """Yield jobs that fit now beside what is planned."""
         if self.backfill_order is not None:
             candidates.sort(key=self.backfill_order)
         for job in candidates:

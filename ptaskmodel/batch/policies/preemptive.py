@@ -109,7 +109,7 @@ class Preemptive:
                 yield Resume(attempt.job)
 
     def _left_over(self, view: View, level: float, jobs: Sequence[Job]) -> View:
-        """The hosts that no suspended job and no claim keeps, for a level with nobody below it."""
+        """The hosts that no suspended job and no claim keeps, for the lowest level."""
         held = self._claimed(level)
         for attempt in view.suspended:
             held |= attempt.mask
@@ -120,7 +120,7 @@ class Preemptive:
     # --- claims: places that victims are about to leave ---------------------------------------
 
     def _forget_claims(self, view: View) -> None:
-        """Drop claims of jobs that left the queue, and those on hosts that somebody else has."""
+        """Drop claims of jobs that left the queue, and claims on hosts that another job has."""
         if not self._claims:
             return
         gone = ~view.available_mask
@@ -174,7 +174,7 @@ class Preemptive:
             yield from self._start(view, level, job, place)
 
     def _kept_for_level(self, view: View, level: float) -> Any:
-        """What is free now and kept for nobody of this level or above."""
+        """What is free now and not kept for a job of this level or above."""
         space, free = view.space, view.free_value
         for attempt in view.suspended:
             if self._of(attempt.job) >= level:
@@ -182,7 +182,7 @@ class Preemptive:
         return space.closed(free, self._claimed(level))
 
     def _without_those_below(self, view: View, level: float) -> Any:
-        """What would be free if nobody below the level ran."""
+        """What would be free if no job below the level ran."""
         free = self._kept_for_level(view, level)
         for attempt in view.running:
             if self._of(attempt.job) < level:
@@ -271,9 +271,10 @@ class Preemptive:
         return Requeue(job, REASON, checkpoint=self.mechanism == "checkpoint")
 
     def _reservation(self, view: View, level: float, head: Job) -> tuple[float, Any] | None:
-        """When the first job that does not fit will, if nobody below runs; what is free beside it.
+        """When the first job that does not fit will fit, if no lower job runs; what is free beside
+        it.
 
-        None: that is not to be foreseen.
+        None: this cannot be predicted.
         """
         space, free = view.space, self._without_those_below(view, level)
         above = [a for a in view.by_expected_end if self._of(a.job) >= level]

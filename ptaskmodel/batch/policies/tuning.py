@@ -192,7 +192,7 @@ class Tuning:
         self._used.forget_before(date - PERIODS_S[-1] - self.interval_s)
 
     def _before(self, view: View) -> list[float]:
-        """When those were submitted who waited before the events of this date."""
+        """Return when the jobs that waited before the events of this date were submitted."""
         new = set(view.submitted)
         return [job.submit_time_s for job in view.queue if job not in new]
 
@@ -239,7 +239,7 @@ class _Used:
         return self._until(end) - self._until(begin)
 
     def forget_before(self, date: float) -> None:
-        """Nobody will ask for what was before."""
+        """Forget what was before a date, which will not be needed."""
         first = bisect_right(self._dates, date) - 1
         if first > 1000:
             del self._dates[:first], self._counts[:first], self._sums[:first]

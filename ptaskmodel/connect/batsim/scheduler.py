@@ -310,7 +310,7 @@ class ExternalScheduler:
         return self._execution.progress(entry.attempt, self._now)
 
     def consumed_J(self) -> float:
-        """What the hosts have consumed; 0 where nobody says what they draw."""
+        """The energy that the hosts have used, J; 0 without power properties."""
         return 0.0 if self._metered is None else self._metered.hosts_J(self._now)
 
     def given(self, fields: dict[str, Any] | None, kind: str, name: str) -> dict[str, Any]:

@@ -285,7 +285,7 @@ def start_scheduler(command: str, endpoint: str) -> subprocess.Popen[bytes]:
 
 
 def free_endpoint() -> str:
-    """An endpoint on the loopback at which nobody listens."""
+    """Return an unused endpoint on the loopback."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return f"tcp://127.0.0.1:{found.getsockname()[1]}"

@@ -66,7 +66,7 @@ BARRIERS = Collective(
 
 @jit
 def linear_barrier(r, n, k):
-    """Everybody tells rank 0, which then tells everybody."""
+    """Every rank sends to rank 0, which then sends to every rank."""
     if r > 0:
         if k == 0:
             return DO_SEND, 0, 0.0
@@ -125,7 +125,7 @@ def tree_barrier(r, n, k):
 
 @jit
 def doubling_barrier(r, n, k):
-    """Pairs at distance 1, 2, 4, ...; who is beyond a power of two tells a rank before it."""
+    """Pairs at distance 1, 2, 4, ...; a rank beyond a power of two sends to one before it."""
     power = power_below(n)
     rest = n - power
     if r >= power:

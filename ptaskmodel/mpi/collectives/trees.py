@@ -25,7 +25,7 @@ from ptaskmodel.mpi.collectives.steps import (
 
 @jit
 def fan_in(r, n, root, size, k):
-    """Everybody sends to the root, which receives in the order of ranks, all at once."""
+    """Every rank sends to the root, which receives in the order of ranks, all at once."""
     if r == root:
         if k < n - 1:
             return POST_RECEIVE, other(k, r), size
@@ -37,7 +37,7 @@ def fan_in(r, n, root, size, k):
 
 @jit
 def fan_in_by_turns(r, n, root, size, k, backwards):
-    """Everybody sends to the root, which receives from one rank after the other."""
+    """Every rank sends to the root, which receives from one rank after the other."""
     if r != root:
         return (DO_SEND, root, size) if k == 0 else (NO_MORE, 0, 0.0)
     if k < n - 1:

@@ -329,7 +329,7 @@ def ends_for(x, i):
 
 @jit
 def arrived(x, i, now):
-    """A message has come to its end: those who wait for it learn of it."""
+    """End the transfer of a message: ranks that wait for it continue."""
     m = x.messages[i]
     counts = x.counts[0]
     counts.messages += 1

@@ -84,7 +84,7 @@ def request_of(x, r, source, target, tag):
 
 @jit
 def sender(app, named):
-    """The rank of all that a field of an action names, ANYBODY if it names none."""
+    """The rank in a field of an action; ANYBODY if it names none."""
     return app.first + int(named) if named >= 0.0 else ANYBODY
 
 

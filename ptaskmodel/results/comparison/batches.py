@@ -78,7 +78,7 @@ class Standings:
         return f"{shown} ({change_text(metric.kind, base, value)})"
 
     def head(self) -> str:
-        """One sentence: who did how much of the work, and what a full machine was full of."""
+        """How much of the work each run did, and what filled a full machine, in one sentence."""
         return " ".join(_head(self))
 
     def choices(self) -> list[tuple[str, ...]]:

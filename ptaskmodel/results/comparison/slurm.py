@@ -223,10 +223,10 @@ def compare_slurm(
     table: str | Path | None = None,
     picture: str | Path | None = None,
 ) -> SlurmComparison:
-    """Compare two runs of Slurm, or those in two directories, job by job: jobs are matched by id.
+    """Compare two runs of Slurm, or those in two directories, job by job; jobs are matched by id.
 
-    table: also write a CSV file, a line for every job; picture: also draw who gains and who loses
-    (.png, .svg or .pdf). Raises PTaskModelError if results cannot be read, are of anything else,
+    table: also write a CSV file, a line for every job. picture: also draw which jobs gain or lose
+    (.png, .svg or .pdf). Raises PTaskModelError if results cannot be read, are of another kind,
     have no job in common, or a file cannot be written.
     """
     if picture is not None:

@@ -32,9 +32,9 @@ HEADS = (
 def write_comparison_page(
     path: str | Path, runs: Sequence[Results | str | Path], *, tolerance: float = SAME
 ) -> None:
-    """Write a page of runs: who did the same work, all metrics in groups, pictures.
+    """Write a page about runs: whether they did the same work, all metrics in groups, pictures.
 
-    Of two runs also what ended in which, and each task in both; tolerance: relative difference up
+    For two runs also what ended in which, and each task in both. tolerance: relative difference up
     to which times are equal. Raises PTaskModelError if results cannot be read or compared, or the
     page cannot be written.
     """

@@ -76,9 +76,9 @@ def write_costs(place: Path, costs: Iterable[Cost]) -> str:
 
 
 def interference_sections(results: Results) -> list[Section]:
-    """Who cost whom how much, the most first; nothing if that was not recorded.
+    """Return tables of how much each task slowed each other, largest first; none if not recorded.
 
-    Raises PTaskModelError if interference.csv is not as it was written.
+    Raises PTaskModelError if interference.csv is damaged.
     """
     path = results.directory / INTERFERENCE
     if not path.exists():

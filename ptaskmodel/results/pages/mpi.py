@@ -36,9 +36,9 @@ TICKS = 10_000_000  # of the chart's dates, over the whole run
 
 
 def replay_sections(results: Results) -> list[Section]:
-    """Where the time of ranks went, what determined the end, who sent to whom.
+    """Return sections on the time of ranks, the critical path, and the traffic between ranks.
 
-    What was not written is left out. Raises PTaskModelError if a table is not as it was written.
+    Parts that were not recorded are left out. Raises PTaskModelError if a table is damaged.
     """
     place = results.directory
     found = [_time_by_kind(results)]

@@ -63,9 +63,9 @@ def job_columns(results: Results) -> dict[str, Any]:
 
 
 def changes(a: Results, b: Results) -> list[Section]:
-    """What changed from run a to run b, who gains and who loses.
+    """Return what changed from run a to run b, and which jobs gain or lose.
 
-    Raises PTaskModelError if one is none of Slurm, or they have no job in common.
+    Raises PTaskModelError if one is not a run of Slurm, or they have no job in common.
     """
     compared = compare_slurm(a, b)
     names = f"a: {compared.a.directory}, b: {compared.b.directory}"

@@ -52,9 +52,10 @@ MANY = 2000
 
 
 def users_of(results: Results) -> list[tuple[str, int, float, float]]:
-    """(user, jobs, mean waiting in s, longest in s), who used most first; empty if not known.
+    """Return (user, jobs, mean wait in s, longest in s), the largest users first; empty if not
+    known.
 
-    Raises PTaskModelError if classes.csv is not as it was written.
+    Raises PTaskModelError if classes.csv is damaged.
     """
     path = results.directory / CLASSES
     with readable(path, MADE_ANEW):

@@ -141,7 +141,7 @@ def write_energy(
 ) -> None:
     """Write energy.csv: the run, hosts, links, then the tasks or jobs (what), one line each.
 
-    share_J of hosts and links is the part of their energy that is in the share of somebody.
+    share_J of hosts and links is the part of their energy in shares of tasks or jobs.
     """
     charged = meter.charged_J
     n = len(platform.hosts)

@@ -129,11 +129,11 @@ class Users(Protocol):
 
 
 class LinkUsers(Trace):
-    """Adds up, while a simulation runs, what each user sent over each link, from when to when.
+    """Sum, while a simulation runs, what each user sent over each link, from when to when.
 
-    users: for whom tasks send; None: each is a user. Beyond 4 million pairs of user and link only
-    the 50 users that sent most are kept of each link, and those left out are counted again if they
-    go on sending.
+    users: for whom tasks send; None: each is a user. Beyond 4 million pairs of user and link, only
+    the 50 largest users of each link are kept; users that were left out are counted again if they
+    continue to send.
     """
 
     def __init__(self, users: Users | None = None) -> None:

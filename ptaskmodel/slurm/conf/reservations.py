@@ -75,7 +75,7 @@ class Reservation:
 
 
 class Asker(NamedTuple):
-    """Who asks for nodes: in which reservation, the nodes of its partition, those it requires."""
+    """A request for nodes: in which reservation, the nodes of its partition, the required nodes."""
 
     reservation: Reservation | None
     partition: Mask

@@ -105,5 +105,5 @@ class JobList:
         self.requeued.append(job)
 
     def forget_requeued(self) -> None:
-        """Empty `requeued`: somebody has seen them."""
+        """Empty `requeued`, after it has been read."""
         self.requeued.clear()

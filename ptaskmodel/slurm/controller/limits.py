@@ -166,7 +166,7 @@ class Deadlines:
             self._jobs.append(job)
 
     def missed(self, now: int) -> list[JobRecord]:
-        """Those who wait and would not be over in time if they started now."""
+        """Return waiting jobs that would miss their deadline if they started now."""
         waiting = [job for job in self._jobs if job.state == record.PENDING]
         self._jobs = [job for job in self._jobs if job.state in record.OPEN]
         return [job for job in waiting if now + _least_s(job) > self._deadline(job)]

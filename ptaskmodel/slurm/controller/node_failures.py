@@ -83,7 +83,7 @@ class NodeFailures:
 
     @property
     def stay_down(self) -> list[str]:
-        """The nodes that answer again and wait for somebody to resume them."""
+        """Return the nodes that answer again but stay down until an administrator resumes them."""
         return self._controller.nodes.names_of(self._down & ~self._dead)
 
     def act(self, date: float) -> None:

@@ -174,11 +174,11 @@ class Rules:
         return self._at_best(need) is not None
 
     def fits(self, need: Need, within: Mask) -> bool:
-        """Whether a job fits on some nodes if nobody else is there."""
+        """Return whether a job fits on some nodes without other jobs."""
         return self._alone(need, within) is not None
 
     def _alone(self, need: Need, within: Mask) -> Allocation | None:
-        """What a job would get of some nodes if nobody else were there."""
+        """What a job would get of some nodes without other jobs."""
         return by_constraint(self._whenever(need), within, self._empty.place)
 
     def _whenever(self, need: Need) -> Need:
@@ -208,7 +208,7 @@ class Rules:
     def need(
         self, request: JobRequest, partition: Partition, min_nodes: int, exclusive: bool = False
     ) -> Need:
-        """What a job needs in a partition: one object for all who ask for the same.
+        """Return what a job needs in a partition: one object for all jobs with the same request.
 
         min_nodes: the least MinNodes of its partitions.
         """
@@ -273,7 +273,7 @@ class Rules:
         return self._arrays_refused[name]
 
     def submitted(self, job: JobRecord, now: int) -> None:
-        """A job has come: whom it depends on, and whose limits it counts for."""
+        """Register a submitted job: its dependencies, and the limits that it counts for."""
         self.limits.submitted(job)
         self.dependencies.add(job)
 
@@ -438,7 +438,7 @@ class Rules:
         return self.limits.must_end(job, tres, job.ran_s + now - job.since_s)
 
     def may_start_s(self, job: JobRecord) -> float:
-        """When what was used is little enough for a job, if nobody runs; 0: now."""
+        """When usage has decayed enough for a job, if no job runs; 0: now."""
         dates = (self.limits.relieved_s(job, partition) for partition in job.partitions)
         date = min(dates)
         return date + (self.priorities.period_s or 0) if date else date

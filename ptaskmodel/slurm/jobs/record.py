@@ -312,7 +312,7 @@ def over_time_s(conf: Conf, partition: Partition) -> float:
 
 
 def over_limit(conf: Conf, by_end: ByEnd, now: int) -> list[JobRecord]:
-    """Those who run and whose time limit is over."""
+    """Return the running jobs whose time limit is over."""
     over = []
     for end, _, job in by_end:
         if end > now:
@@ -327,7 +327,7 @@ def over_limit(conf: Conf, by_end: ByEnd, now: int) -> list[JobRecord]:
 def outstaying(
     conf: Conf, by_end: ByEnd, now: int, known: Sequence[JobRecord] = ()
 ) -> list[JobRecord]:
-    """Who runs in a reservation that is over, apart from some who are known."""
+    """Return the jobs that run in a reservation that is over, except some known ones."""
     before = now - conf.resv_over_run_min * 60
     return [
         job

@@ -79,7 +79,7 @@ class Clock:
         return dict(zip(_STATISTICS, found, strict=True))
 
     def touched(self) -> None:
-        """Somebody outside has done something that may have woken a process."""
+        """Note that something outside may have woken a process."""
         self._library.driver_touched(self._driver)
 
     def watch_file(self, descriptor: int) -> None:

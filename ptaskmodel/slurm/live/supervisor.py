@@ -48,7 +48,7 @@ class Supervisor:
         self.told_to_end = False
 
     def run(self, woken: int) -> None:
-        """Serve until told to end, or until nobody is there any more."""
+        """Serve until a command ends it, or no client remains."""
         poll = select.poll()
         poll.register(self.line, select.POLLIN)
         poll.register(woken, select.POLLIN)

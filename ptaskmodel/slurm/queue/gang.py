@@ -32,7 +32,9 @@ class Gang:
         self._uses: dict[JobRecord, Use] = {}
 
     def started(self, job: JobRecord) -> list[tuple[JobRecord, bool]]:
-        """A job has started: who runs (True) or is stopped from now on, the job itself included."""
+        """Process the start of a job; return which jobs run (True) or stop from now on, itself
+        included.
+        """
         name = job.partition.name
         self._jobs[name].append(job)
         self._uses[job] = _use(job, counted=self._cpus is not None)
@@ -45,7 +47,7 @@ class Gang:
         return [*([] if runs else [(job, False)]), *self._rebuild()]
 
     def ended(self, job: JobRecord) -> list[tuple[JobRecord, bool]]:
-        """A job has ended: who runs or is stopped from now on."""
+        """Process the end of a job; return which jobs run or stop from now on."""
         name = job.partition.name
         self._jobs[name].remove(job)
         self._active[name].pop(job, None)
@@ -69,7 +71,7 @@ class Gang:
 
     @property
     def stopped(self) -> bool:
-        """Whether anybody waits for a time slice."""
+        """Return whether any job waits for a time slice."""
         return any(len(self._active[name]) < len(jobs) for name, jobs in self._jobs.items())
 
     def _rebuild(self) -> list[tuple[JobRecord, bool]]:

@@ -79,7 +79,7 @@ class Preemption:
 
     @property
     def kind(self) -> str:
-        """What decides who may preempt whom: BY_TIER, BY_QOS or NEVER."""
+        """What decides which jobs may preempt which: BY_TIER, BY_QOS or NEVER."""
         return self._conf.preempt_type
 
     def kind_of(self, job: JobRecord) -> Hashable:
@@ -117,7 +117,9 @@ class Preemption:
         return levels if layered and not within else None
 
     def standing(self, entry: Entry) -> Standing:
-        """What says whom a waiting job could preempt, and who could preempt it, in a partition."""
+        """What decides, in a partition, which jobs a waiting job could preempt, and which could
+        preempt it.
+        """
         job = entry.job
         partition = job.partitions[entry.which]
         if self._conf.preempt_type == BY_QOS:
@@ -125,7 +127,7 @@ class Preemption:
         return Standing(None, partition.tier, self._nodes[partition.name])
 
     def may(self, mine: Standing, its: Standing) -> bool:
-        """Whether one who waits could preempt the other, if that ran."""
+        """Return whether one waiting job could preempt the other, if that ran."""
         if self._conf.preempt_type == BY_TIER:
             return mine.rank > its.rank and not mine.nodes.isdisjoint(its.nodes)
         qos, other = mine.qos, its.qos

@@ -81,7 +81,7 @@ class Queue:
 
     @property
     def entries(self) -> list[Entry]:
-        """Who was looked at last, or would be, without those who have become eligible since."""
+        """The entries of the last test, or of the next one without newly eligible jobs."""
         if self._ordered is None:
             full, entries = self._full, self._entries
             if full:
@@ -136,7 +136,7 @@ class Queue:
         self._ageless.get(job.request.array_id, {}).pop(job, None)
 
     def sort(self) -> None:
-        """Put everybody in the place that new priorities give."""
+        """Put all entries in the order of new priorities."""
         found = []
         for job, keys in self._keys.items():
             for which, priority in enumerate(map(int, job.priorities)):
@@ -164,7 +164,7 @@ class Queue:
             self._apart[job] = None
 
     def build(self, now: int) -> list[Entry]:
-        """The queue as it is looked at now: who has become eligible is in it."""
+        """Return the queue for a test at `now`, with the jobs that have become eligible."""
         if self._reasoned:
             self._tell_reasons(now)
         if self._ageless:
@@ -210,7 +210,7 @@ class Queue:
             self._full, self._ordered = full, None
 
     def _end_reservations(self, now: int) -> None:
-        """Who waits in a reservation that is over is looked at no more."""
+        """Drop jobs that wait in a reservation that is over."""
         for job in [job for job in self._reserved if self._waits_for(job, now)]:
             self._put_apart(job)
 

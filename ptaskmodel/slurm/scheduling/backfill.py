@@ -418,7 +418,7 @@ class Cycle:
         return allocations.predict(job, need, among, self._now, ends, select)
 
     def _without(self, victims: list[JobRecord]) -> tuple[Select, Ends]:
-        """What is used, and who ends when, when some jobs are gone."""
+        """What is used, and when jobs end, without some jobs."""
         if id(victims) not in self._emptied:
             gone = set(victims)
             ends = [end for end in self._ends if end[2] not in gone]

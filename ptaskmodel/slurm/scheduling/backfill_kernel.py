@@ -191,7 +191,7 @@ def _note_test(s, k, job):
 
 @jit
 def _was_open(s, row, lasts, wanted):
-    """Whether an entry that has no date would have one if nobody ran."""
+    """Return whether an entry without a date would have one if no job ran."""
     now = s.numbers[NOW]
     later, slot = now, np.int64(0)
     while True:

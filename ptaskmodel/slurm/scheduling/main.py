@@ -227,7 +227,7 @@ class _Pass:
         return self._started != self._options.sched_max_job_start
 
     def _block(self, name: str) -> None:
-        """Nobody else starts in a partition, and its nodes are kept."""
+        """Start no other job in a partition, and keep its nodes."""
         self._blocked.add(name)
         self._withdrawn |= self._partitions[name]
 

@@ -101,7 +101,7 @@ class Places:
         self.held = np.zeros((0, words), dtype=np.uint64)
 
     def of(self, running: Sequence[tuple[float, int, JobRecord]]) -> list[int]:
-        """The places of those who run."""
+        """Return the places of the running jobs."""
         known = self._places
         if len(known) > 2 * len(running) + 1000:
             for number in known.keys() - {number for _, number, _ in running}:
@@ -230,7 +230,7 @@ class QuickCycles:
         self._controller.jobs.forget_requeued()
 
     def _note_who_runs(self) -> None:
-        """Who runs, until when, and which nodes are idle."""
+        """Note which jobs run, until when, and which nodes are idle."""
         if self._noted == self._controller.allocations.answers.version:
             return
         self._noted = self._controller.allocations.answers.version

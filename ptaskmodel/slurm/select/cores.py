@@ -116,7 +116,7 @@ def joined(every: Sequence[Used], among: Sequence[int]) -> Used:
 
 
 def free_cpus(lines: Sequence[NodeLine], full: Used, used: Used, among: Sequence[int]) -> int:
-    """How many CPUs some nodes have on cores that nobody uses. full: all cores of each node."""
+    """Return how many CPUs some nodes have on unused cores. full: all cores of each node."""
     open_nodes = [k for k in among if used[k] != full[k]]
     return sum([(full[k] & ~used[k]).bit_count() * lines[k].threads for k in open_nodes])
 
@@ -145,7 +145,7 @@ class Row:
         return other
 
     def takes(self, held: Allocation) -> bool:
-        """Whether nobody uses these cores."""
+        """Return whether these cores are unused."""
         pairs = zip(nodes_in(held.nodes), held.cores, strict=True)
         return not self.jobs or not any(self.used[node] & cores for node, cores in pairs)
 

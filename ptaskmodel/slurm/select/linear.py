@@ -354,9 +354,10 @@ def _in_turn(
 
 
 def _alone(job: JobRecord) -> bool:
-    """Whether nobody may join a job: it may share its nodes, but did not ask to, or asked not to.
+    """Return whether no other job may join a job: it did not ask to share its nodes, or asked not
+    to.
 
-    Where sharing is forced, not even --exclusive helps.
+    Where sharing is forced, even --exclusive has no effect.
     """
     return job.needs[job.partitions.index(job.partition)].share == 1
 

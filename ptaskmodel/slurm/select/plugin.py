@@ -154,7 +154,7 @@ class Answers:
         self._ends: dict[Question, tuple[float, Allocation] | None] = {}
 
     def forget(self) -> None:
-        """Who runs, or until when, has changed."""
+        """Forget the answers: the running jobs, or their ends, have changed."""
         self.version += 1
         self._places.clear()
         self._starts.clear()
