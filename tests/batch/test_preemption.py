@@ -266,7 +266,7 @@ def test_checkpoints_are_checked(options, message):
     ("make", "message"),
     [
         (Preemptive, "give either large=HOSTS or field=NAME"),
-        (lambda: Preemptive(5, "x"), "and not both"),
+        (lambda: Preemptive(5, "x"), "give either"),
         (lambda: Preemptive(-5), "large is -5"),
         (lambda: Preemptive(5, mechanism="swap"), "mechanism 'swap' is unknown"),
         (lambda: Gang(0), "slice is 0"),
