@@ -84,7 +84,9 @@ _kept: ContextVar[dict[str, Remark] | None] = ContextVar("remarks", default=None
 
 
 def warn(text: str, effect: str | None = None, category: type[Warning] = UserWarning) -> None:
-    """Issue a Python warning and keep it for the run that is being made."""
+    """Issue a Python warning, once for a run that is being made, and keep it for this run."""
+    if text in (_kept.get() or ()):
+        return
     keep(Remark(text, WARNING, effect))
     warnings.warn(text, category, stacklevel=3)
 

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.remarks import warn
+
+SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +19,25 @@ class HostFacts:
     storages: Mapping[str, str]
 
     def storage_host(self, storage: str) -> str:
-        """Raises WorkloadError if the platform has no such storage."""
-        if storage not in self.storages:
-            raise WorkloadError(
-                f"the platform has no storage '{storage}': give one host the property "
-                f"role=storage, or say --storage {storage}=HOST"
+        """The host of a storage; a name that the platform lacks is that of its only one.
+
+        Raises WorkloadError if the platform has no storage, or none of this name among several.
+        """
+        if storage in self.storages:
+            return self.storages[storage]
+        hosts = sorted(set(self.storages.values()))
+        none = f"the platform has no storage '{storage}'"
+        if len(hosts) == 1:
+            warn(
+                f"{none}: its only one, {hosts[0]}, is taken (as by --storage {storage}={hosts[0]})"
             )
-        return self.storages[storage]
+            return hosts[0]
+        if hosts:
+            known = ", ".join(sorted(self.storages)[:SHOWN])
+            more = f" and {len(self.storages) - SHOWN} more" if len(self.storages) > SHOWN else ""
+            raise WorkloadError(
+                f"{none}: its storages are {known}{more}; say --storage {storage}={hosts[0]}"
+            )
+        raise WorkloadError(
+            f"{none}: give one host the property role=storage, or say --storage {storage}=HOST"
+        )

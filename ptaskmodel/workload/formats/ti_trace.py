@@ -24,7 +24,7 @@ import numpy as np
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import read_bytes, read_pieces, shown_path, taken_for, write_bytes
 from ptaskmodel.memory import available_bytes
-from ptaskmodel.remarks import Remark
+from ptaskmodel.remarks import TAKEN, WARNING, Remark
 from ptaskmodel.workload.actions import ACTIONS
 from ptaskmodel.workload.formats.ti_scanner import (
     FINE,
@@ -59,6 +59,18 @@ UNREADABLE = (
     *(MemoryError, NotImplementedError, OverflowError, RuntimeError, SyntaxError),
 )
 ARRAYS = {"actions": np.int8, "first": np.int64, "start": np.int64, "values": np.float64}
+
+# A line that only traces of before SimGrid 3.20 have: a rank p0, a name with capitals that is not
+# one of now, a message without a tag, a wait for no request.
+_CAPITALS = rb"Isend|Irecv|waitAll|[a-z]+(?:Reduce|To|Gather|Scatter)[A-Za-z]*|reduceScatter"
+OLD_LINE = re.compile(
+    rb"^[ \t]*(?:p\d+[ \t]+[A-Za-z_]+|\d+[ \t]+(?:(?:" + _CAPITALS + rb")\b|"
+    rb"(?:send|recv)[ \t]+\d+(?:[ \t]+[-+.\deE]+)?[ \t\r]*$|wait[ \t\r]*$))",
+    re.MULTILINE,
+)
+MESSAGES = (b"send", b"recv", b"isend", b"irecv")
+# The names of now, by those in lower case.
+NOW = {name.lower().encode(): name.encode() for name in ACTIONS}
 
 # Of calls whose lines cannot be replayed, what does the same; by names in traces, in lower case.
 INSTEAD = {
@@ -108,6 +120,7 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
         foreign = reading.file(own, rank)
         if foreign:
             told.append(Remark(f"{own}: left out {foreign} lines of other ranks than {rank}"))
+    told += reading.remarks[:1]  # all files of a trace are alike
     return trace_of(reading.lines(), len(names), shown_path(path), told)
 
 
@@ -130,7 +143,7 @@ def _one_file(path: Path, head: bytes, ranks: int | None) -> Trace:
 def _of_one(reading: _Reading, where: str, ranks: int | None) -> Trace:
     count = reading.ranks if ranks is None else ranks
     _check_ranks(count, reading.ranks, where)
-    return trace_of(reading.lines(), count, where, ())
+    return trace_of(reading.lines(), count, where, reading.remarks)
 
 
 def _named(own: Path) -> bytes:
@@ -188,8 +201,44 @@ def _is_list(content: bytes) -> bool:
     for line in content[:HEAD].splitlines():
         words = line.split()
         if words and not words[0].startswith(b"#"):
-            return not (words[0].isdigit() and len(words) > 1)
+            return not (words[0].removeprefix(b"p").isdigit() and len(words) > 1)
     return True
+
+
+class OldLines:
+    """Turn lines of before SimGrid 3.20 (2018) into those of now.
+
+    Ranks may be called p0, p1; names have capitals; messages have no tag; a wait, or a test, names
+    no request: it is for the last that its rank has open.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[bytes, list[tuple[bytes, bytes]]] = {}
+
+    def as_now(self, content: bytes) -> bytes:
+        """The lines of a piece of `content`, as many as it has."""
+        return b"\n".join(map(self._line, content.split(b"\n")))
+
+    def _line(self, line: bytes) -> bytes:
+        words = line.split()
+        if len(words) < 2 or words[0].startswith(b"#"):
+            return line
+        rank, action = words[0].removeprefix(b"p"), NOW.get(words[1].lower(), words[1])
+        fields = words[2:]
+        if action in MESSAGES and fields:
+            peer = fields[0].removeprefix(b"p")
+            size = fields[1:2] or [b"-1"]
+            if action in (b"isend", b"irecv"):
+                ends = (rank, peer) if action == b"isend" else (peer, rank)
+                self._open.setdefault(rank, []).append(ends)
+            fields = [peer, b"0", *size, *fields[2:]]
+        elif action in (b"wait", b"test") and not fields and self._open.get(rank):
+            fields = [*self._open[rank][-1], b"0"]
+            if action == b"wait":
+                self._open[rank].pop()
+        elif action == b"waitall":
+            self._open.pop(rank, None)
+        return b" ".join([rank, action, *fields])
 
 
 class _Reading:
@@ -208,6 +257,8 @@ class _Reading:
         self._values = Spooled(np.float64)
         self._files: list[tuple[str, int]] = []
         self._line = 0  # of the file, before the next piece
+        self._old: OldLines | None = None  # if the file is of before SimGrid 3.20
+        self.remarks: list[Remark] = []
         self._room = _room()  # bytes that may still be read
 
     def lines(self) -> Lines:
@@ -222,6 +273,7 @@ class _Reading:
         """What follows is of the file of that name."""
         self._files.append((where, len(self._actions)))
         self._line = 0
+        self._old = None
 
     def file(self, path: Path, rank: int | None = None) -> int:
         """Read a file; of only one rank, if one is given; how many lines of others were left out.
@@ -245,6 +297,12 @@ class _Reading:
     def piece(self, content: bytes, rank: int | None = None) -> int:
         """Read lines, as `file`."""
         where = self._files[-1][0]
+        if self._line == 0 and OLD_LINE.search(content[:HEAD]):
+            self._old = OldLines()
+            text = "lines are of before SimGrid 3.20: messages have no tag, a wait is for the last"
+            self.remarks.append(Remark(f"{where}: {text} request", WARNING, None, TAKEN, where))
+        if self._old is not None:
+            content = self._old.as_now(content)
         text = np.frombuffer(content, dtype=np.uint8)
         ends = int(np.count_nonzero(text == 10))
         most = ends + 1

@@ -186,8 +186,17 @@ def test_storage_and_staging_are_bound_to_hosts():
     (((hosts, work),),) = StagingWork(9, "pfs", "burst").bound((), facts)
     assert hosts == ("s", "t")
     assert work.flow_bytes.tolist() == [9]
-    with pytest.raises(WorkloadError, match="no storage 'tape'"):
+    with pytest.raises(WorkloadError, match="no storage 'tape': its storages are burst, pfs; say"):
         StorageWork(1, 1, "tape").bound(("a",), facts)
+    with pytest.raises(WorkloadError, match="no storage 'tape': give one host the property role="):
+        StorageWork(1, 1, "tape").bound(("a",), HostFacts({"a": 1}, {}))
+
+
+def test_a_storage_of_another_name_is_the_only_one_with_a_warning():
+    facts = HostFacts({"a": 1, "disk1": 1}, {"disk1": "disk1", "pfs": "disk1"})
+    with pytest.warns(UserWarning, match="no storage 'nfs': its only one, disk1, is taken"):
+        (((hosts, _),),) = StorageWork(1, 1, "nfs").bound(("a",), facts)
+    assert hosts == ("a", "disk1")
 
 
 def test_nested_sequences_of_delays_have_a_duration():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import random
+import re
 import zipfile
 
 import numpy as np
@@ -112,7 +114,7 @@ def test_a_packed_trace_reads_back(shared, tmp_path):
             "2: ireducescatter has 5 fields, 4 at most on 2 ranks: give",
         ),
         ("1 alltoallv 4 1 1 1 4 1 1 1 1 1", "2: alltoallv has 10 fields, 8 at most on 2 ranks"),
-        ("1 allReduce 1 0", "2: 'allReduce' is not an action; write allreduce, as SimGrid"),
+        ("1 sendrecv 1 0", "2: 'sendrecv' is not an action; write sendRecv, as SimGrid"),
         ("1 compute fast", "2: compute: 'fast' is not a number"),
         ("1 compute nan", "2: compute: field 1 is nan: give a finite amount"),
         ("1 compute -1", "2: compute: field 1 is -1: give a finite amount, 0 or more"),
@@ -316,3 +318,82 @@ def test_every_action_has_fields_or_none_are_read():
     assert set(FIELDS) | set(range(6)) == set(range(len(ACTIONS)))
     for action in FIELDS:
         assert least_fields(action, 4) <= len(fields_of(action, 4))
+
+
+# Written after SimGrid's description of replay before 3.20, and what it is now.
+OLD = """init
+compute 1e6
+Isend {other} 1000 0
+Irecv {other} 1000 0
+wait
+wait
+send {other} 2e3
+recv {other}
+allReduce 8 1e3
+waitAll
+bcast 100
+finalize
+"""
+OLD_NOW = """init
+compute 1e6
+isend {other} 0 1000 0
+irecv {other} 0 1000 0
+wait {other} {own} 0
+wait {own} {other} 0
+send {other} 0 2e3
+recv {other} 0 -1
+allreduce 8 1e3
+waitall
+bcast 100
+finalize
+"""
+
+
+def of_ranks(text, rank="{}"):
+    parts = []
+    for own in (0, 1):
+        lines = text.format(own=own, other=1 - own).splitlines()
+        parts += [f"{rank.format(own)} {line}" for line in lines]
+    return "\n".join(parts) + "\n"
+
+
+@pytest.mark.parametrize("rank", ["{}", "p{}"])
+def test_a_trace_of_before_2018_is_read_as_one_of_now(tmp_path, rank):
+    (tmp_path / "now.txt").write_text(of_ranks(OLD_NOW))
+    old = of_ranks(OLD, rank)
+    if rank != "{}":
+        for peer in (0, 1):  # other ranks have their names too
+            old = re.sub(rf"(send|recv) {peer}\b", rf"\1 p{peer}", old)
+    (tmp_path / "old.txt").write_text(old)
+    now, found = (read_trace(tmp_path / name) for name in ("now.txt", "old.txt"))
+    assert plain(found) == plain(now)
+    (told,) = (each for each in found.remarks if each.kind == "taken as")
+    assert "before SimGrid 3.20" in told.text
+    lines = old.splitlines(keepends=True)
+    half = len(lines) // 2
+    (tmp_path / "r0").write_text("".join(lines[:half]))
+    (tmp_path / "r1").write_text("".join(lines[half:]))
+    (tmp_path / "list.txt").write_text("r0\nr1\n")
+    listed = read_trace(tmp_path / "list.txt")
+    assert plain(listed) == plain(now)
+    assert len(listed.remarks) == len(found.remarks)
+
+
+def test_mutations_of_an_old_trace_are_refused_in_one_message(tmp_path):
+    draw = random.Random(1)
+    path = tmp_path / "t.txt"
+    whole = of_ranks(OLD)
+    refused = 0
+    for _ in range(150):
+        lines = whole.splitlines()
+        k = draw.randrange(len(lines))
+        words = lines[k].split()
+        j = draw.randrange(len(words))
+        words[j] = draw.choice(["x", "-1", "1e400", "p", "", "Isend", "9"])
+        lines[k] = " ".join(words)
+        path.write_text("\n".join(lines))
+        try:
+            read_trace(path, ranks=2)
+        except WorkloadError:
+            refused += 1
+    assert refused > 50
