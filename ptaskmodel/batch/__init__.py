@@ -31,6 +31,7 @@ NAMES = {
     ),
     "ptaskmodel.batch.jobs.queue": ("ClosedLoop",),
     "ptaskmodel.batch.loop.decisions": (
+        "Decision",
         "Drain",
         "Event",
         "Kill",

@@ -16,6 +16,7 @@ from ptaskmodel.batch.jobs.execution import DelayExecution as DelayExecution
 from ptaskmodel.batch.jobs.execution import actual_duration_s as actual_duration_s
 from ptaskmodel.batch.jobs.execution import walltime_or_inf as walltime_or_inf
 from ptaskmodel.batch.jobs.queue import ClosedLoop as ClosedLoop
+from ptaskmodel.batch.loop.decisions import Decision as Decision
 from ptaskmodel.batch.loop.decisions import Drain as Drain
 from ptaskmodel.batch.loop.decisions import Event as Event
 from ptaskmodel.batch.loop.decisions import Kill as Kill

@@ -60,7 +60,7 @@ def extended(tmp_path_factory):
 
 
 def output(place, *arguments):
-    environment = {**os.environ, "PYTHONPATH": str(place)}
+    environment = {**os.environ, "PYTHONPATH": str(place), "PTASKMODEL_KERNELS": "interpreted"}
     done = subprocess.run(
         [sys.executable, *arguments], cwd=place, env=environment, capture_output=True, text=True
     )
@@ -68,7 +68,6 @@ def output(place, *arguments):
     return done.stdout
 
 
-@pytest.mark.jit
 def test_a_new_column_is_in_the_table_and_in_what_is_printed(extended):
     command = ["-m", "ptaskmodel", "simulate", "p.xml", "t.json", "-o", "out", "--json"]
     (printed,) = json.loads(output(extended, *command, "--attribution"))["records"]
