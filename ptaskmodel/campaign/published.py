@@ -1,8 +1,7 @@
-"""Tables of what a study published beside one's own runs, with a verdict on each line.
+"""Compare published tables of a study with our own runs, with a verdict on each line.
 
 The tables of a study's campaign make a `Finding` of each published figure or relation by `near`,
-`between`, `ordered` or `stated`, whose rules can say no, and write all of them with
-`write_findings`.
+`between`, `ordered` or `stated`, which can fail, and write all of them with `write_findings`.
 """
 
 from __future__ import annotations

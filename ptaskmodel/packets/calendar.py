@@ -1,8 +1,9 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The event queue: a calendar, whose buckets are short intervals, used over again.
+"""The event queue: a calendar whose buckets are short, reused intervals of time.
 
-Most events are a packet's time ahead, so that each costs a few steps however many there are. A
-bucket is a list in order of (date, order); of several years, the first belong to this one.
+Most events are one packet time ahead, so each costs a few steps however many there are. A bucket is
+a list ordered by (date, order). It may hold events of several rounds of the calendar; those of the
+current round come first.
 Source: R. Brown, "Calendar queues: a fast O(1) priority queue implementation for the simulation
 event set problem", 1988.
 """

@@ -1,4 +1,4 @@
-"""Call the kernels of packets with all kinds of arguments that they are called with."""
+"""Call the kernels of packets with all kinds of arguments, so that they can be compiled ahead."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Flows as packets on links: give the loop its arrays, let them grow, read what became of flows.
+"""Flows as packets on links: provide and grow the arrays of the loop, and read what flows did.
 
-It knows neither platforms nor tasks; `tasks` runs those of a simulation on it.
+This module knows neither platforms nor tasks; `tasks` runs those of a simulation on it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""One resource that limits all its users: their rates are a level over what each one costs there.
+"""One resource that limits all its users: each rate is a level over the user's cost there.
 
-The ways of levels (`levels`) and of parts (`max_min`) ask for it; `engine.virtual_time` follows
-such activities from event to event.
+`levels` and `max_min` call it; `engine.virtual_time` follows such activities from event to event.
 """
 
 from __future__ import annotations

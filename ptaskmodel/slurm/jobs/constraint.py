@@ -1,8 +1,8 @@
-"""What ``--constraint`` asks of nodes: features joined by & and |, read from left to right.
+"""A ``--constraint`` on nodes: features joined by & and |, read from left to right.
 
-``[a|b]``: all nodes of one kind, the first that will do. ``a*2``, ``[a*1&b*2]``: so many nodes with
-a feature; in brackets others for each. Source: sbatch's manual, and `build_feature_list` and
-`valid_feature_counts` of Slurm 22.05.
+``[a|b]``: all nodes of one kind, the first kind that suffices. ``a*2``, ``[a*1&b*2]``: numbers of
+nodes with a feature; in brackets, different nodes for each.
+Source: sbatch's manual, and `build_feature_list` and `valid_feature_counts` of Slurm 22.05.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read ``jobs.csv``: jobs with their run times, each with what sbatch would be told of it."""
+"""Read ``jobs.csv``: jobs with their run times, each with its options of sbatch."""
 
 from __future__ import annotations
 

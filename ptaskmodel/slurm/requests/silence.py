@@ -1,6 +1,7 @@
-"""Say what a log leaves out that a slurm.conf asks of jobs, and what they get instead.
+"""Report which requests that a slurm.conf needs are missing in a log, and what jobs get instead.
 
-`submissions.read_submissions` calls it for logs and workloads, which tell less than sbatch is told.
+`submissions.read_submissions` calls it for logs and workloads, which contain less than the options
+of sbatch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nodes of one kind, or so many of each kind: a job's constraint, asked of any way to find nodes.
+"""Apply a job's constraint (nodes of one kind, or numbers of each kind) to any selection of nodes.
 
 Source: `_get_req_features` and `_pick_best_nodes` (starts), `_try_sched` (plans) of Slurm 22.05.
 """

@@ -1,7 +1,8 @@
-"""Read the lines of a log: as many fields a job, separated by blanks, commas or semicolons.
+"""Read the lines of a log: the same number of fields per job, with blanks, commas or semicolons.
 
 `swf` and `gwf` call it. A compiled scanner parses the lines of a large log that are well formed;
-`parsed` calls it. Of other logs each line is looked at: what cannot be read is left out and told.
+`parsed` calls it. In other logs, each line is examined; a line that cannot be read is left out and
+reported.
 """
 
 from __future__ import annotations
