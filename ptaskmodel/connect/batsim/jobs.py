@@ -21,6 +21,7 @@ from ptaskmodel.batch.jobs.attempt import FAILED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.jobs.execution import Progress
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import only_below
+from ptaskmodel.remarks import Account
 from ptaskmodel.workload.formats.batsim import batsim_document, read_job, workload_of
 from ptaskmodel.workload.formats.batsim_profiles import Fields, Reader, amount
 from ptaskmodel.workload.formats.batsim_works import Profiles
@@ -364,7 +365,9 @@ class Book:
             document = read_json(path, writable=True)
         else:
             document = batsim_document(read_workload(path, cleaning), 4)
-        workload, shelf = workload_of(document, path, MESSAGE_READERS)
+        # What nothing here reads goes to the scheduler, so nothing is told of it.
+        account = Account(path, WorkloadError)
+        workload, shelf = workload_of(document, path, account, MESSAGE_READERS)
         if any(talks(work) for work in shelf.works.values()):
             check_messages(shelf, f"{path}: ")
         fields = {str(job["id"]): job for job in document["jobs"]}

@@ -17,7 +17,7 @@ from ptaskmodel.workload.amounts import LARGEST, FieldError, check_number
 from ptaskmodel.workload.formats.batsim_columns import ORIGINS, read_columns
 from ptaskmodel.workload.formats.batsim_profiles import Reader, profile_fields
 from ptaskmodel.workload.formats.batsim_works import Profiles, read_profiles
-from ptaskmodel.workload.formats.json import read_json
+from ptaskmodel.workload.formats.json import close_match, read_json
 from ptaskmodel.workload.formats.table import Cleaning, Writing
 from ptaskmodel.workload.jobs import (
     NOTHING,
@@ -50,7 +50,7 @@ def read(path: str | os.PathLike[str], cleaning: Cleaning, account: Account) -> 
     """As every format of jobs (see `table`): cleaning changes nothing; account: what is told."""
     with collector_at_rest():
         document = read_json(Path(path), writable=True)
-        return workload_of(document, Path(path))[0]
+        return workload_of(document, Path(path), account)[0]
 
 
 def write(workload: Workload, path: str | os.PathLike[str], options: Writing) -> None:
@@ -71,11 +71,12 @@ def read_batsim(path: str | os.PathLike[str]) -> Workload:
 
 
 def workload_of(
-    document: Any, path: Path, more: Mapping[str, Reader] | None = None
+    document: Any, path: Path, account: Account, more: Mapping[str, Reader] | None = None
 ) -> tuple[Workload, Profiles]:
     """The workload that the document of a file is, and its profiles.
 
-    more: readers of further types of profiles. Raises WorkloadError as `read_batsim`.
+    account: what is told of the file. more: readers of further types of profiles. Raises
+    WorkloadError as `read_batsim`.
     """
     where = shown_path(path)
     if not isinstance(document, dict):
@@ -96,7 +97,8 @@ def workload_of(
     profiles = read_profiles(document["profiles"], where, path.parent, more)
     jobs: Sequence[Job] | None = read_columns(document["jobs"], profiles)
     if jobs is None:
-        jobs = _read_jobs(document["jobs"], profiles, where)
+        jobs = _read_jobs(document["jobs"], profiles, where, account)
+    _tell_unread(document["jobs"], account)
     extra = {key: value for key, value in document.items() if key not in OWN_FIELDS}
     workload = Workload(
         jobs,
@@ -110,17 +112,33 @@ def workload_of(
     return workload, profiles
 
 
-def _read_jobs(entries: Sequence[Any], profiles: Profiles, where: str) -> tuple[Job, ...]:
-    """The jobs, read one by one, in the order in which Batsim submits them."""
+def _tell_unread(entries: Sequence[Mapping[str, Any]], account: Account) -> None:
+    """Tell which fields of jobs nothing reads."""
+    known = (*JOB_FIELDS, *ORIGINS)
+    for name in sorted(set[str]().union(*entries).difference(known)):
+        near = close_match(name, known)
+        hint = f"; did you mean {near}?" if near else ""
+        account.unused(f"the field {shown(name)} of jobs is not read{hint}", None, name)
+
+
+def _read_jobs(
+    entries: Sequence[Any], profiles: Profiles, where: str, account: Account
+) -> tuple[Job, ...]:
+    """The jobs, read one by one, in the order in which Batsim submits them.
+
+    Raises WorkloadError with what is wrong with each of them.
+    """
     jobs, seen = [], set[str]()
     for k, fields in enumerate(entries):
-        job = read_job(fields, profiles, f"{where}: /jobs/{k}")
-        if job.id in seen:
-            raise WorkloadError(
-                f"{where}: /jobs/{k}/id: {shown(job.id)} is there twice: give each job its own id"
-            )
-        seen.add(job.id)
-        jobs.append(job)
+        with account.problems():
+            job = read_job(fields, profiles, f"{where}: /jobs/{k}")
+            if job.id in seen:
+                raise WorkloadError(
+                    f"/jobs/{k}/id: {shown(job.id)} is there twice: give each job its own id"
+                )
+            seen.add(job.id)
+            jobs.append(job)
+    account.check()
     return sorted_jobs(sorted(jobs, key=lambda job: job.id))
 
 

@@ -299,8 +299,8 @@ class _Reading:
         where = self._files[-1][0]
         if self._line == 0 and OLD_LINE.search(content[:HEAD]):
             self._old = OldLines()
-            text = "lines are of before SimGrid 3.20: messages have no tag, a wait is for the last"
-            self.remarks.append(Remark(f"{where}: {text} request", WARNING, None, TAKEN, where))
+            what = "lines are of before SimGrid 3.20: messages have no tag, a wait is for the last"
+            self.remarks.append(Remark(f"{where}: {what} request", WARNING, None, TAKEN, where))
         if self._old is not None:
             content = self._old.as_now(content)
         text = np.frombuffer(content, dtype=np.uint8)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.remarks import Account
 from ptaskmodel.workload.formats import batsim
 from ptaskmodel.workload.jobs import Job, JobTable, job_arrays, users_of
 
@@ -46,7 +47,8 @@ def read(document, columns):
     with pytest.MonkeyPatch.context() as patch:
         if not columns:
             patch.setattr(batsim, "read_columns", lambda entries, profiles: None)
-        return batsim.workload_of(copy.deepcopy(document), Path("w.json"))[0]
+        account = Account("w.json", WorkloadError)
+        return batsim.workload_of(copy.deepcopy(document), Path("w.json"), account)[0]
 
 
 def outcome(document, columns):

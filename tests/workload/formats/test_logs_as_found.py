@@ -252,3 +252,32 @@ def test_every_format_of_jobs_takes_an_account(tmp_path):
             given = inspect.signature(importlib.import_module(each.module).read).parameters
             assert list(given) == ["path", "cleaning", "account"]
     assert MOST >= 1000
+
+
+def test_all_problems_of_a_workload_are_named_at_once(read):
+    entry = {"subtime": 0, "res": 1, "profile": "d"}
+    jobs = [
+        {"id": "a"} | entry,
+        {"id": "b"} | entry | {"res": -1},
+        {"id": "a"} | entry,
+        {"id": "c"} | entry | {"profile": "x"},
+        {"id": "d"} | entry | {"subtime": "soon"},
+    ]
+    document = {"jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 1}}}
+    with pytest.raises(WorkloadError) as caught:
+        read(json.dumps(document), "w.json")
+    head, *lines = str(caught.value).splitlines()
+    assert head.endswith("w.json: 4 problems:")
+    assert [line.split(": ")[0] for line in lines] == [
+        "  /jobs/1/res", "  /jobs/2/id", "  /jobs/3/profile", "  /jobs/4/subtime",
+    ]  # fmt: skip
+
+
+def test_fields_of_jobs_that_nothing_reads_are_told(read):
+    jobs = [{"id": "a", "subtime": 0, "res": 1, "profile": "d", "thinktime": 3, "colour": "red"}]
+    document = {"jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 1}}}
+    told = read(json.dumps(document), "w.json").remarks
+    assert [(each.kind, each.field) for each in told] == [
+        ("not used", "colour"), ("not used", "thinktime"),
+    ]  # fmt: skip
+    assert told[1].text == "the field 'thinktime' of jobs is not read; did you mean think_time?"
