@@ -6,12 +6,13 @@ import contextlib
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel.files import write_json
+from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining, warn
 from ptaskmodel.results.directory import (
@@ -42,6 +43,8 @@ from ptaskmodel.results.tables.slurm import (
     write_table,
 )
 from ptaskmodel.results.tables.slurm_summary import outcome_of, settings_of, state_counts
+from ptaskmodel.runs.options.rows import fields_in, values
+from ptaskmodel.runs.options.slurm import SLURM_LIVE
 from ptaskmodel.runs.slurm import SlurmOptions, times_alone
 from ptaskmodel.slurm.accounts.facts import Accounts
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
@@ -50,10 +53,11 @@ from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.event_log import hostlist
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import Submissions
+from ptaskmodel.slurm.live.cluster import read_failures
 from ptaskmodel.slurm.live.reading import LOADED, START, SUBMIT, Event
-from ptaskmodel.slurm.live.run import LiveOptions, LiveRun, run_live
+from ptaskmodel.slurm.live.run import T0, LiveOptions, LiveRun, run_live
 from ptaskmodel.slurm.loop import Progress
-from ptaskmodel.slurm.requests.submissions import AS_GIVEN, with_profiles
+from ptaskmodel.slurm.requests.submissions import AS_GIVEN, read_submissions, with_profiles
 from ptaskmodel.slurm.run import SlurmRun, execution_on, simulate_slurm
 
 if TYPE_CHECKING:
@@ -232,6 +236,47 @@ class LiveResults:
     def stories(self) -> dict[str, list[str]]:
         """None: only the simulated Slurm tells them."""
         return {}
+
+
+class LiveInputs(NamedTuple):
+    """What `live_into` takes, from parameters; inputs: the files that were read."""
+
+    conf_file: Path
+    submissions: Submissions
+    options: LiveOptions
+    accounts: Path | None
+    platform: Platform | None
+    works: SlurmOptions
+    compare: bool
+    inputs: tuple[Path, ...]
+
+
+def live_inputs(parameters: Mapping[str, Any]) -> LiveInputs:
+    """Read what a run of a real Slurm with these parameters needs. Raises PTaskModelError.
+
+    parameters: the files conf and workload; of the options in `SLURM_LIVE` any.
+    """
+    given = values(SLURM_LIVE, parameters)
+    files = parameters["conf"], parameters["workload"]
+    conf = read_conf(files[0])
+    submissions = read_submissions(files[1], conf, processors_per_node=given["processors_per_node"])
+    failures, platform = given["failures"], given["platform"]
+    options = LiveOptions(
+        t0=T0 if submissions.t0 is None else submissions.t0,
+        slack_us=given["slack_us"],
+        failures=() if failures is None else read_failures(failures, conf),
+    )
+    more = (given[name] for name in ("platform", "accounts", "failures"))
+    return LiveInputs(
+        files[0],
+        submissions,
+        options,
+        given["accounts"],
+        None if platform is None else load_platform(platform),
+        SlurmOptions(**fields_in(SlurmOptions, given)),
+        given["compare"],
+        tuple(map(Path, (*files, *(path for path in more if path is not None)))),
+    )
 
 
 @joining()

@@ -59,19 +59,7 @@ def slurm(
 @directory_option("Write jobs.csv, sacct.txt, events.csv, ... there.")
 @json_option
 def slurm_live(
-    conf_file: Path,
-    workload_file: Path,
-    platform: Path | None,
-    profiles: str,
-    ratio: float,
-    pattern: str,
-    accounts: Path | None,
-    processors_per_node: int | None,
-    failures: Path | None,
-    slack_us: float,
-    compare: bool,
-    output: Path | None,
-    as_json: bool,
+    conf_file: Path, workload_file: Path, output: Path | None, as_json: bool, **options: Any
 ) -> None:
     """Run the Slurm that is installed here on simulated nodes, with CONF (a slurm.conf).
 
@@ -80,36 +68,11 @@ def slurm_live(
     """
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import summary_text
-    from ptaskmodel.platform import load_platform
-    from ptaskmodel.runs.slurm import SlurmOptions
-    from ptaskmodel.runs.slurm_live import live_into
-    from ptaskmodel.slurm.conf.reading import read_conf
-    from ptaskmodel.slurm.live.cluster import read_failures
-    from ptaskmodel.slurm.live.run import T0, LiveOptions
-    from ptaskmodel.slurm.requests.submissions import read_submissions
+    from ptaskmodel.runs.slurm_live import live_inputs, live_into
 
-    conf = read_conf(conf_file)
-    submissions = read_submissions(workload_file, conf, processors_per_node=processors_per_node)
-    given = (conf_file, workload_file, platform, accounts, failures)
-    options = LiveOptions(
-        t0=T0 if submissions.t0 is None else submissions.t0,
-        slack_us=slack_us,
-        failures=() if failures is None else read_failures(failures, conf),
-    )
-    machine = None if platform is None else load_platform(platform)
-    with told_progress(len(submissions.jobs), "jobs", queues=True) as progress:
-        found = live_into(
-            output,
-            conf_file,
-            submissions,
-            options,
-            accounts=accounts,
-            platform=machine,
-            works=SlurmOptions(profiles=profiles, ratio=ratio, pattern=pattern),
-            compare=compare,
-            inputs=[path for path in given if path is not None],
-            progress=progress,
-        )
+    given = live_inputs({"conf": conf_file, "workload": workload_file, **options})
+    with told_progress(len(given.submissions.jobs), "jobs", queues=True) as progress:
+        found = live_into(output, **given._asdict(), progress=progress)
     click.echo(summary_text(found) if as_json else _text(found))
     if found.run.stopped is not None:
         raise found.run.stopped
