@@ -102,3 +102,16 @@ def test_known_prices_lead_to_the_same_rates():
             args = System.of(problem), settings, answer, *new_scratch(problem, rule)
             assert kernel(rule)(*args) == 0
             assert verify(problem, answer.rate, "proportional").ok
+
+
+def test_a_price_moves_between_links_with_the_same_users():
+    """From a price on the wrong one of two: sweeps alone would take thousands of turns."""
+    rows = [[(0, 1.0), (1, 1.0), (2, 0.036)], [(0, 1.0), (1, 1.0)], [(2, 1.0), (0, 0.036)]]
+    problem = SharingProblem.build(rows, [1.05, 1.0, 1.0])
+    answer = Answer.room(problem)
+    answer.level[:] = [2.0, 0.0, 1.0]
+    rule = RULES["proportional"]
+    args = System.of(problem), Settings(warm=True), answer, *new_scratch(problem, rule)
+    assert kernel(rule)(*args) == 0
+    assert verify(problem, answer.rate, "proportional").ok
+    assert answer.level[0] == 0.0

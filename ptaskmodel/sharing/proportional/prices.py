@@ -38,6 +38,10 @@ GRADIENT_STEPS = 60
 NEAR = 1.0
 # A Newton step is cut to a quarter so often before it is given up.
 CUTS = 3
+# Prices fall to 0 so many times in a step, together with those that are 0 soon after.
+FALLS, SOON = 12, 2.0
+# Rates hardly change in a direction of so little curvature.
+FLAT = 1e-10
 LARGEST = 1.7e308
 JUST_ABOVE = 1.0 + 1e-9
 
@@ -320,7 +324,7 @@ def _best_price(system, k, r, old, close):
 
 @jit
 def _newton(system, k, n, m, residual):
-    """Newton's step for all prices above 0, kept if it helps; the residual then."""
+    """Newton's step for prices above 0 or to rise, kept if it helps; the residual then."""
     for i in range(n):
         k.curvature[i] = 0.0
         k.kept[i] = k.paid[i]
@@ -329,14 +333,31 @@ def _newton(system, k, n, m, residual):
             k.curvature[i] = x * x / system.weight[i]
     for r in range(m):
         k.step[r] = 0.0
-        k.rest[r] = 0.0
         k.diagonal[r] = 0.0
-        if k.price[r] > 0.0:
+        if k.price[r] > 0.0 or k.load[r] > 1.0:
             for q in range(k.first[r], k.last[r]):
                 k.diagonal[r] += k.by_resource[q] * k.by_resource[q] * k.curvature[k.user[q]]
+    # A price that would fall below 0 falls to 0, and the step of all others is found anew.
+    for _ in range(FALLS):
+        for r in range(m):
+            k.along[r] = k.step[r]
+        _multiply(k, n, m)
+        for r in range(m):
+            k.rest[r] = k.load[r] - 1.0 - k.image[r] if k.diagonal[r] > 0.0 else 0.0
+        _conjugate_gradients(k, n, m, 0.01 * min(residual, 1.0))
+        first = 1.0  # the part of the step at which the first price would be 0
+        for r in range(m):
+            if k.diagonal[r] > 0.0 and k.price[r] + k.step[r] < 0.0:
+                first = min(first, -k.price[r] / k.step[r])
+        if first == 1.0:
+            break
+        for r in range(m):
+            if k.diagonal[r] > 0.0 and k.price[r] + SOON * first * k.step[r] <= 0.0:
+                k.step[r] = -k.price[r]
+                k.diagonal[r] = 0.0
+        for r in range(m):
             if k.diagonal[r] > 0.0:
-                k.rest[r] = k.load[r] - 1.0
-    _conjugate_gradients(k, n, m, 0.01 * min(residual, 1.0))
+                k.step[r] = 0.0
     part = 1.0
     for _ in range(CUTS):
         # ``image`` keeps the prices before the step.
@@ -356,10 +377,41 @@ def _newton(system, k, n, m, residual):
 
 
 @jit
+def _follow(k, m):
+    """Go on along a direction in which no rate changes, past where the first price is 0.
+
+    Two resources with the same users have one: the one that is less full will be free.
+    """
+    length = np.inf
+    for r in range(m):
+        if k.diagonal[r] > 0.0 and k.along[r] < 0.0:
+            length = min(length, max(k.price[r] + k.step[r], 0.0) / -k.along[r])
+    if length < np.inf:
+        for r in range(m):
+            if k.diagonal[r] > 0.0:
+                k.step[r] += length * JUST_ABOVE * k.along[r]
+
+
+@jit
+def _multiply(k, n, m):
+    """Let ``image`` be A diag(curvature) A' times ``along``."""
+    for r in range(m):
+        k.image[r] = 0.0
+    for i in range(n):
+        if k.curvature[i] > 0.0:
+            total = 0.0
+            for e in range(k.begin[i], k.begin[i + 1]):
+                total += k.usage[e] * k.along[k.resource[e]]
+            total *= k.curvature[i]
+            for e in range(k.begin[i], k.begin[i + 1]):
+                k.image[k.resource[e]] += k.usage[e] * total
+
+
+@jit
 def _conjugate_gradients(k, n, m, relative):
     """Solve for the step, whose right side is in ``rest``, up to this part of it.
 
-    The matrix is A diag(curvature) A', of the prices above 0, preconditioned by its diagonal.
+    The matrix is that of `_multiply`, of the prices with a diagonal, which preconditions it.
     """
     size = 0.0
     for r in range(m):
@@ -371,20 +423,12 @@ def _conjugate_gradients(k, n, m, relative):
     for _ in range(GRADIENT_STEPS):
         if size <= enough or size == 0.0:
             return
-        for r in range(m):
-            k.image[r] = 0.0
-        for i in range(n):
-            if k.curvature[i] > 0.0:
-                total = 0.0
-                for e in range(k.begin[i], k.begin[i + 1]):
-                    total += k.usage[e] * k.along[k.resource[e]]
-                total *= k.curvature[i]
-                for e in range(k.begin[i], k.begin[i + 1]):
-                    k.image[k.resource[e]] += k.usage[e] * total
+        _multiply(k, n, m)
         bent = 0.0
         for r in range(m):
             bent += k.along[r] * k.image[r]
-        if not bent > 0.0:
+        if not bent > FLAT * size:
+            _follow(k, m)
             return
         length = size / bent
         before = size
