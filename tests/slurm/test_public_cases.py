@@ -215,6 +215,12 @@ def test_columns_are_named_as_options_of_sbatch(ran, column, value, nodes):
     assert [row["nodes"] for row in found.jobs.values()] == nodes
 
 
+def test_options_that_change_no_schedule_are_taken(ran):
+    found = ran(CSV.format("extra", "-n 3 -o a.txt --mail-type=END -D /x", "-n 1 --export=ALL"))
+    assert [row["cpus"] for row in found.jobs.values()] == ["16", "16"]
+    assert found.remarks == []
+
+
 def test_columns_that_are_not_read_are_told_by_their_names(ran):
     found = ran(CSV.format("colour,gpus-per-task", "red,1", "blue,2"))
     assert "columns that are not read: 'colour', 'gpus_per_task'" in found.said
@@ -352,6 +358,7 @@ def test_accounts_are_made_of_the_jobs_if_asked(ran, tmp_path):
         ("PriorityDecayHalfLife=0\nPriorityUsageResetPeriod=MONTHLY\n", None),
         ("PriorityWeightTRES=CPU=1,GRES/gpu=-1000\n", None),
         ("SchedulerParameters=max_switch_wait=24:00:00\n", "max_switch_wait=24:00:00 is 24 for"),
+        ("DefCpuPerGPU=4\n", "DefCpuPerGPU changes nothing here\n"),
     ],
 )
 def test_values_are_taken_as_the_real_one_takes_them(ran, line, said):

@@ -51,6 +51,7 @@ LOOKALIKES = {
     *("accountingstoragehost", "accountingstorageloc", "accountingstoragepass"),
     *("accountingstorageport", "accountingstoragetres", "accountingstorageuser"),
     *("slurmctldtimeout", "max_rpc_count"),
+    *("defcpupergpu", "defmempergpu"),
 }
 ALIKE = 0.85
 # Keys as Slurm's manual spells them; options are written in lower case there too.

@@ -32,6 +32,10 @@ _LONG = {
     "-w": "--nodelist",
     "-x": "--exclude",
     "-a": "--array",
+    "-D": "--chdir",
+    "-e": "--error",
+    "-i": "--input",
+    "-o": "--output",
 }
 _FLAGS: dict[str, Fields] = {
     "--contiguous": {"contiguous": True},
@@ -199,5 +203,14 @@ _VALUED: dict[str, _Reader] = {
     "--time": _one("limit_min", values.minutes),
     "--time-min": _one("time_min_min", values.minutes),
 }
+# Options that change nothing of a schedule.
+_VALUED |= dict.fromkeys(
+    (
+        *("--chdir", "--comment", "--error", "--export", "--input", "--mail-type", "--mail-user"),
+        *("--open-mode", "--output", "--signal"),
+    ),
+    lambda text: {},
+)
+
 # The long options by their names with _ for -.
 NAMES = {known.removeprefix("--").replace("-", "_"): known for known in sorted({*_FLAGS, *_VALUED})}
