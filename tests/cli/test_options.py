@@ -15,8 +15,8 @@ from ptaskmodel.cli.command import Choice
 
 # They write nothing, or what they make is their argument.
 WITHOUT_OUTPUT = {
-    "init", "warmup", "schema", "platform info", "platform validate", "tasks validate",
-    "workload info", "trace info", "campaign status", "campaign resume",
+    "init", "warmup", "schema", "platform info", "platform paths", "platform validate",
+    "tasks validate", "workload info", "trace info", "campaign status", "campaign resume",
 }  # fmt: skip
 READ = (
     "simulate {p.xml} {t.json}", "batch {p.xml} {small.json}", "slurm {slurm.conf} {jobs.csv}",
