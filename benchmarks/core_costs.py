@@ -22,9 +22,10 @@ import ptaskmodel as pm
 from ptaskmodel.engine.activity import missing, share, start, stop
 from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.loop import due, finished, go_on, settle
-from ptaskmodel.engine.state import DONE, EVENTS_FULL, NOTHING, OK
+from ptaskmodel.engine.state import DONE, EVENTS_FULL, OK
 from ptaskmodel.engine.usage.network_models import network_model
 from ptaskmodel.kernels.decorators import entry
+from ptaskmodel.kernels.records import NOTHING
 
 RANKS = 1000
 NEIGHBOURS = 8

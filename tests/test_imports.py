@@ -22,8 +22,8 @@ ROOMS = (
 FOLDERS = {
     "platform": ("topologies", "routing", "reader", "pictures"),
     "workload": ("formats", "transforms"),
-    "sharing": ("max_min", "bottleneck_max_fairness", "fair_bottleneck", "proportional"),
-    "engine": ("usage", "incremental"),
+    "sharing": ("max_min", "bottleneck_max_fairness", "levels", "fair_bottleneck", "proportional"),
+    "engine": ("usage",),
     "mpi": ("collectives", "point_to_point"),
     "batch": ("machine", "allocations", "jobs", "loop", "policies", "measures", "compiled"),
     "slurm": (

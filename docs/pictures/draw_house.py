@@ -22,7 +22,7 @@ INK, SOFT, PAPER = "#23313f", "#5d6b78", "#ffffff"
 # Colours of layers, and of kinds of boxes.
 WARM, COOL, GREEN, GREY = "#f6e3d0", "#d8e6f5", "#dcefdd", "#eceff2"
 
-COLOURS = {"simulation": GREEN, "engine": COOL, "slurm": WARM}
+COLOURS = {"simulation": GREEN, "engine": COOL, "sharing": WARM, "slurm": WARM}
 
 # Layers from the top down: the colour, and (name, purpose) of each package.
 LAYERS = (

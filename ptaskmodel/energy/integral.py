@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.engine.state import CAPACITY, PSTATE, RATE, TURNED, numbers
+from ptaskmodel.engine.state import CAPACITY, PSTATE, RATE, TURNED
 from ptaskmodel.kernels.decorators import entry, jit
+from ptaskmodel.kernels.records import numbers
 
 INT, REAL, FLAG = "i8", "f8", "?"
 

@@ -35,9 +35,9 @@ from ptaskmodel.energy.integral import (
     used_so_far,
 )
 from ptaskmodel.engine.state import CAPACITY, EVENT, LIMIT_NOTHING, PSTATE, RATE, RUNNING, TURNED
-from ptaskmodel.engine.store import enlarged, records
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.kernels.decorators import as_compiled
+from ptaskmodel.kernels.records import enlarged, records
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.facts import Host, PlatformWarning
 from ptaskmodel.platform.power import (
@@ -242,9 +242,11 @@ class Meter:
         for host in np.flatnonzero(~hosts["on"]).tolist():
             self.turn(now, host, False)
         simulation.listen(self)
-        active = core.state.activities[core.state.activities["state"] == RUNNING]
-        for a in active[active["rate"] > 0.0]:
-            self._tell(now, RATE, int(a["owner"]), float(a["rate"]), int(a["pattern"]))
+        rates = core.state.graph.variables["rate"]
+        for slot in np.flatnonzero(core.state.activities["state"] == RUNNING).tolist():
+            if rates[slot] > 0.0:
+                a = core.state.activities[slot]
+                self._tell(now, RATE, int(a["owner"]), float(rates[slot]), int(a["pattern"]))
 
     def take(self, events: np.ndarray) -> None:
         """Take a part of the stream (see `engine.stream.Listener`)."""

@@ -17,17 +17,6 @@ from ptaskmodel.engine.availability import (
     set_speed,
     set_state,
 )
-from ptaskmodel.engine.incremental.graph import (
-    classify,
-    declassify,
-    disable,
-    enable,
-    has_room,
-    link_nodes,
-    missing_users,
-    set_capacity,
-    unlink_nodes,
-)
 from ptaskmodel.engine.queue import cancel_wake, push_wait, remove_wait
 from ptaskmodel.engine.state import (
     DONE,
@@ -48,18 +37,29 @@ from ptaskmodel.engine.state import (
     LIMIT_UNKNOWN,
     LISTED,
     LOST,
-    NOTHING,
     OK,
     RUNNING,
     SUSPENDED,
     UNROUTED,
     WAITING,
-    numbers,
 )
 from ptaskmodel.engine.stream import has_room_for_events, tell, tell_rate
 from ptaskmodel.engine.virtual_time import dissolve, forget_end
 from ptaskmodel.engine.wire_phases import open_window, queues_back, queues_there
 from ptaskmodel.kernels.decorators import entry, jit
+from ptaskmodel.kernels.records import NOTHING, numbers
+from ptaskmodel.sharing.graph import (
+    classify,
+    declassify,
+    disable,
+    enable,
+    give_nodes_anew,
+    has_room,
+    link_nodes,
+    missing_users,
+    set_capacity,
+    unlink_nodes,
+)
 
 INFINITY = float("inf")
 # So many places are worth being given anew.
@@ -88,10 +88,10 @@ def missing(s, pattern):
         return UNROUTED
     if clock.free_slots < 0 and clock.n_slots == s.activities.size:
         return GROW_ACTIVITIES
-    if not has_room(s, p.count):
+    if not has_room(s.graph, p.count):
         clock.argument = p.count
         return GROW_NODES
-    clock.argument = missing_users(s, p.count)
+    clock.argument = missing_users(s.graph, p.count)
     if clock.argument > 0:
         return GROW_USERS
     if not has_room_for_events(s, 0):
@@ -120,20 +120,22 @@ def start(s, pattern, amount, weight, bound, delay, owner, o):
     a.amount = amount
     a.remaining = amount
     a.weight = weight
-    a.penalty = p.penalty / weight
     a.latency_bytes = p.latency_bytes
     a.asked = bound
     a.routed = p.bound
-    a.bound = INFINITY
     a.window = INFINITY
-    a.rate = 0.0
     a.updated = clock.now
-    a.limit = LIMIT_NOTHING
+    t = s.graph.variables[slot]
+    t.penalty = p.penalty / weight
+    t.bound = INFINITY
+    t.rate = 0.0
+    t.limit = LIMIT_NOTHING
     s.lists[IN_ENDS, slot] = NOTHING
     s.lists[IN_QUEUE, slot] = NOTHING
     if s.traces.size > 0:
         follow(s, p.first, p.count, o)
-    if not link_nodes(s, slot, p.first, p.count):
+    link_nodes(s.graph, s.elements, slot, p.first, p.count)
+    if clock.n_off > 0 and uses_something_off(s, slot):
         if not o.fails_late:
             a.state = LOST
             return slot
@@ -148,6 +150,16 @@ def start(s, pattern, amount, weight, bound, delay, owner, o):
     else:
         share(s, slot, o)
     return slot
+
+
+@jit
+def uses_something_off(s, slot):
+    """Whether a resource is off that the activity in ``slot`` of state ``s`` uses."""
+    t = s.graph.variables[slot]
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        if not s.resources[s.graph.nodes[k].resource].on:
+            return True
+    return False
 
 
 @jit
@@ -170,8 +182,13 @@ def share(s, slot, o):
         if o.packet > 0.0:
             open_window(s, slot, o)
         refresh_bound(s, slot, o.gamma)
-        enable(s, slot)
-        a.limit = LIMIT_UNKNOWN
+        clock = s.clock[0]
+        clock.order += 1
+        a.order = clock.order
+        a.updated = clock.now
+        a.state = RUNNING
+        enable(s.graph, slot, clock.order)
+        s.graph.variables[slot].limit = LIMIT_UNKNOWN
 
 
 @jit
@@ -179,18 +196,19 @@ def stop(s, slot):
     """End an activity, whatever it is doing; its place is free again."""
     clock = s.clock[0]
     a = s.activities[slot]
+    t = s.graph.variables[slot]
     if a.state == RUNNING:
-        if a.rate > 0.0:
+        if t.rate > 0.0:
             tell_rate(s, slot, 0.0, LIMIT_NOTHING)
         forget_end(s, slot)
-        disable(s, slot, FREE)
+        disable(s.graph, slot)
     remove_wait(s, slot)
     if a.doomed == DOOMED:
         a.doomed = LISTED
-    if a.n_nodes > 0:
-        unlink_nodes(s, slot)
+    if t.n_nodes > 0:
+        unlink_nodes(s.graph, slot)
     a.state = FREE
-    a.rate = 0.0
+    t.rate = 0.0
     a.next = clock.free_slots
     clock.free_slots = slot
     clock.n_active -= 1
@@ -207,9 +225,7 @@ def give_anew(s):
     clock = s.clock[0]
     clock.n_slots = 0
     clock.free_slots = NOTHING
-    clock.n_nodes = 0
-    for k in range(s.clock.size):
-        s.clock[k].free_nodes = NOTHING
+    give_nodes_anew(s.graph)
 
 
 @jit
@@ -227,8 +243,9 @@ def succeeds(s, slot):
     """
     a = s.activities[slot]
     if a.doomed == DOOMED:
-        for k in range(a.nodes, a.nodes + a.n_nodes):
-            r = s.resources[s.nodes[k].resource]
+        t = s.graph.variables[slot]
+        for k in range(t.nodes, t.nodes + t.n_nodes):
+            r = s.resources[s.graph.nodes[k].resource]
             if not r.on and r.one_core < INFINITY:
                 return False
     return a.state != LOST
@@ -242,11 +259,13 @@ def suspend(s, slot):
     a.suspended_in = a.state
     tell_rate(s, slot, 0.0, LIMIT_SUSPENDED)
     if a.state == RUNNING:
-        a.remaining = max(a.remaining - a.rate * (clock.now - a.updated), 0.0)
+        t = s.graph.variables[slot]
+        a.remaining = max(a.remaining - t.rate * (clock.now - a.updated), 0.0)
         forget_end(s, slot)
         remove_wait(s, slot)
-        disable(s, slot, SUSPENDED)
-        a.rate = 0.0
+        a.state = SUSPENDED
+        disable(s.graph, slot)
+        t.rate = 0.0
         a.updated = clock.now
     else:
         remove_wait(s, slot)
@@ -277,9 +296,9 @@ def begin_tail(s, slot, o):
         return False
     forget_end(s, slot)
     remove_wait(s, slot)
-    disable(s, slot, WAITING)
+    disable(s.graph, slot)
     a.remaining = 0.0
-    a.rate = 0.0
+    s.graph.variables[slot].rate = 0.0
     a.updated = s.clock[0].now
     wait(s, slot, s.clock[0].now + tail, LIMIT_LATENCY)
     return True
@@ -324,7 +343,7 @@ def change(s, what, number, value, o):
     if what == SET_SPEED:
         set_speed(s, number, value, o.gamma)
     elif what == SET_BANDWIDTH:
-        set_capacity(s, number, value)
+        set_capacity(s.graph, number, value)
     elif what == TURN_OFF:
         set_state(s, number, False)
     elif what == TURN_ON:
@@ -338,8 +357,8 @@ def refresh_routed(s, slot, o):
     a = s.activities[slot]
     p = s.patterns[a.pattern]
     a.latency_bytes = p.latency_bytes
-    a.penalty = p.penalty / a.weight
+    s.graph.variables[slot].penalty = p.penalty / a.weight
     if a.state == RUNNING:
-        declassify(s, slot)
+        declassify(s.graph, slot)
         refresh_bound(s, slot, o.gamma)
-        classify(s, slot)
+        classify(s.graph, slot)

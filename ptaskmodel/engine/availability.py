@@ -8,7 +8,6 @@ ones: latencies, and the bandwidths of flow models) are always followed.
 
 from __future__ import annotations
 
-from ptaskmodel.engine.incremental.graph import set_capacity
 from ptaskmodel.engine.queue import push_date, remove_date
 from ptaskmodel.engine.state import (
     BANDWIDTH,
@@ -16,12 +15,12 @@ from ptaskmodel.engine.state import (
     DOOMED,
     LATENCY,
     NO_CHANGE,
-    RUNNING,
     SEVERAL_CHANGES,
     SPEED,
     TRACE,
 )
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.sharing.graph import set_capacity
 
 INFINITY = float("inf")
 
@@ -41,10 +40,13 @@ def doom(s, slot):
 def set_state(s, resource, on):
     """Turn a host or a link on or off; its users are doomed."""
     r = s.resources[resource]
+    if r.on != on:
+        s.clock[0].n_off += -1 if on else 1
     r.on = on
     if not on:
-        for k in range(r.first + r.users - 1, r.first - 1, -1):
-            doom(s, s.users[k].slot)
+        used = s.graph.constraints[resource]
+        for k in range(used.first + used.users - 1, used.first - 1, -1):
+            doom(s, s.graph.users[k].slot)
 
 
 @jit
@@ -61,14 +63,15 @@ def refresh_bound(s, slot, gamma):
     bound = min(a.asked, routed, a.window)
     if gamma > 0.0 and a.latency_bytes > 0.0:
         bound = min(bound, gamma / (2.0 * a.latency_bytes))
-    for k in range(a.nodes, a.nodes + a.n_nodes):
-        node = s.nodes[k]
+    t = s.graph.variables[slot]
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.graph.nodes[k]
         one_core = s.resources[node.resource].one_core
         if one_core == INFINITY:  # hosts come first
             break
         if node.usage > 0.0:
             bound = min(bound, one_core / node.largest)
-    a.bound = bound
+    t.bound = bound
 
 
 @jit
@@ -77,10 +80,12 @@ def set_speed(s, resource, factor, gamma):
     r = s.resources[resource]
     r.one_core = r.peak * factor
     # Bounds first: the activities are counted in again with them around the change of capacity.
-    for k in range(r.first, r.first + r.users):
-        if s.activities[s.users[k].slot].state == RUNNING:
-            refresh_bound(s, s.users[k].slot, gamma)
-    set_capacity(s, resource, r.cores * r.one_core)
+    used = s.graph.constraints[resource]
+    for k in range(used.first, used.first + used.users):
+        slot = s.graph.users[k].slot
+        if s.graph.variables[slot].enabled == 1:
+            refresh_bound(s, slot, gamma)
+    set_capacity(s.graph, resource, r.cores * r.one_core)
 
 
 @jit
@@ -98,7 +103,7 @@ def apply_trace(s, number, o):
     if t.kind == SPEED:
         set_speed(s, t.resource, value, o.gamma)
     elif t.kind == BANDWIDTH:
-        set_capacity(s, t.resource, value)
+        set_capacity(s.graph, t.resource, value)
         if o.flows:
             note_change(s, t.resource)
     elif t.kind == LATENCY:
@@ -150,7 +155,7 @@ def follow(s, first, count, o):
     for k in range(first, first + count):
         resource = s.elements[k].resource
         r = s.resources[resource]
-        if r.users == 0 and r.traces >= 0:
+        if r.traces >= 0 and s.graph.constraints[resource].users == 0:
             catch_up(s, resource, o)
             number = r.traces
             while number >= 0:
@@ -181,7 +186,7 @@ def pass_trace(s, o):
     number = s.queue[0].number
     t = s.traces[number]
     remove_date(s, 0)
-    if t.live == 1 or s.resources[t.resource].users > 0:
+    if t.live == 1 or s.graph.constraints[t.resource].users > 0:
         apply_trace(s, number, o)
         if t.next_date < INFINITY:
             push_date(s, t.next_date, TRACE, number)
@@ -191,7 +196,7 @@ def pass_trace(s, o):
 def pass_unused(s, date, o):
     """Skip the traces of unused resources at the top of the queue, up to ``date``."""
     while s.clock[0].n_queue > 0 and s.queue[0].kind == TRACE and s.queue[0].date <= date:
-        if s.resources[s.traces[s.queue[0].number].resource].users > 0:
+        if s.graph.constraints[s.traces[s.queue[0].number].resource].users > 0:
             break
         pass_trace(s, o)
 

@@ -14,27 +14,31 @@ import numpy as np
 from ptaskmodel.engine.state import (
     AFTER,
     BEFORE,
-    BY_ROUNDS,
     DOOM,
     FREE,
     IN_ENDS,
     IN_QUEUE,
-    PLACED,
     ROUND_TRIP,
     RUNNING,
+    TRACE,
+    WAIT,
+    WAKE,
+    State,
+    arrays_of,
+)
+from ptaskmodel.errors import SimulationError
+from ptaskmodel.sharing.state import (
+    BY_ROUNDS,
+    PLACED,
     SIDE,
     SUB,
     TODO,
     TOUCHED,
-    TRACE,
     UNLAID,
     USED,
-    WAIT,
-    WAKE,
     WATCH,
-    State,
+    Graph,
 )
-from ptaskmodel.errors import SimulationError
 
 # Not cleared where nothing stands.
 _BLANK = {"nodes", "kept", "rows", "users", "elements"}
@@ -86,31 +90,46 @@ def check_chain(what: str, following: np.ndarray, first: int) -> list[int]:
 
 
 def check_state_bounds(s: State, layouts: Mapping[str, np.dtype]) -> None:
-    """Raise SimulationError for a number of an engine's state that no kernel may be given."""
-    sizes = {name: len(array) for name, array in s._asdict().items()}
-    a = s.activities
-    used = a[a["state"] != FREE]
-    clock = s.clock[0]
-    if s.lists.shape[1] < max(len(a), len(s.resources)) or len(s.heap) < len(a):
+    """Raise SimulationError for a number of an engine's state that no kernel may be given.
+
+    layouts: of the arrays of a state, and of its graph, by name.
+    """
+    arrays, g = arrays_of(s), s.graph
+    sizes = {name: len(array) for name, array in arrays.items()}
+    a, v = s.activities, g.variables
+    used = np.flatnonzero(a["state"] != FREE)
+    clock, counts = s.clock[0], g.counts[0]
+    if s.lists.shape[1] < len(a) or len(s.heap) < len(a) or len(v) < len(a):
         raise SimulationError("its lists are too short")
+    if g.worklists.shape[1] < max(len(v), len(g.constraints)):
+        raise SimulationError("the lists of its graph are too short")
+    if sizes["constraints"] != sizes["resources"]:
+        raise SimulationError("its graph is of other resources")
     for name in ("kept", "rows", "row_usage"):
         if sizes[name] < sizes["nodes"]:
             raise SimulationError(f"{name} is too short")
-    if min(sizes["places"], sizes["flags"]) < sizes["resources"]:
+    if min(sizes["places"], sizes["flags"]) < sizes["constraints"]:
         raise SimulationError("its resources lack places")
-    check_bounds(s._asdict(), layouts, sizes, {"activities": used})
+    check_bounds(arrays, layouts, sizes, {"activities": a[used], "variables": v[used]})
     check_range("activities.next", a["next"], -1, len(a) - 1)
-    check_range("nodes of what is free", a["n_nodes"][a["state"] == FREE], 0, 0)
+    check_range("variables.next", v["next"], -1, len(v) - 1)
+    idle = np.ones(len(v), np.bool_)
+    idle[used] = False
+    check_range("nodes of what is free", v["n_nodes"][idle], 0, 0)
     check_range("activities beyond all", a["state"][clock["n_slots"] :], FREE, FREE)
+    if ((v["enabled"] == 1) != np.pad(a["state"] == RUNNING, (0, len(v) - len(a)))).any():
+        raise SimulationError("its graph has other enabled variables than activities")
     _check_lists(s)
-    _check_users(s)
-    _check_nodes(s, used)
-    _check_enabled(s)
+    _check_users(g)
+    _check_nodes(g, v[used])
+    _check_enabled(g)
     _check_queue(s)
-    _check_blocks(s)
+    _check_blocks(g)
+    if int((~s.resources["on"]).sum()) != clock["n_off"]:
+        raise SimulationError("the resources that are off are miscounted")
     check_chain("the free activities", a["next"], int(clock["free_slots"]))
-    check_chain("the enabled activities", a["next"], int(clock["oldest"]))
-    check_chain("the enabled activities", a["previous"], int(clock["newest"]))
+    check_chain("the enabled activities", v["next"], int(counts["oldest"]))
+    check_chain("the enabled activities", v["previous"], int(counts["newest"]))
     check_chain("the free wake-ups", s.wakes["token"], int(clock["free_wakes"]))
     routed = s.patterns[s.patterns["first"] >= 0]
     check_extent("patterns", routed["first"], routed["count"], sizes["elements"])
@@ -126,34 +145,35 @@ def check_state_bounds(s: State, layouts: Mapping[str, np.dtype]) -> None:
 
 
 def _check_lists(s: State) -> None:
-    lists, n, m = s.lists, len(s.activities), len(s.resources)
-    for row in (SUB, TODO, DOOM):
-        check_range("a list of activities", lists[row], 0, n - 1)
+    lists, listed, n, m = s.lists, s.graph.worklists, len(s.activities), len(s.resources)
+    check_range("a list of activities", lists[DOOM], 0, n - 1)
+    for row in (SUB, TODO):
+        check_range("a list of activities", listed[row], 0, len(s.graph.variables) - 1)
     for row in (AFTER, BEFORE):
         check_range("a list of activities", lists[row], -1, n - 1)
     for row in (USED, TOUCHED, WATCH, SIDE):
-        check_range("a list of resources", lists[row], 0, m - 1)
+        check_range("a list of resources", listed[row], 0, m - 1)
     check_range("a place among the ends", lists[IN_ENDS], -3 - len(s.heap), len(s.heap) - 1)
     check_range("a place in the queue", lists[IN_QUEUE], -2, len(s.queue) - 1)
-    check_range("a place of a resource", lists[PLACED], -1, len(s.places) - 1)
+    check_range("a place of a resource", listed[PLACED], -1, len(s.graph.places) - 1)
 
 
-def _check_nodes(s: State, used: np.ndarray) -> None:
+def _check_nodes(s: Graph, used: np.ndarray) -> None:
     """The nodes of activities are theirs, on resources that count them among their users."""
     used = used[used["n_nodes"] > 0]
-    n_nodes = int(s.clock[0]["n_nodes"])
+    n_nodes = int(s.counts[0]["n_nodes"])
     check_range("nodes", used["nodes"], 0, n_nodes)
     check_extent("nodes", used["nodes"], used["n_nodes"], n_nodes)
     # Where kept nodes are still to be laid anew, n_active is the old one.
     if (np.maximum(used["n_kept"], used["n_active"]) > used["n_nodes"]).any():
         raise SimulationError("an activity keeps more nodes than it has")
-    last = len(s.resources) - 1
+    last = len(s.constraints) - 1
     nodes = _places(used["nodes"], used["n_nodes"])
     kept = _places(used["nodes"], used["n_kept"])
     check_range("nodes", s.nodes["resource"][nodes], 0, last)
     if len(np.unique(nodes)) < len(nodes):
         raise SimulationError("activities share nodes")
-    r = s.resources[s.nodes["resource"][nodes]]
+    r = s.constraints[s.nodes["resource"][nodes]]
     places = s.nodes["place"][nodes]
     if ((places < r["gone"]) | (places >= r["gone"] + r["users"])).any():
         raise SimulationError("a resource does not know a user")
@@ -163,39 +183,39 @@ def _check_nodes(s: State, used: np.ndarray) -> None:
     check_range("kept nodes", s.kept["node"][kept], 0, len(s.nodes) - 1)
     if (s.nodes["kept"][s.kept["node"][kept]] != kept).any():
         raise SimulationError("a node does not know its kept element")
-    if s.clock[0]["way"] == BY_ROUNDS:
+    if s.counts[0]["way"] == BY_ROUNDS:
         heavy = used[used["n_active"] > 0]
         heavy = heavy[s.rows[heavy["nodes"]] != UNLAID]
         rows = s.rows[_places(heavy["nodes"], heavy["n_active"])]
         check_range("rows", rows >> 1, 0, len(s.places) - 1)
 
 
-def _check_enabled(s: State) -> None:
+def _check_enabled(s: Graph) -> None:
     """Resources know how many enabled activities use them, and the sum of their numbers."""
-    slots = np.flatnonzero((s.activities["state"] == RUNNING) & (s.activities["n_nodes"] > 0))
-    counts = s.activities["n_nodes"][slots]
-    nodes = s.nodes[_places(s.activities["nodes"][slots], counts)]
+    slots = np.flatnonzero((s.variables["enabled"] == 1) & (s.variables["n_nodes"] > 0))
+    counts = s.variables["n_nodes"][slots]
+    nodes = s.nodes[_places(s.variables["nodes"][slots], counts)]
     uses = nodes["usage"] > 0.0
-    n, numbers = np.zeros((2, len(s.resources)), np.int64)
+    n, numbers = np.zeros((2, len(s.constraints)), np.int64)
     np.add.at(n, nodes["resource"][uses], 1)
     np.add.at(numbers, nodes["resource"][uses], np.repeat(slots, counts)[uses])
-    r = s.resources
+    r = s.constraints
     if (r["enabled"] != n).any() or (r["slots"] != numbers).any():
         raise SimulationError("a resource counts other activities than use it")
 
 
-def _check_users(s: State) -> None:
-    r = s.resources
-    room = int(s.clock[0]["n_users"])
+def _check_users(s: Graph) -> None:
+    r = s.constraints
+    room = int(s.counts[0]["n_users"])
     before = r["first"] - r["gone"]
     check_range("users", before, 0, room)
     check_extent("users", before, r["room"], room)
     if (r["gone"] + r["users"] > r["room"]).any():
         raise SimulationError("a resource has more users than room")
     users = s.users[_places(r["first"], r["users"])]
-    check_range("users", users["slot"], 0, len(s.activities) - 1)
+    check_range("users", users["slot"], 0, len(s.variables) - 1)
     check_range("users", users["node"], 0, len(s.nodes) - 1)
-    if int(r["users"].sum()) != s.clock[0]["n_links"]:
+    if int(r["users"].sum()) != s.counts[0]["n_links"]:
         raise SimulationError("the users of resources are miscounted")
 
 
@@ -207,13 +227,13 @@ def _check_queue(s: State) -> None:
         check_range("the queue", entries["number"][entries["kind"] == kind], 0, size - 1)
 
 
-def _check_blocks(s: State) -> None:
+def _check_blocks(s: Graph) -> None:
     """Free blocks lie within their arrays, and no list of them runs in a circle."""
-    for k in range(len(s.clock)):
-        lists = (("free_nodes", s.nodes["resource"], int(s.clock[0]["n_nodes"])),
-                 ("free_users", s.users["slot"], int(s.clock[0]["n_users"])))  # fmt: skip
+    for k in range(len(s.counts)):
+        lists = (("free_nodes", s.nodes["resource"], int(s.counts[0]["n_nodes"])),
+                 ("free_users", s.users["slot"], int(s.counts[0]["n_users"])))  # fmt: skip
         for name, following, size in lists:
-            blocks = check_chain(name, following, int(s.clock[k][name]))
+            blocks = check_chain(name, following, int(s.counts[k][name]))
             check_extent(name, blocks, 1 << min(k, 40), size)
 
 

@@ -28,7 +28,6 @@ from ptaskmodel.engine.activity import (
     refresh_routed,
     start_now,
 )
-from ptaskmodel.engine.incremental.rates import code, solve_hard
 from ptaskmodel.engine.loop import advance, upcoming
 from ptaskmodel.engine.queue import push_wake
 from ptaskmodel.engine.resharing import late_kernels, named_optimisations, rule_of, solver_of
@@ -62,11 +61,8 @@ from ptaskmodel.engine.store import (
     new_state,
     room_for_activities,
     room_for_events,
-    room_for_nodes,
-    room_for_users,
     room_for_wakes,
     state_of,
-    whole,
 )
 from ptaskmodel.engine.stream import Listener, contains_end
 from ptaskmodel.engine.usage.network_models import NetworkModel, config_number
@@ -75,9 +71,12 @@ from ptaskmodel.engine.usage.router import Router
 from ptaskmodel.engine.usage.vectors import Patterns
 from ptaskmodel.engine.usage.wires import loop_facts
 from ptaskmodel.kernels.decorators import as_compiled, is_wanted, want
+from ptaskmodel.kernels.records import whole
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.routing.choice import Routing
+from ptaskmodel.sharing.rates import code, solve_hard
 from ptaskmodel.sharing.rules import RULES, WAYS
+from ptaskmodel.sharing.state import room_for_nodes, room_for_users
 
 INFINITY = float("inf")
 IntArray = NDArray[np.int64]
@@ -112,16 +111,16 @@ class Core:
         self.rule = rule = rule_of(solver, model.parallel)
         self.optimisations = named_optimisations(optimise)
         self.state = new_state(platform, live_bandwidths=not model.parallel)
-        clock = self.state.clock[0]
-        clock["drops_slack"] = RULES[rule].skips_slack
-        clock["compares_rates"] = RULES[rule].compares_rates
+        counts = self.state.graph.counts[0]
+        counts["drops_slack"] = RULES[rule].skips_slack
+        counts["compares_rates"] = RULES[rule].compares_rates
         if RULES[rule].way in self.optimisations:
-            clock["way"] = WAYS.index(RULES[rule].way)
+            counts["way"] = WAYS.index(RULES[rule].way)
         repeats = RULES[rule].counts_repeats
         self._want_kernels()
-        self.router = Router(platform, model, count, repeats, self.state.resources, routing)
+        self.router = Router(platform, model, count, repeats, self.state, routing)
         n_hosts = len(platform.hosts)
-        self.state.resources["group"][n_hosts:] = self.router.clusters.owner
+        self.state.graph.constraints["group"][n_hosts:] = self.router.clusters.owner
         may_fail = np.zeros(n_hosts, dtype=np.bool_)
         may_fail[[h.index for h in platform.hosts_with_traces if h.state_trace is not None]] = True
         self.patterns = Patterns(may_fail)
@@ -143,12 +142,12 @@ class Core:
         )
 
     def _want_kernels(self) -> None:
-        for each in late_kernels(self.rule, int(self.state.clock[0]["way"])):
+        for each in late_kernels(self.rule, int(self.state.graph.counts[0]["way"])):
             want(each)
 
-    def let_gather(self) -> None:
-        """Let virtual time follow what one link limits: see `virtual_time.write_members`."""
-        self.state.clock[0]["gathers"] = "virtual-time" in self.optimisations
+    def let_gather(self, allowed: bool = True) -> None:
+        """If allowed, virtual time follows what one link limits: `virtual_time.write_members`."""
+        self.state.graph.counts[0]["asks_common"] = allowed and "virtual-time" in self.optimisations
 
     # --- time -------------------------------------------------------------------------------
 
@@ -170,9 +169,9 @@ class Core:
     @property
     def is_settled(self) -> bool:
         """Whether the rates are those in force."""
-        clock = self.state.clock[0]
-        changed = clock["n_todo"] > 0 or clock["n_touched"] > 0 or clock["changed"] != NO_CHANGE
-        return self.has_begun and not changed
+        counts = self.state.graph.counts[0]
+        routed = self.state.clock[0]["changed"] == NO_CHANGE
+        return self.has_begun and routed and counts["n_todo"] == counts["n_touched"] == 0
 
     def next_date(self) -> float:
         """Date of the next event, s; inf if nothing will ever happen. Rates must be in force."""
@@ -303,8 +302,8 @@ class Core:
         self.change(
             SET_SPEED if resource < len(self.platform.hosts) else SET_BANDWIDTH, resource, value
         )
-        record = self.state.resources[resource]
-        self._tell(CAPACITY, resource, record["capacity"], record["peak"])
+        capacity = self.state.graph.constraints["capacity"][resource]
+        self._tell(CAPACITY, resource, capacity, self.state.resources["peak"][resource])
         if not self.model.parallel:
             self.state.clock[0]["changed"] = SEVERAL_CHANGES
 
@@ -357,7 +356,7 @@ class Core:
         if self.state.clock[0]["begun"]:
             for resource in np.unique(traces["resource"][traces["queued"] < 0]).tolist():
                 self.change(CATCH_UP, resource)
-        return self.state.resources["capacity"].astype(np.float64)
+        return self.state.graph.constraints["capacity"].astype(np.float64)
 
     def is_on(self, resource: int) -> bool:
         """Whether a resource is on."""
@@ -419,9 +418,9 @@ class Core:
         if status == GROW_ACTIVITIES:
             self.state = room_for_activities(state, len(state.activities) + 1)
         elif status == GROW_NODES:
-            self.state = room_for_nodes(state, argument)
+            self.state = state._replace(graph=room_for_nodes(state.graph, argument))
         elif status == GROW_USERS:
-            self.state = room_for_users(state, argument)
+            self.state = state._replace(graph=room_for_users(state.graph, argument))
         elif status == GROW_WAKES:
             self.state = room_for_wakes(state, len(state.wakes) + 1)
         elif status == UNSOLVED:
@@ -438,11 +437,11 @@ class Core:
         """The sub-system laid out has no rates: have them found now, or by the loop once more."""
         solver, clock = solver_of(self.rule), self.state.clock[0]
         if is_wanted(solver):
-            solve_hard(self.state, self.rule)
+            solve_hard(self.state.graph, self.rule)
             return
         want(solver)
         clock["unsolved"], clock["anew"] = 0, 1
-        clock["solves"] -= 1
+        self.state.graph.counts[0]["solves"] -= 1
 
     def _refresh_routes(self) -> None:
         """A latency or a bandwidth changed: route again, refresh the activities in progress."""
@@ -460,8 +459,8 @@ class Core:
 
     def _users(self, resource: int) -> list[int]:
         """The activities on a resource."""
-        r = self.state.resources[resource]
-        users = self.state.users[r["first"] : r["first"] + r["users"]]
+        r = self.state.graph.constraints[resource]
+        users = self.state.graph.users[r["first"] : r["first"] + r["users"]]
         return sorted(set(users["slot"].tolist()))
 
     # --- copies -----------------------------------------------------------------------------
@@ -471,7 +470,7 @@ class Core:
         twin = copy.copy(self)
         twin.state = copied(self.state)
         twin._forget_listeners()
-        twin.router = self.router.on(twin.state.resources)
+        twin.router = self.router.on(twin.state)
         twin.patterns = self.patterns.copy()
         return twin
 
@@ -494,5 +493,5 @@ class Core:
         self.__dict__.update(kept)
         self.state = state
         self._want_kernels()
-        self.router = Router(self.platform, self.model, count, repeats, state.resources, routing)
+        self.router = Router(self.platform, self.model, count, repeats, self.state, routing)
         self._forget_listeners()

@@ -34,7 +34,6 @@ from ptaskmodel.engine.state import (
     IDLE,
     NEW_DATE,
     NO_CHANGE,
-    NOTHING,
     NOTHING_MORE,
     OK,
     PAUSED,
@@ -56,6 +55,7 @@ from ptaskmodel.engine.state import (
 from ptaskmodel.engine.stream import has_room_for_events, tell
 from ptaskmodel.engine.wire_phases import widen
 from ptaskmodel.kernels.decorators import entry, jit
+from ptaskmodel.kernels.records import NOTHING
 
 INFINITY = float("inf")
 # Changes by traces in a row, while no activity progresses, after which nothing is expected of them.
@@ -66,7 +66,7 @@ MAX_IDLE_TRACES = 100_000
 def counts(s, i):
     """Return whether entry i of the queue is an event: the trace of an unused resource is none."""
     entry = s.queue[i]
-    return entry.kind != TRACE or s.resources[s.traces[entry.number].resource].users > 0
+    return entry.kind != TRACE or s.graph.constraints[s.traces[entry.number].resource].users > 0
 
 
 @jit
@@ -80,7 +80,7 @@ def is_certain(s):
 def next_date(s):
     """Date of the next event; inf: none. Without any activity in progress, traces are no events."""
     clock = s.clock[0]
-    if not is_certain(s) and clock.n_enabled == 0:
+    if not is_certain(s) and s.graph.counts[0].n_enabled == 0:
         return INFINITY
     date = INFINITY
     if clock.n_heap > 0:
@@ -184,7 +184,7 @@ def finished(s, o):
     end = s.heap[0]
     date = clock.now
     if end.date > date and (
-        s.activities[end.slot].rate * (end.date - date) >= o.work_precision * o.time_precision
+        s.graph.variables[end.slot].rate * (end.date - date) >= o.work_precision * o.time_precision
     ):
         if o.flows and end.date - date < o.time_precision:
             return early_execution(s, o.time_precision)
@@ -195,8 +195,8 @@ def finished(s, o):
 @jit
 def is_execution(s, slot):
     """Whether an activity uses a host alone."""
-    a = s.activities[slot]
-    return a.n_nodes == 1 and s.resources[s.nodes[a.nodes].resource].one_core < INFINITY
+    t = s.graph.variables[slot]
+    return t.n_nodes == 1 and s.resources[s.graph.nodes[t.nodes].resource].one_core < INFINITY
 
 
 @jit

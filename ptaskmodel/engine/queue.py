@@ -19,13 +19,13 @@ from ptaskmodel.engine.state import (
     BEHIND,
     IN_ENDS,
     IN_QUEUE,
-    NOTHING,
     ROUND_TRIP,
     TRACE,
     WAIT,
     WAKE,
 )
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.records import NOTHING
 
 # Order of the first trace among entries of one date: before everything that is pushed.
 TRACES_FIRST = -(2**60)

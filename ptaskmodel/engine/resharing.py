@@ -6,55 +6,38 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from ptaskmodel.engine.incremental.components import (
+from ptaskmodel.engine.queue import set_end
+from ptaskmodel.engine.state import EVENTS_FULL, FOLLOWED, OK, SOLVED, UNSOLVED
+from ptaskmodel.engine.stream import has_room_for_events, tell_rate
+from ptaskmodel.engine.virtual_time import can_gather, dissolve, follow_crowd, gather
+from ptaskmodel.errors import SimulationError
+from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.sharing.components import (
     find_sub_system,
     lay_sub_system,
     list_enabled,
-    sub_system,
 )
-from ptaskmodel.engine.incremental.fair_bottleneck import DONE, solve_heavy
-from ptaskmodel.engine.incremental.levels import (
+from ptaskmodel.sharing.fair_bottleneck.heavy import DONE, solve_heavy
+from ptaskmodel.sharing.levels.levels import (
     GAVE_UP,
     adopt,
     certified,
     follow_levels,
     take_in_changes,
 )
-from ptaskmodel.engine.incremental.max_min import follow_rates
-from ptaskmodel.engine.incremental.rates import (
-    BMF,
-    PROPORTIONAL,
-    SOLVERS,
-    is_alone,
-    solve,
-    solve_alone,
-)
-from ptaskmodel.engine.queue import set_end
-from ptaskmodel.engine.state import (
-    BY_LEVELS,
-    BY_PARTS,
-    BY_ROUNDS,
-    EVENTS_FULL,
-    FOLLOWED,
-    OK,
-    SOLVED,
-    SUB,
-    UNSOLVED,
-    USED,
-)
-from ptaskmodel.engine.stream import has_room_for_events, tell_rate
-from ptaskmodel.engine.virtual_time import can_gather, dissolve, follow_crowd, gather
-from ptaskmodel.errors import SimulationError
-from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.sharing.max_min.parts import follow_rates
+from ptaskmodel.sharing.rates import BMF, PROPORTIONAL, SOLVERS, is_alone, solve, solve_alone
 from ptaskmodel.sharing.rules import RULES, WAYS
 from ptaskmodel.sharing.rules import SOLVERS as SOLVER_NAMES
+from ptaskmodel.sharing.state import BY_LEVELS, BY_PARTS, BY_ROUNDS, SUB, USED
+from ptaskmodel.sharing.subproblem import sub_system
 
 INFINITY = float("inf")
 # Times that rates are found from the levels in force before all are checked.
 CERTIFIED_EVERY = 64
 # What can be switched off by name: the ways of rules from event to event, and virtual time for what
 # one link limits.
-OPTIMISATIONS = (*WAYS[1:], "virtual-time")
+OPTIMISATIONS: tuple[str, ...] = (*WAYS[1:], "virtual-time")
 
 
 def rule_of(solver: str, parallel: bool) -> str:
@@ -103,29 +86,31 @@ def late_kernels(rule: str, way: int) -> list[Any]:
 
 
 @jit
-def name_limits(s, n):
-    """Let the limits of a sub-system that was solved be the numbers of resources."""
+def name_limits(g, n):
+    """Let the limits of a sub-system of the graph that was solved be the numbers of resources."""
     for i in range(n):
-        if s.integers[i] >= 0:
-            s.integers[i] = s.lists[USED, s.integers[i]]
+        if g.integers[i] >= 0:
+            g.integers[i] = g.worklists[USED, g.integers[i]]
 
 
 @jit
 def apply_rates(s, n):
     """Give the activities of the sub-system their rates; those whose rate changed, a new end."""
     clock = s.clock[0]
+    g = s.graph
     for i in range(n):
-        slot = s.lists[SUB, i]
-        t = s.activities[slot]
-        rate = s.reals[i]
-        limit = s.integers[i]
+        slot = g.worklists[SUB, i]
+        t = g.variables[slot]
+        rate = g.reals[i]
+        limit = g.integers[i]
         if rate != t.rate:
-            t.remaining -= t.rate * (clock.now - t.updated)
-            t.updated = clock.now
+            a = s.activities[slot]
+            a.remaining -= t.rate * (clock.now - a.updated)
+            a.updated = clock.now
             t.rate = rate
             tell_rate(s, slot, rate, limit)
             if rate > 0.0:
-                set_end(s, slot, clock.now + max(t.remaining, 0.0) / rate)
+                set_end(s, slot, clock.now + max(a.remaining, 0.0) / rate)
             else:
                 set_end(s, slot, INFINITY)
         elif limit != t.limit:
@@ -139,29 +124,30 @@ def solve_anew(s, o):
 
     Where levels are kept, that is all.
     """
-    clock = s.clock[0]
+    g = s.graph
+    counts = g.counts[0]
     dissolve(s)
-    clock.anew = 0
-    touched = clock.n_touched
-    if clock.way == BY_LEVELS:
-        take_in_changes(s)
-        n = list_enabled(s, -1)
+    s.clock[0].anew = 0
+    touched = counts.n_touched
+    if counts.way == BY_LEVELS:
+        take_in_changes(g)
+        n = list_enabled(g, -1)
     else:
-        n = find_sub_system(s, o.incremental)
-    clock.n_sub = n
-    if clock.way == BY_ROUNDS and solve_heavy(s, n, touched, o.solver) == DONE:
-        name_limits(s, n)
+        n = find_sub_system(g, o.incremental)
+    counts.n_sub = n
+    if counts.way == BY_ROUNDS and solve_heavy(g, n, touched, o.solver) == DONE:
+        name_limits(g, n)
         return n
-    alone = o.incremental and is_alone(s, n)
-    clock.m_sub = 0
-    if not alone or clock.way == BY_LEVELS:
-        clock.m_sub = lay_sub_system(s, sub_system(s), n, False)
+    alone = o.incremental and is_alone(g, n)
+    counts.m_sub = 0
+    if not alone or counts.way == BY_LEVELS:
+        counts.m_sub = lay_sub_system(g, sub_system(g), n, False)
     if alone:
-        solve_alone(s, 0, o.solver)
+        solve_alone(g, 0, o.solver)
     elif n > 0:
-        if solve(s, n, clock.m_sub, o.solver) != 0:
+        if solve(g, n, counts.m_sub, o.solver) != 0:
             return -1 - n
-        name_limits(s, n)
+        name_limits(g, n)
     return n
 
 
@@ -180,14 +166,15 @@ def follow(s, solver):
             return others
         if clock.anew == 1:
             return GAVE_UP
-    if clock.way == BY_LEVELS:
-        n = follow_levels(s)
-    elif clock.way == BY_PARTS:
-        n = follow_rates(s, solver)
+    counts = s.graph.counts[0]
+    if counts.way == BY_LEVELS:
+        n = follow_levels(s.graph)
+    elif counts.way == BY_PARTS:
+        n = follow_rates(s.graph, solver)
     else:
         return GAVE_UP
-    if clock.common >= 0 and can_gather(s, n, clock.common):
-        gather(s, n, clock.common, clock.lowest)
+    if counts.common >= 0 and can_gather(s, n, counts.common):
+        gather(s, n, counts.common, counts.lowest)
         return 0
     return n
 
@@ -196,14 +183,16 @@ def follow(s, solver):
 def reshare(s, o):
     """Share anew what changed since the last time and apply the rates; OK or what is missing."""
     clock = s.clock[0]
+    g = s.graph
+    counts = g.counts[0]
     while True:
         if clock.unsolved == 0:
-            if clock.n_todo == 0 and clock.n_touched == 0 and clock.anew == 0:
+            if counts.n_todo == 0 and counts.n_touched == 0 and clock.anew == 0:
                 return OK
             n = GAVE_UP
-            if clock.anew == 0 or clock.way == BY_PARTS:
+            if clock.anew == 0 or counts.way == BY_PARTS:
                 n = max(follow(s, o.solver), GAVE_UP)
-            clock.n_sub = n
+            counts.n_sub = n
             clock.unsolved = FOLLOWED
             if n == GAVE_UP:
                 n = solve_anew(s, o)
@@ -211,25 +200,25 @@ def reshare(s, o):
             if n == 0:
                 clock.unsolved = 0
                 return OK
-            clock.solves += 1
+            counts.solves += 1
             if n < 0:
                 return UNSOLVED
-        if clock.tells_rates > 0 and not has_room_for_events(s, clock.n_sub + 2 * clock.n_active):
+        if clock.tells_rates > 0 and not has_room_for_events(s, counts.n_sub + 2 * clock.n_active):
             return EVENTS_FULL
         followed = clock.unsolved == FOLLOWED
         clock.unsolved = 0
-        apply_rates(s, clock.n_sub)
+        apply_rates(s, counts.n_sub)
         if followed:
-            if clock.way != BY_LEVELS or clock.crowd >= 0:
+            if counts.way != BY_LEVELS or clock.crowd >= 0:
                 return OK
-            if clock.solves % CERTIFIED_EVERY != 0 or certified(s):
+            if counts.solves % CERTIFIED_EVERY != 0 or certified(g):
                 return OK
             clock.anew = 1
         else:
-            if clock.way == BY_LEVELS:
-                adopt(s, clock.n_sub, clock.m_sub)
+            if counts.way == BY_LEVELS:
+                adopt(g, counts.n_sub, counts.m_sub)
             elif o.solver in (BMF, PROPORTIONAL):
-                levels = sub_system(s).level
-                for j in range(clock.m_sub):
-                    s.resources[s.lists[USED, j]].level = levels[j]
+                levels = sub_system(g).level
+                for j in range(counts.m_sub):
+                    g.constraints[g.worklists[USED, j]].level = levels[j]
             return OK

@@ -51,21 +51,25 @@ def what_bounds(s, slot):
     bandwidth on its way.
     """
     a = s.activities[slot]
-    if a.bound == a.asked:
+    t = s.graph.variables[slot]
+    if t.bound == a.asked:
         return LIMIT_RATE_BOUND
-    is_of_link = a.bound == a.routed or a.bound == s.patterns[a.pattern].bound
+    is_of_link = t.bound == a.routed or t.bound == s.patterns[a.pattern].bound
     narrowest = INFINITY
     link = LIMIT_WINDOW
-    for k in range(a.nodes, a.nodes + a.n_nodes):
-        node = s.nodes[k]
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.graph.nodes[k]
         r = s.resources[node.resource]
         if r.one_core < INFINITY:
-            if node.usage > 0.0 and r.one_core / node.largest == a.bound:
+            if node.usage > 0.0 and r.one_core / node.largest == t.bound:
                 return LIMIT_CORE - node.resource
         elif not is_of_link:
             break
-        elif node.usage >= 1.0 and r.capacity < narrowest:  # less: acknowledgements
-            narrowest = r.capacity
+        elif node.usage >= 1.0:  # less: acknowledgements
+            capacity = s.graph.constraints[node.resource].capacity
+            if capacity >= narrowest:
+                continue
+            narrowest = capacity
             link = node.resource
     return link
 

@@ -24,22 +24,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.incremental.common import cost_on
-from ptaskmodel.engine.incremental.components import forget_changes, keeps, update_kept
-from ptaskmodel.engine.incremental.rates import shares_with_nobody, solve_alone
 from ptaskmodel.engine.queue import remove_end, set_end
-from ptaskmodel.engine.state import (
-    BY_LEVELS,
-    CHANGED,
-    IN_ENDS,
-    NOTHING,
-    RUNNING,
-    SUB,
-    TODO,
-    TOUCHED,
-)
+from ptaskmodel.engine.state import IN_ENDS
 from ptaskmodel.engine.stream import tell_rate
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.records import NOTHING
+from ptaskmodel.sharing.components import forget_changes, keeps, update_kept
+from ptaskmodel.sharing.one_bottleneck import cost_on
+from ptaskmodel.sharing.rates import shares_with_nobody, solve_alone
+from ptaskmodel.sharing.state import BY_LEVELS, CHANGED, SUB, TODO, TOUCHED
 
 INFINITY = float("inf")
 # Instead of a place among the ends: the member at place k of the heap of goals has CROWD - k.
@@ -139,11 +132,12 @@ def pass_time(s):
 def tell_member(s, slot, goal):
     """Write how far a member is, its rate and when it ends if nothing changes."""
     clock = s.clock[0]
-    t = s.activities[slot]
+    a = s.activities[slot]
+    t = s.graph.variables[slot]
     left = max(goal - clock.crowd_reached, 0.0)
-    t.remaining = left / t.next_rate
-    t.updated = clock.now
-    t.rate = clock.crowd_level / t.next_rate
+    a.remaining = left / t.cost
+    a.updated = clock.now
+    t.rate = clock.crowd_level / t.cost
     set_end(s, slot, clock.now + left / clock.crowd_level)
 
 
@@ -174,11 +168,11 @@ def tell_rates(s):
     if clock.tells_rates == 0:
         return
     if clock.crowd_head >= 0:
-        tell_rate(s, clock.crowd_head, s.activities[clock.crowd_head].rate, clock.crowd)
+        tell_rate(s, clock.crowd_head, s.graph.variables[clock.crowd_head].rate, clock.crowd)
     for k in range(s.heap.size - clock.n_crowd, s.heap.size):
         slot = np.int64(s.heap[k].slot)
-        t = s.activities[slot]
-        t.rate = clock.crowd_level / t.next_rate
+        t = s.graph.variables[slot]
+        t.rate = clock.crowd_level / t.cost
         tell_rate(s, slot, t.rate, clock.crowd)
 
 
@@ -186,16 +180,20 @@ def tell_rates(s):
 def count_in(s, slot, sign):
     """Count a member in on all that it uses (``sign`` 1), or out (-1).
 
-    ``later`` of a resource is how many of its uses are by members, and ``begun`` what they take for
-    each unit of level. ``next_rate`` of a member is its cost.
+    ``n_members`` of a constraint is how many of its uses are by members, and ``members_take`` what
+    they take for each unit of level.
     """
-    t = s.activities[slot]
+    g = s.graph
+    t = g.variables[slot]
     for k in range(t.nodes, t.nodes + t.n_nodes):
-        node = s.nodes[k]
+        node = g.nodes[k]
         if node.usage > 0.0:
-            r = s.resources[node.resource]
-            r.later += sign
-            r.begun = 0.0 if r.later == 0.0 else r.begun + sign * node.usage / t.next_rate
+            r = g.constraints[node.resource]
+            r.n_members += sign
+            if r.n_members == 0.0:
+                r.members_take = 0.0
+            else:
+                r.members_take += sign * node.usage / t.cost
 
 
 @jit
@@ -218,27 +216,28 @@ def forget_end(s, slot):
 @jit
 def lowest_of_others(s, slot):
     """The lowest level at which anything else limits a member; 0: an outsider may matter."""
-    t = s.activities[slot]
-    lowest = t.bound * t.next_rate
+    g = s.graph
+    t = g.variables[slot]
+    lowest = t.bound * t.cost
     for k in range(t.nodes, t.nodes + t.n_kept):
-        resource = s.kept[k].resource
+        resource = g.kept[k].resource
         if resource != s.clock[0].crowd:
-            r = s.resources[resource]
-            if r.fatpipe or r.capacity == 0.0 or r.later != r.enabled:
+            r = g.constraints[resource]
+            if r.fatpipe or r.capacity == 0.0 or r.n_members != r.enabled:
                 return 0.0
-            lowest = min(lowest, r.capacity / r.begun)
+            lowest = min(lowest, r.capacity / r.members_take)
     return lowest
 
 
 @jit
-def limits_outsider(s, resource):
-    """Return whether a resource other than that of the group limits an activity."""
-    r = s.resources[resource]
-    if r.later == r.enabled:
+def limits_outsider(g, resource):
+    """Whether a ``resource``, not that of the group, limits a variable of the graph ``g``."""
+    r = g.constraints[resource]
+    if r.n_members == r.enabled:
         return False
     for h in range(r.first, r.first + r.users):
-        t = s.activities[s.users[h].slot]
-        if t.limit == resource and t.state == RUNNING and s.users[h].usage > 0.0:
+        t = g.variables[g.users[h].slot]
+        if t.limit == resource and t.enabled == 1 and g.users[h].usage > 0.0:
             return True
     return False
 
@@ -252,24 +251,26 @@ def is_member(s, slot):
 @jit
 def join(s, slot):
     """An activity that stands nowhere joins, with what is left of it."""
-    t = s.activities[slot]
-    t.limit = s.clock[0].crowd
-    t.next_rate = cost_on(s, slot, s.clock[0].crowd)
+    clock = s.clock[0]
+    t = s.graph.variables[slot]
+    t.limit = clock.crowd
+    t.cost = cost_on(s.graph, slot, clock.crowd)
     count_in(s, slot, 1)
-    push_member(s, slot, s.clock[0].crowd_reached + t.remaining * t.next_rate)
+    push_member(s, slot, clock.crowd_reached + s.activities[slot].remaining * t.cost)
 
 
 @jit
 def renew(s):
     """Count goals from 0 again, and sum the load anew."""
     clock = s.clock[0]
-    r = s.resources[clock.crowd]
-    r.begun = 0.0
+    g = s.graph
+    r = g.constraints[clock.crowd]
+    r.members_take = 0.0
     for h in range(r.first, r.first + r.users):
-        user = s.users[h]
-        t = s.activities[user.slot]
-        if user.usage > 0.0 and t.state == RUNNING and is_member(s, user.slot):
-            r.begun += user.usage / t.next_rate
+        user = g.users[h]
+        t = g.variables[user.slot]
+        if user.usage > 0.0 and t.enabled == 1 and is_member(s, user.slot):
+            r.members_take += user.usage / t.cost
     for k in range(s.heap.size - clock.n_crowd, s.heap.size):
         s.heap[k].date -= clock.crowd_reached
     clock.crowd_goal -= clock.crowd_reached
@@ -284,29 +285,31 @@ def take_in(s, solver):
     They are the first of those chosen. NOTHING: the crowd is not alone with what changed.
     """
     clock = s.clock[0]
-    for i in range(clock.n_todo):
-        slot = s.lists[TODO, i]
-        t = s.activities[slot]
-        if t.state == RUNNING and keeps(s, slot, clock.crowd):
+    g = s.graph
+    counts = g.counts[0]
+    for i in range(counts.n_todo):
+        slot = g.worklists[TODO, i]
+        t = g.variables[slot]
+        if t.enabled == 1 and keeps(g, slot, clock.crowd):
             if not is_member(s, slot):
                 join(s, slot)
             elif t.todo == CHANGED:
                 return NOTHING
-    for i in range(clock.n_touched):
-        resource = s.lists[TOUCHED, i]
-        if resource != clock.crowd and limits_outsider(s, resource):
+    for i in range(counts.n_touched):
+        resource = g.worklists[TOUCHED, i]
+        if resource != clock.crowd and limits_outsider(g, resource):
             return NOTHING
     n = 0
-    for i in range(clock.n_todo):
-        slot = s.lists[TODO, i]
-        t = s.activities[slot]
-        if t.state != RUNNING:
+    for i in range(counts.n_todo):
+        slot = g.worklists[TODO, i]
+        t = g.variables[slot]
+        if t.enabled == 0:
             continue
-        if keeps(s, slot, clock.crowd):
+        if keeps(g, slot, clock.crowd):
             clock.crowd_lowest = min(clock.crowd_lowest, lowest_of_others(s, slot))
-        elif t.todo == CHANGED and not is_member(s, slot) and shares_with_nobody(s, slot):
-            s.lists[SUB, n] = slot
-            solve_alone(s, n, solver)
+        elif t.todo == CHANGED and not is_member(s, slot) and shares_with_nobody(g, slot):
+            g.worklists[SUB, n] = slot
+            solve_alone(g, n, solver)
             n += 1
         else:
             return NOTHING
@@ -320,22 +323,24 @@ def follow_crowd(s, solver):
     NOTHING: the crowd is dissolved, and the changes have yet to be taken in.
     """
     clock = s.clock[0]
+    g = s.graph
+    counts = g.counts[0]
     pass_time(s)
-    update_kept(s, True)
+    update_kept(g, True)
     clock.crowd_changes += 1
     if clock.crowd_changes > RENEWED_EVERY:
         renew(s)
     n = take_in(s, solver)
-    r = s.resources[clock.crowd]
-    if n == NOTHING or not r.begun * clock.crowd_lowest > r.capacity * (1.0 + CLOSE):
+    r = g.constraints[clock.crowd]
+    if n == NOTHING or not r.members_take * clock.crowd_lowest > r.capacity * (1.0 + CLOSE):
         dissolve(s)
         return NOTHING
-    for i in range(clock.n_todo):
-        s.activities[s.lists[TODO, i]].todo = 0
-    for i in range(clock.n_touched):
-        s.resources[s.lists[TOUCHED, i]].mark = 0
-    forget_changes(s)
-    clock.crowd_level = r.capacity / r.begun
+    for i in range(counts.n_todo):
+        g.variables[g.worklists[TODO, i]].todo = 0
+    for i in range(counts.n_touched):
+        g.constraints[g.worklists[TOUCHED, i]].mark = 0
+    forget_changes(g)
+    clock.crowd_level = r.capacity / r.members_take
     lead(s)
     tell_rates(s)
     return n
@@ -344,12 +349,12 @@ def follow_crowd(s, solver):
 @jit
 def can_gather(s, n, common):
     """Return whether the first n activities chosen, which a resource limits, form a group."""
-    clock = s.clock[0]
-    if clock.gathers == 0 or s.resources[common].one_core < INFINITY:
+    g = s.graph
+    if g.counts[0].asks_common == 0 or s.resources[common].one_core < INFINITY:
         return False
     new = 0
     for i in range(n):
-        new += 1 if s.activities[s.lists[SUB, i]].rate == 0.0 else 0
+        new += 1 if g.variables[g.worklists[SUB, i]].rate == 0.0 else 0
     return STEADY * new <= n
 
 
@@ -366,15 +371,16 @@ def gather(s, n, common, lowest):
     clock.crowd_since = clock.now
     clock.crowd_changes = 0
     for i in range(n):
-        slot = s.lists[SUB, i]
-        t = s.activities[slot]
-        t.remaining = max(t.remaining - t.rate * (clock.now - t.updated), 0.0)
+        slot = s.graph.worklists[SUB, i]
+        a = s.activities[slot]
+        rate = s.graph.variables[slot].rate
+        a.remaining = max(a.remaining - rate * (clock.now - a.updated), 0.0)
         remove_end(s, slot)
         join(s, slot)
-    r = s.resources[common]
+    r = s.graph.constraints[common]
     r.active = 0
     r.level = INFINITY
-    clock.crowd_level = r.capacity / r.begun
+    clock.crowd_level = r.capacity / r.members_take
     lead(s)
     tell_rates(s)
 
@@ -385,7 +391,7 @@ def dissolve(s):
     clock = s.clock[0]
     if clock.crowd < 0:
         return
-    if clock.way == BY_LEVELS:
+    if s.graph.counts[0].way == BY_LEVELS:
         clock.anew = 1
     pass_time(s)
     while clock.n_crowd > 0:
@@ -410,7 +416,8 @@ def write_members(s):
         return
     reached = clock.crowd_reached + clock.crowd_level * (clock.now - clock.crowd_since)
     for k in range(s.heap.size - clock.n_crowd, s.heap.size):
-        t = s.activities[s.heap[k].slot]
-        t.remaining = max(s.heap[k].date - reached, 0.0) / t.next_rate
-        t.updated = clock.now
-        t.rate = clock.crowd_level / t.next_rate
+        a = s.activities[s.heap[k].slot]
+        t = s.graph.variables[s.heap[k].slot]
+        a.remaining = max(s.heap[k].date - reached, 0.0) / t.cost
+        a.updated = clock.now
+        t.rate = clock.crowd_level / t.cost

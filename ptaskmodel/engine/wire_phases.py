@@ -8,11 +8,10 @@ are the state ``s``, the slot of an activity, and the options ``o``.
 from __future__ import annotations
 
 from ptaskmodel.engine.availability import refresh_bound
-from ptaskmodel.engine.incremental.graph import classify, declassify
 from ptaskmodel.engine.queue import push_round_trip
-from ptaskmodel.engine.state import RUNNING
 from ptaskmodel.engine.virtual_time import dissolve
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.sharing.graph import classify, declassify
 
 INFINITY = float("inf")
 # So much of its capacity makes a link full.
@@ -25,19 +24,19 @@ def _queue_at(s, resource, o):
     r = s.resources[resource]
     if r.queue_date != s.clock[0].now:
         r.queue_date = s.clock[0].now
-        r.queue = _new_queue(s, r, o)
+        r.queue = _new_queue(s.graph, s.graph.constraints[resource], o)
     return r.queue
 
 
 @jit
-def _new_queue(s, r, o):
-    """The same, found from the rates on the link ``r``."""
+def _new_queue(g, r, o):
+    """The same, found from the rates of the graph ``g`` on the link ``r``."""
     load = 0.0
     flows = 0
     for k in range(r.first, r.first + r.users):
-        user = s.users[k]
-        t = s.activities[user.slot]
-        if t.state == RUNNING and user.usage > 0.0:
+        user = g.users[k]
+        t = g.variables[user.slot]
+        if t.enabled == 1 and user.usage > 0.0:
             load += user.usage * t.rate
             if user.usage >= 1.0:
                 flows += 1
@@ -66,8 +65,9 @@ def _queues(s, slot, o, there):
     if not is_flow or (o.queue_bytes == 0.0 and o.queue_s == 0.0):
         return 0.0
     total = 0.0
-    for k in range(a.nodes, a.nodes + a.n_nodes):
-        node = s.nodes[k]
+    t = s.graph.variables[slot]
+    for k in range(t.nodes, t.nodes + t.n_nodes):
+        node = s.graph.nodes[k]
         if node.usage > 0.0 and (node.usage >= 1.0) == there:
             total += _queue_at(s, node.resource, o)
     return total
@@ -103,6 +103,6 @@ def widen(s, slot, o):
     a = s.activities[slot]
     a.window *= 2.0
     _await_round_trip(s, slot, o)
-    declassify(s, slot)
+    declassify(s.graph, slot)
     refresh_bound(s, slot, o.gamma)
-    classify(s, slot)
+    classify(s.graph, slot)

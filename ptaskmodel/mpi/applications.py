@@ -10,9 +10,9 @@ import numpy as np
 
 from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.state import IDLE
-from ptaskmodel.engine.store import enlarged, records
 from ptaskmodel.errors import PlatformError, SimulationError
 from ptaskmodel.kernels.decorators import want
+from ptaskmodel.kernels.records import enlarged, records
 from ptaskmodel.mpi.collectives.dispatch import packed_step
 from ptaskmodel.mpi.collectives.names import algorithms_of, default_algorithms
 from ptaskmodel.mpi.loop import look_ahead, move_routes

@@ -20,9 +20,9 @@ from ptaskmodel.engine.state import (
     State,
     bare_options,
     bare_state,
-    numbers,
 )
 from ptaskmodel.kernels.decorators import jit, late
+from ptaskmodel.kernels.records import numbers
 from ptaskmodel.mpi.collectives.dispatch import chosen, step_of_collective
 from ptaskmodel.mpi.collectives.selection import Chosen
 from ptaskmodel.mpi.collectives.steps import (

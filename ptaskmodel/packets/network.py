@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ptaskmodel.engine.store import enlarged, records
 from ptaskmodel.kernels.decorators import as_compiled
+from ptaskmodel.kernels.records import enlarged, records
 from ptaskmodel.packets import loop
 from ptaskmodel.packets.state import (
     BUCKET,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.engine.state import INT, REAL, SMALL_INT, numbers
+from ptaskmodel.kernels.records import INT, REAL, SMALL_INT, numbers
 
 FLAG = "?"
 

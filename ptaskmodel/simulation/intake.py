@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptaskmodel.engine.driver import Core
-from ptaskmodel.engine.store import enlarged
 from ptaskmodel.engine.usage.flows import flows_of
 from ptaskmodel.engine.usage.placement import NUMBER_BYTES, hosts_of, places_of
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError, shown
+from ptaskmodel.kernels.records import enlarged
 from ptaskmodel.platform import Platform
 from ptaskmodel.simulation.life import (
     COMPLETED,

@@ -7,9 +7,9 @@ import numpy as np
 from ptaskmodel.csv_columns import lines
 from ptaskmodel.engine.activity import STOP, change, refresh_routed, start_now
 from ptaskmodel.engine.loop import advance, upcoming
-from ptaskmodel.engine.state import ELEMENT, PATTERN
-from ptaskmodel.engine.store import records
+from ptaskmodel.engine.state import PATTERN
 from ptaskmodel.engine.usage.placement import Placement, places_of
+from ptaskmodel.kernels.records import records
 from ptaskmodel.mpi.applications import Applications
 from ptaskmodel.mpi.protocol import protocol_of
 from ptaskmodel.platform import Dragonfly, FatTree, Platform, Torus
@@ -17,6 +17,7 @@ from ptaskmodel.platform.topologies.topology import Topology
 from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.sharing.rules import RULES
 from ptaskmodel.sharing.solvers import solve
+from ptaskmodel.sharing.state import ELEMENT
 from ptaskmodel.simulation.beside import run as run_beside
 from ptaskmodel.simulation.loop import finish, run
 from ptaskmodel.simulation.simulation import Simulation

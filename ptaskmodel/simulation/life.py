@@ -13,25 +13,13 @@ import numpy as np
 
 from ptaskmodel.engine.activity import missing, start, stop, succeeds
 from ptaskmodel.engine.queue import cancel_wake, has_room_for_wake, push_wake
-from ptaskmodel.engine.state import (
-    DONE,
-    GROW_WAKES,
-    INT,
-    LOST,
-    OK,
-    REAL,
-    UNROUTED,
-    below,
-    count_in,
-    number_in,
-    numbers,
-)
+from ptaskmodel.engine.state import DONE, GROW_WAKES, LOST, OK, UNROUTED
 from ptaskmodel.engine.state import ENDED as TOLD_ENDED
 from ptaskmodel.engine.state import EVENTS_FULL as STREAM_FULL
 from ptaskmodel.engine.state import STARTED as TOLD_STARTED
-from ptaskmodel.engine.store import records
 from ptaskmodel.engine.stream import has_room_for_events, tell
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.records import INT, REAL, below, count_in, number_in, numbers, records
 
 # States of a task. Those from ENDED on are final.
 WAITING, READY, RUNNING = numbers(3)

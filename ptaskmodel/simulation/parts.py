@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ptaskmodel.engine.bounds import (
     check_state_bounds,
 )
 from ptaskmodel.engine.check import check_lists
-from ptaskmodel.engine.state import WAKE, State
+from ptaskmodel.engine.state import WAKE, State, arrays_of
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.mpi.applications import Applications
 from ptaskmodel.mpi.protocol import protocol_of
@@ -60,7 +61,7 @@ def check_numbers(simulation: Simulation, made: Simulation) -> None:
     made: a simulation of the same parts, just made. Raises SimulationError otherwise.
     """
     core, intake = simulation.core, simulation._intake
-    layouts = _layouts(made.core.state)
+    layouts = _layouts(arrays_of(made.core.state))
     check_state_bounds(core.state, layouts)
     for fault in check_lists(core.state):
         raise SimulationError(fault)
@@ -70,13 +71,13 @@ def check_numbers(simulation: Simulation, made: Simulation) -> None:
     n, clock = int(t.counts[0]["n_tasks"]), s.clock[0]
     if not n == len(intake.facts) == len(intake.ids) <= len(t.tasks) or len(t.counts) != 1:
         raise SimulationError("its tasks are miscounted")
-    sizes = {name: len(a) for name, a in (*s._asdict().items(), *t._asdict().items())}
+    sizes = {name: len(a) for name, a in (arrays_of(s) | t._asdict()).items()}
     tasks, programs = t.tasks[:n], t.programs[: len(intake.programs.works)]
     stages = t.stages[: len(intake.programs.stage_work)]
     followers = t.followers[: int(t.counts[0]["n_followers"])]
     used = {"tasks": tasks, "programs": programs, "stages": stages, "followers": followers}
     sizes |= {name: len(records) for name, records in used.items()}
-    check_bounds(t._asdict(), _layouts(made._intake.arrays), sizes, used)
+    check_bounds(t._asdict(), _layouts(made._intake.arrays._asdict()), sizes, used)
     if len(programs) < len(intake.programs.works) or (programs["count"] < 1).any():
         raise SimulationError("its programs are miscounted")
     if programs["rounds"].tolist() != [work.rounds for work in intake.programs.works]:
@@ -127,8 +128,8 @@ def _check_owners(s: State, tasks: np.ndarray, n_wakes: int) -> None:
         raise SimulationError("a task waits for no date")
 
 
-def _layouts(arrays: Any) -> dict[str, np.dtype]:
-    return {name: array.dtype for name, array in arrays._asdict().items()}
+def _layouts(arrays: Mapping[str, np.ndarray]) -> dict[str, np.dtype]:
+    return {name: array.dtype for name, array in arrays.items()}
 
 
 def _check_attributes(

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ptaskmodel.engine.driver import Core
-from ptaskmodel.engine.store import enlarged
 from ptaskmodel.engine.usage.flows import number_of_flows
 from ptaskmodel.engine.usage.placement import NUMBER_BYTES, FlowName
+from ptaskmodel.kernels.records import enlarged
 from ptaskmodel.simulation.life import STAGE, Tasks
 from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Work, may_last

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, overload
 import numpy as np
 
 from ptaskmodel.engine.driver import Core
-from ptaskmodel.engine.state import ENDED, STARTED, SUSPENDED
+from ptaskmodel.engine.state import ENDED, STARTED, SUSPENDED, State
 from ptaskmodel.engine.state import RUNNING as PROGRESSES
 from ptaskmodel.renamed import with_old_names
 from ptaskmodel.simulation.intake import Intake
@@ -265,27 +265,29 @@ def state_name(core: Core, intake: Intake, task: int, idle: bool) -> str:
         activity = core.state.activities[record["slot"]]
         if activity["state"] == SUSPENDED:
             return "suspended"
-        if activity["state"] == PROGRESSES and idle and activity["rate"] == 0.0:
+        rate_now = core.state.graph.variables["rate"][record["slot"]]
+        if activity["state"] == PROGRESSES and idle and rate_now == 0.0:
             return "starved"
     return STATE_NAMES[int(record["state"])]
 
 
 def progress(core: Core, intake: Intake, task: int) -> float:
     """Part of the current stage that is done, 0 to 1. Rates must be in force."""
-    return part_done(core.state.activities, intake.arrays.tasks[task], core.now)
+    return part_done(core.state, intake.arrays.tasks[task], core.now)
 
 
-def part_done(activities: np.ndarray, record: np.void, now: float) -> float:
+def part_done(state: State, record: np.void, now: float) -> float:
     """Part of the current stage of a task, by its record, that is done, 0 to 1."""
     if record["state"] == COMPLETED:
         return 1.0
     if record["state"] != RUNNING:
         return 0.0
-    a = activities[record["slot"]]
+    a = state.activities[record["slot"]]
     amount = float(a["amount"])
     if a["state"] not in (PROGRESSES, SUSPENDED) or amount <= 0.0:
         return 0.0
-    left = float(a["remaining"] - a["rate"] * (now - a["updated"]))
+    rate_now = state.graph.variables["rate"][record["slot"]]
+    left = float(a["remaining"] - rate_now * (now - a["updated"]))
     return min(max(1.0 - left / amount, 0.0), 1.0)
 
 
@@ -304,7 +306,9 @@ def rate(core: Core, intake: Intake, task: int) -> float:
     if record["state"] != RUNNING:
         return 0.0
     a = core.state.activities[record["slot"]]
-    return float(a["rate"]) / float(a["amount"]) if a["state"] == PROGRESSES else 0.0
+    if a["state"] != PROGRESSES:
+        return 0.0
+    return float(core.state.graph.variables["rate"][record["slot"]]) / float(a["amount"])
 
 
 def makespan(intake: Intake) -> float:

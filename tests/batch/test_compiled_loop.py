@@ -43,8 +43,8 @@ from ptaskmodel.batch.policies.fcfs import Filler
 from ptaskmodel.batch.policies.orders import orders
 from ptaskmodel.batch.policies.redirection import CONFLICTS
 from ptaskmodel.batch.run import compiled_batch_of
-from ptaskmodel.engine.store import as_records
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.kernels.records import as_records
 from ptaskmodel.platform import load_platform
 from ptaskmodel.results.tables.batch import write_schedule
 from ptaskmodel.workload.jobs import Job, Workload, sorted_jobs

@@ -121,8 +121,9 @@ def test_who_is_not_affected_is_left_alone(tmp_path):
 def test_a_fault_is_found(tmp_path):
     simulation = pm.Simulation(platform(tmp_path, "tree"), network_model="LV08")
     add_flows(simulation, 1, 30)
-    while simulation.core.state.clock[0]["n_enabled"] < 10:
+    while simulation.core.state.graph.counts[0]["n_enabled"] < 10:
         simulation.step()
     state = simulation.core.state
-    state.activities["rate"][state.activities["state"] == RUNNING] *= 1.001
+    running = state.activities["state"] == RUNNING
+    state.graph.variables["rate"][: len(state.activities)][running] *= 1.001
     assert check_state(state) != []

@@ -58,16 +58,17 @@ def overlapping(seed: int, count: int, between_s: float, repeats: bool) -> list[
 
 def rates(simulation: pm.Simulation) -> dict[int, float]:
     """The rate of each task that shares resources now."""
-    activities = simulation.core.state.activities
-    running = activities[activities["state"] == RUNNING]
-    return dict(zip(running["owner"].tolist(), running["rate"].tolist(), strict=True))
+    state = simulation.core.state
+    running = np.flatnonzero(state.activities["state"] == RUNNING)
+    owners, found = state.activities["owner"][running], state.graph.variables["rate"][running]
+    return dict(zip(owners.tolist(), found.tolist(), strict=True))
 
 
 def light_uses(simulation: pm.Simulation) -> int:
     """Kept elements that take no part in the rounds, of activities of which something is kept."""
-    activities = simulation.core.state.activities
-    known = activities[(activities["state"] == RUNNING) & (activities["charged"] > 0.0)]
-    return int((known["n_kept"] - known["n_active"]).sum())
+    variables = simulation.core.state.graph.variables
+    known = variables[(variables["enabled"] == 1) & (variables["took"] > 0.0)]
+    return int((known["n_kept"] - known["n_heavy"]).sum())
 
 
 @pytest.mark.jit

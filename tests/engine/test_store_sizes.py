@@ -7,15 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ptaskmodel as pm
-from ptaskmodel.engine.store import (
-    new_state,
-    room_for_activities,
-    room_for_nodes,
-    room_for_users,
-    room_for_wakes,
-)
+from ptaskmodel.engine.store import new_state, room_for_activities, room_for_wakes
 from ptaskmodel.kernels.decorators import INTERPRETED
 from ptaskmodel.platform import Platform
+from ptaskmodel.sharing.state import room_for_nodes, room_for_users
 
 
 def cluster(hosts):
@@ -32,11 +27,18 @@ def test_large_tasks_on_used_links_ask_for_little_room():
         simulation.add(pm.Task(tuple(hosts), pm.HomogeneousWork(1e9, 1e6), f"t{k}"))
     simulation.run()
     elements = 6 * 3 * 300  # of each task the core, the way up and the way down of each host
-    assert len(simulation.core.state.users) <= 16 * elements
+    assert len(simulation.core.state.graph.users) <= 16 * elements
+
+
+def in_graph(grow):
+    """What lets the graph of a state grow."""
+    return lambda state, count: state._replace(graph=grow(state.graph, count))
 
 
 GROWTH = st.tuples(
-    st.sampled_from([room_for_activities, room_for_nodes, room_for_users, room_for_wakes]),
+    st.sampled_from(
+        [room_for_activities, in_graph(room_for_nodes), in_graph(room_for_users), room_for_wakes]
+    ),
     st.integers(1, 30_000),
 )
 
@@ -50,7 +52,8 @@ def test_arrays_that_go_together_have_room_for_the_same(steps):
     activities = len(state.activities)
     assert len(state.heap) >= activities
     assert state.lists.shape[1] >= activities
-    assert len(state.kept) >= len(state.nodes)
+    assert len(state.graph.variables) >= activities
+    assert len(state.graph.kept) >= len(state.graph.nodes)
     assert len(state.queue) >= activities + len(state.wakes) + len(state.traces)
 
 

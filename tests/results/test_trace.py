@@ -104,7 +104,7 @@ def test_intervals_are_in_order_and_capacities_hold(seed):
     for key in set(zip(resource.tolist(), task.tolist(), strict=True)):
         mine = (resource == key[0]) & (task == key[1])
         assert (start[mine][1:] >= end[mine][:-1]).all()
-    fatpipe = simulation.core.state.resources["fatpipe"][resource]
+    fatpipe = simulation.core.state.graph.constraints["fatpipe"][resource]
     for r in np.unique(resource[~fatpipe]).tolist():
         of_r = resource == r
         for date in np.unique(start[of_r]).tolist():

@@ -107,8 +107,8 @@ def test_no_bit_changes(way, model, solver):
     expected = dates(plain)
     sim = way(simulation(model, solver))
     assert dates(sim) == expected
-    clock = sim.core.state.clock[0]
-    assert clock["solves"] == plain.core.state.clock[0]["solves"]
+    counts = sim.core.state.graph.counts[0]
+    assert counts["solves"] == plain.core.state.graph.counts[0]["solves"]
 
 
 @pytest.mark.jit

@@ -273,7 +273,7 @@ def _time_alone(core, laid, gamma):
         if not resource.on:
             return np.nan
         if element.usage > 0.0:
-            rate = min(rate, resource.capacity / element.usage)
+            rate = min(rate, core.graph.constraints[element.resource].capacity / element.usage)
             rate = min(rate, resource.one_core / element.usage)
     if rate == INFINITY:
         return np.nan

@@ -27,11 +27,12 @@ from ptaskmodel.batch.machine.machine import Machine, machine_of
 from ptaskmodel.batch.policies.fcfs import Fcfs
 from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.state import EVENTS_FULL, IDLE, SOME_ENDED, UNTIL
-from ptaskmodel.engine.store import enlarged, records, room_for_elements
+from ptaskmodel.engine.store import room_for_elements
 from ptaskmodel.engine.usage.assembly import lay_stages
 from ptaskmodel.engine.usage.placement import Demands, Placement
 from ptaskmodel.engine.usage.vectors import NEW
 from ptaskmodel.kernels.decorators import as_compiled
+from ptaskmodel.kernels.records import enlarged, records
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.topologies.topology import LONGEST
 from ptaskmodel.simulation.life import CANCELLED, PROGRAM, STAGE, TASK, Tasks, new_tasks
@@ -214,7 +215,7 @@ class CompiledPtasks:
             return
         while (task := next_killed(self.batch.state, t, now)) >= 0:
             job = self.batch.state.order[task]
-            self.batch.done[job] = part_done(core.state.activities, t.tasks[task], now)
+            self.batch.done[job] = part_done(core.state, t.tasks[task], now)
             core.make_room_for_events(4)
             finish(core.state, t, task, CANCELLED)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.engine.store import as_records
+from ptaskmodel.kernels.records import as_records
 
 INT, SMALL, REAL = "i8", "i4", "f8"
 Records = NDArray[np.void]

@@ -42,7 +42,7 @@ def times_alone(core: Core, patterns: IntArray) -> FloatArray:
     row = np.repeat(np.arange(len(counts)), counts)
     rate = np.full(len(counts), np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
-        np.fmin.at(rate, row, resources["capacity"][resource] / usage)
+        np.fmin.at(rate, row, core.state.graph.constraints["capacity"][resource] / usage)
         np.fmin.at(rate, row, resources["one_core"][resource] / usage)
         asks_nothing = np.isinf(rate)
         if core.options.gamma > 0.0:

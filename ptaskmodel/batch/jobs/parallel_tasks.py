@@ -107,7 +107,7 @@ class PtaskExecution:
         self.machine = machine
         self.simulation = simulation
         # The compiled loop of batches knows no crowds, and is to be equal to the bit.
-        simulation.core.state.clock[0]["gathers"] = 0
+        simulation.core.let_gather(False)
         self.attempt_of_task: dict[int, int] = {}
         self.how_far: dict[int, Progress] = {}
         self.begun: dict[int, float] = {}

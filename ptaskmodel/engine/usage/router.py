@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.engine.state import ELEMENT, PATTERN
-from ptaskmodel.engine.store import records
+from ptaskmodel.engine.state import PATTERN, State
 from ptaskmodel.engine.usage.assembly import (
     add_all_to_all,
     add_crossings,
@@ -41,10 +40,12 @@ from ptaskmodel.engine.usage.placement import (
 )
 from ptaskmodel.engine.usage.wire_laying import layer_of
 from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, SimulationError
+from ptaskmodel.kernels.records import records
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.routing.choice import Routing
 from ptaskmodel.platform.topologies.link_loads import Tally, Ways
 from ptaskmodel.platform.topologies.topology import LONGEST
+from ptaskmodel.sharing.state import ELEMENT
 from ptaskmodel.workload.amounts import Demand
 from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Work, may_last
@@ -60,7 +61,7 @@ Columns = tuple[IntArray, FloatArray, FloatArray, FloatArray]
 class Router:
     """Lays works on a platform's routes.
 
-    resources: the records of an engine; their current latencies and bandwidths are read.
+    state: that of an engine; the current latencies and bandwidths of its links are read.
     count: what counts as one competitor on a link: the task, each flow, or each pair of hosts.
     repeats: keep one element for each entry of a repeated host (fairbottleneck), or merge them.
     routing: how flows choose their routes; None: they take those of the platform.
@@ -72,30 +73,30 @@ class Router:
         model: NetworkModel,
         count: str,
         repeats: bool,
-        resources: np.ndarray,
+        state: State,
         routing: Routing | None = None,
     ) -> None:
         if count not in COUNTS:
-            raise SimulationError(
-                f"count {count!r} is not known; choose one of {', '.join(COUNTS)}"
-            )
+            known = ", ".join(COUNTS)
+            raise SimulationError(f"count {count!r} is not known; choose one of {known}")
         self.platform = platform
         self.model = model
         self.count = count
         self.repeats = repeats
-        self.latency_s: FloatArray = resources["latency"]
-        self.bandwidth_Bps: FloatArray = resources["capacity"]
+        self.latency_s: FloatArray = state.resources["latency"]
+        self.bandwidth_Bps: FloatArray = state.graph.constraints["capacity"]
         self.n_hosts = len(platform.hosts)
-        self.fatpipe = np.array(resources["fatpipe"])
+        self.fatpipe = np.array(state.graph.constraints["fatpipe"])
         self.clusters = Clusters.of(platform)
-        self._tally = new_tally(len(resources), 64)
+        self._tally = new_tally(len(state.resources), 64)
         self.paths = Paths(platform, self.clusters)
         self.flow_routes = FlowRoutes(self.paths, routing)
 
-    def on(self, resources: np.ndarray) -> Router:
+    def on(self, state: State) -> Router:
         """The same router reading other records."""
         twin = copy.copy(self)
-        twin.latency_s, twin.bandwidth_Bps = resources["latency"], resources["capacity"]
+        shared = state.graph.constraints
+        twin.latency_s, twin.bandwidth_Bps = state.resources["latency"], shared["capacity"]
         twin._tally = new_tally(len(self._tally.place), len(self._tally.resource))
         return twin
 

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.engine.state import FREE, PATTERN, State
-from ptaskmodel.engine.store import enlarged, room_for_elements, whole
+from ptaskmodel.engine.store import room_for_elements
 from ptaskmodel.engine.usage.placement import FlowName, Placement, Row, Shape, flat_hosts, places_of
 from ptaskmodel.engine.usage.router import Router
 from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, SimulationError
+from ptaskmodel.kernels.records import enlarged, whole
 from ptaskmodel.workload.works import ParallelWork
 
 IntArray = NDArray[np.int64]

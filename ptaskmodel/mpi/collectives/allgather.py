@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.records import numbers
 from ptaskmodel.mpi.collectives.alltoall import MESHES, in_mesh
 from ptaskmodel.mpi.collectives.bcast import broadcast_whole
 from ptaskmodel.mpi.collectives.gather_scatter import gather

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.records import numbers
 from ptaskmodel.mpi.collectives.allgather import allgather, of_all_gather
 from ptaskmodel.mpi.collectives.alltoall import alltoall, of_all_to_all
 from ptaskmodel.mpi.collectives.bcast import broadcast, broadcast_whole

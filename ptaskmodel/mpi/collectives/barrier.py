@@ -7,8 +7,8 @@ algorithms for barrier synchronization", 1988.
 
 from __future__ import annotations
 
-from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.records import numbers
 from ptaskmodel.mpi.collectives.selection import Collective, Need
 from ptaskmodel.mpi.collectives.steps import (
     ALL,

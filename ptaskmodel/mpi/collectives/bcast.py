@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.records import numbers
 from ptaskmodel.mpi.collectives.rings import (
     doubling,
     ring_of_pieces,

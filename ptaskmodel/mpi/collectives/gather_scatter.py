@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.records import numbers
 from ptaskmodel.mpi.collectives.selection import Collective
 from ptaskmodel.mpi.collectives.steps import (
     ALL,

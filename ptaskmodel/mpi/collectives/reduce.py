@@ -8,8 +8,8 @@ Source: the algorithms of Open MPI, MPICH and StarMPI, as SMPI replays them; R. 
 
 from __future__ import annotations
 
-from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.records import numbers
 from ptaskmodel.mpi.collectives.gather_scatter import gather_tree
 from ptaskmodel.mpi.collectives.rings import halve, kept, log2, part, rank_of
 from ptaskmodel.mpi.collectives.selection import Collective

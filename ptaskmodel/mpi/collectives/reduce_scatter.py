@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.records import numbers
 from ptaskmodel.mpi.collectives.gather_scatter import fan_out_each
 from ptaskmodel.mpi.collectives.rings import (
     hands_on,

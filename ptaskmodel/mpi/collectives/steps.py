@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.records import numbers
 
 # What a step does. What is posted by POST_... is waited for by ALL, what REQUEST_... posts by
 # AWAIT_..., the oldest with a rank, or by AWAIT_ANY, the first that is over; what JOIN_... posts

@@ -9,8 +9,8 @@ analysis of MPI collective operations", Cluster Computing 10(2), 2007.
 
 from __future__ import annotations
 
-from ptaskmodel.engine.state import numbers
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.records import numbers
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
     DO_RECEIVE,

@@ -1,5 +1,7 @@
 """Bottleneck max fairness: every task is at its bound or has a bottleneck of its own.
 
+The other way, from event to event: `levels.levels`.
+
 A rate allocation x is bottleneck max fair (T. Bonald and J. Roberts, Multi-resource fairness:
 objectives, algorithms and performance, SIGMETRICS 2015) when no capacity is exceeded and every task
 is at its bound, fills a FATPIPE, or uses a full SHARED resource on which its m_ri x_i / p_i is the

@@ -1,6 +1,8 @@
 # mypy: allow-untyped-defs
 """Weighted max-min fairness by progressive filling.
 
+The other way, from event to event: `levels.levels` for tasks, `parts` for flows.
+
 All rates rise together, x_i = theta p_i with p_i the weight, until a resource is full or a task is
 at its bound. The tasks concerned keep their rates; all others still rise (Bertsekas and Gallager,
 Data Networks, 2nd ed., section 6.5.2). The rule compares rates, whatever the usage. The result is
@@ -17,7 +19,7 @@ The variant is the rule of SimGrid's flow models. There a FATPIPE stops all its 
 largest use reaches the capacity (W_r = max a_ri p_i). Tasks that also use other resources ignore
 resources of capacity 0, which otherwise stop their users at 0. (SimGrid's penalty is 1 / p.)
 
-`engine.incremental.component_levels` has a second filling, on the records of the engine.
+`sharing.levels.component_levels` has a second filling, on the records of the graph.
 """
 
 from __future__ import annotations

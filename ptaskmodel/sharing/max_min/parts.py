@@ -1,6 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Max-min fairness from event to event: only activities whose rate is affected are re-solved.
 
+The other way, from nothing: `water_filling`.
+
 A max-min fair allocation is the only one in which every activity is at its bound, or on a full
 resource where no activity has a higher level (rate times penalty). This can be checked one resource
 at a time. At an event:
@@ -19,28 +21,27 @@ whole components are solved.
 
 from __future__ import annotations
 
-from ptaskmodel.engine.incremental.common import SEVERAL, fill_common, used_by_all
-from ptaskmodel.engine.incremental.components import (
+from ptaskmodel.kernels.decorators import jit, late
+from ptaskmodel.sharing.components import (
     forget_changes,
     keeps,
     lay_sub_system,
-    sub_system,
     update_kept,
     whole_components,
 )
-from ptaskmodel.engine.incremental.rates import is_alone, solve, solve_alone
-from ptaskmodel.engine.state import (
+from ptaskmodel.sharing.one_bottleneck import SEVERAL, fill_common, used_by_all
+from ptaskmodel.sharing.rates import is_alone, solve, solve_alone
+from ptaskmodel.sharing.state import (
     CHANGED,
     NOTHING,
-    RUNNING,
     SUB,
     TODO,
     TOUCHED,
     USED,
-    State,
-    bare_state,
+    Graph,
+    bare_graph,
 )
-from ptaskmodel.kernels.decorators import jit, late
+from ptaskmodel.sharing.subproblem import sub_system
 
 INFINITY = float("inf")
 # Relative differences up to which a resource is full, and levels are equal.
@@ -56,10 +57,10 @@ FEW, MANY = 8, 0.5
 @jit
 def admit(s, slot, mark, n):
     """Let an activity be affected; returns how many are."""
-    t = s.activities[slot]
+    t = s.variables[slot]
     if t.mark != mark:
         t.mark = mark
-        s.lists[SUB, n] = slot
+        s.worklists[SUB, n] = slot
         n += 1
     return n
 
@@ -67,14 +68,14 @@ def admit(s, slot, mark, n):
 @jit
 def admit_limited(s, resource, looked, mark, n):
     """Mark the activities that a resource limits as affected; return how many are."""
-    r = s.resources[resource]
+    r = s.constraints[resource]
     if r.mark == looked:
         return n
     r.mark = looked
     for k in range(r.first, r.first + r.users):
         user = s.users[k]
-        t = s.activities[user.slot]
-        if t.limit == resource and user.usage > 0.0 and t.state == RUNNING:
+        t = s.variables[user.slot]
+        if t.limit == resource and user.usage > 0.0 and t.enabled == 1:
             n = admit(s, user.slot, mark, n)
     return n
 
@@ -82,34 +83,34 @@ def admit_limited(s, resource, looked, mark, n):
 @jit
 def keeps_limit(s, slot):
     """Whether what limits an activity is still among what can."""
-    t = s.activities[slot]
+    t = s.variables[slot]
     return t.limit < 0 or keeps(s, slot, t.limit)
 
 
 @jit
 def begin(s, mark):
     """Take in what changed; how many are affected by it at once."""
-    clock = s.clock[0]
-    clock.mark += 1
-    looked = clock.mark
+    counts = s.counts[0]
+    counts.mark += 1
+    looked = counts.mark
     n = 0
     update_kept(s, True)
-    for i in range(clock.n_todo):
-        slot = s.lists[TODO, i]
-        t = s.activities[slot]
+    for i in range(counts.n_todo):
+        slot = s.worklists[TODO, i]
+        t = s.variables[slot]
         changed = t.todo == CHANGED
         t.todo = 0
-        if t.state == RUNNING and (changed or not keeps_limit(s, slot)):
+        if t.enabled == 1 and (changed or not keeps_limit(s, slot)):
             n = admit(s, slot, mark, n)
     n_changed = n
-    for i in range(clock.n_touched):
-        resource = s.lists[TOUCHED, i]
-        s.resources[resource].mark = 0
+    for i in range(counts.n_touched):
+        resource = s.worklists[TOUCHED, i]
+        s.constraints[resource].mark = 0
         n = admit_limited(s, resource, looked, mark, n)
-    if n > MANY * clock.n_enabled:  # whole components: those on resources of these are in them
+    if n > MANY * counts.n_enabled:  # whole components: those on resources of these are in them
         n_changed = 0
     for i in range(n_changed):
-        t = s.activities[s.lists[SUB, i]]
+        t = s.variables[s.worklists[SUB, i]]
         for k in range(t.nodes, t.nodes + t.n_kept):
             n = admit_limited(s, s.kept[k].resource, looked, mark, n)
     forget_changes(s)
@@ -120,8 +121,8 @@ def begin(s, mark):
 def leave_to_affected(s, v, m, mark):
     """Lay what all others leave of each resource; False if a FATPIPE has several users."""
     for j in range(m):
-        resource = s.lists[USED, j]
-        r = s.resources[resource]
+        resource = s.worklists[USED, j]
+        r = s.constraints[resource]
         if r.fatpipe and r.enabled > 1:
             return False
         load = 0.0
@@ -129,8 +130,8 @@ def leave_to_affected(s, v, m, mark):
         lowest = INFINITY
         for k in range(r.first, r.first + r.users):
             user = s.users[k]
-            t = s.activities[user.slot]
-            if t.mark != mark and user.usage > 0.0 and t.state == RUNNING:
+            t = s.variables[user.slot]
+            if t.mark != mark and user.usage > 0.0 and t.enabled == 1:
                 level = t.rate * t.penalty
                 load += user.usage * t.rate
                 highest = max(highest, level)
@@ -162,8 +163,8 @@ def charge(s, v, n):
 def admit_dissatisfied(s, v, m, mark, n):
     """Mark others that violate the condition as affected; return how many are then."""
     for j in range(m):
-        resource = s.lists[USED, j]
-        r = s.resources[resource]
+        resource = s.worklists[USED, j]
+        r = s.constraints[resource]
         lost = v.lowest[j] < INFINITY and (
             v.load[j] < r.capacity * (1.0 - CLOSE) or v.reached[j] > v.lowest[j] * (1.0 + CLOSE)
         )
@@ -171,8 +172,8 @@ def admit_dissatisfied(s, v, m, mark, n):
         if r.capacity > 0.0 and (lost or v.highest[j] > above):
             for k in range(r.first, r.first + r.users):
                 user = s.users[k]
-                t = s.activities[user.slot]
-                if user.usage > 0.0 and t.state == RUNNING and t.mark != mark:  # noqa: SIM102
+                t = s.variables[user.slot]
+                if user.usage > 0.0 and t.enabled == 1 and t.mark != mark:  # noqa: SIM102
                     if t.limit == resource or t.rate * t.penalty > above:
                         n = admit(s, user.slot, mark, n)
     return n
@@ -182,27 +183,27 @@ def admit_dissatisfied(s, v, m, mark, n):
 def keep_close(s, n):
     """Let rates that hardly change stay as they are."""
     for i in range(n):
-        t = s.activities[s.lists[SUB, i]]
+        t = s.variables[s.worklists[SUB, i]]
         if abs(s.reals[i] - t.rate) <= SAME_RATE * t.rate:
             s.reals[i] = t.rate
 
 
-def example() -> tuple[State, int]:
+def example() -> tuple[Graph, int]:
     """Arguments like those of `follow_rates`."""
-    return bare_state(), 0
+    return bare_graph(), 0
 
 
-@late("ptaskmodel.engine.incremental.max_min:example")
+@late("ptaskmodel.sharing.max_min.parts:example")
 def follow_rates(s, solver):
     """Rates of what changed, or may have: of how many activities.
 
     They are written to the sub-system, limits by the numbers of resources. Where one resource
     limits all of them, and nothing else is near to it, ``common`` of the clock says which.
     """
-    clock = s.clock[0]
-    clock.common = NOTHING
-    clock.mark += 1
-    mark = clock.mark
+    counts = s.counts[0]
+    counts.common = NOTHING
+    counts.mark += 1
+    mark = counts.mark
     n = begin(s, mark)
     if is_alone(s, n):
         solve_alone(s, 0, solver)
@@ -211,7 +212,7 @@ def follow_rates(s, solver):
     if n == 0:
         return n
     v = sub_system(s)
-    todo = clock.n_enabled
+    todo = counts.n_enabled
     whole = n > MANY * todo or todo <= FEW
     while not whole:
         m = lay_sub_system(s, v, n, False)
@@ -231,14 +232,14 @@ def follow_rates(s, solver):
         common = used_by_all(s, n) if n >= SEVERAL else NOTHING
         lowest = fill_common(s, n, common) if common >= 0 else 0.0
         if lowest > 0.0:
-            clock.common = common
-            clock.lowest = lowest
+            counts.common = common
+            counts.lowest = lowest
             keep_close(s, n)
             return n
         m = lay_sub_system(s, v, n, False)
         solve(s, n, m, solver)
     for i in range(n):
         if v.limit[i] >= 0:
-            v.limit[i] = s.lists[USED, v.limit[i]]
+            v.limit[i] = s.worklists[USED, v.limit[i]]
     keep_close(s, n)
     return n

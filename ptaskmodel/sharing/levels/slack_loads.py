@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.incremental.graph import can_limit
-from ptaskmodel.engine.state import RUNNING, USED, WATCH
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.arrays import Settings
+from ptaskmodel.sharing.components import swap_kept
+from ptaskmodel.sharing.graph import can_limit
+from ptaskmodel.sharing.state import USED, WATCH
 
 INFINITY = float("inf")
 AIM = Settings().aim
@@ -25,27 +26,15 @@ WATCHED = 2
 
 
 @jit
-def swap_kept(s, a, b):
-    """Let two kept elements change places."""
-    x = s.kept[a]
-    y = s.kept[b]
-    resource, usage, share, node = x.resource, x.usage, x.share, x.node
-    x.resource, x.usage, x.share, x.node = y.resource, y.usage, y.share, y.node
-    y.resource, y.usage, y.share, y.node = resource, usage, share, node
-    s.nodes[x.node].kept = a
-    s.nodes[node].kept = b
-
-
-@jit
 def load_of(s, resource, mark):
     """What the enabled users of a resource take; those marked at the rate being found."""
     load = 0.0
-    r = s.resources[np.uint64(resource)]
+    r = s.constraints[np.uint64(resource)]
     for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
         user = s.users[k]
         if user.usage > 0.0:
-            t = s.activities[np.uint64(user.slot)]
-            if t.state == RUNNING:
+            t = s.variables[np.uint64(user.slot)]
+            if t.enabled == 1:
                 load += user.usage * (t.next_rate if t.mark == mark else t.rate)
     return load
 
@@ -54,12 +43,12 @@ def load_of(s, resource, mark):
 def charged_load(s, resource):
     """What the enabled users of a resource take at the rates that they were charged for."""
     load = 0.0
-    r = s.resources[np.uint64(resource)]
+    r = s.constraints[np.uint64(resource)]
     for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
         user = s.users[k]
         if user.usage > 0.0:
-            t = s.activities[np.uint64(user.slot)]
-            if t.state == RUNNING:
+            t = s.variables[np.uint64(user.slot)]
+            if t.enabled == 1:
                 load += user.usage * t.charged
     return load
 
@@ -73,35 +62,35 @@ def may_overflow(r):
 @jit
 def watch(s, resource):
     """Watch a resource from now on if it may overflow and is not active."""
-    clock = s.clock[0]
-    r = s.resources[np.uint64(resource)]
+    counts = s.counts[0]
+    r = s.constraints[np.uint64(resource)]
     if r.active == 0 and may_overflow(r):
         r.active = WATCHED
-        s.lists[WATCH, np.uint64(clock.n_watched)] = resource
-        clock.n_watched += 1
+        s.worklists[WATCH, np.uint64(counts.n_watched)] = resource
+        counts.n_watched += 1
 
 
 @jit
 def join(s, resource, mark, m):
     """Add an active resource to the component; returns how many there are."""
-    r = s.resources[np.uint64(resource)]
+    r = s.constraints[np.uint64(resource)]
     r.mark = mark
     r.local = m
-    s.lists[USED, np.uint64(m)] = resource
+    s.worklists[USED, np.uint64(m)] = resource
     return m + 1
 
 
 @jit
 def charge(s, slot, rate):
     """Give an activity another rate, and charge slack resources for it."""
-    t = s.activities[np.uint64(slot)]
+    t = s.variables[np.uint64(slot)]
     t.next_rate = rate
     change = rate - t.charged
     if abs(change) > CREEP * t.charged:
         t.charged = rate
         for k in range(np.uint64(t.nodes + t.n_active), np.uint64(t.nodes + t.n_kept)):
             element = s.kept[k]
-            r = s.resources[np.uint64(element.resource)]
+            r = s.constraints[np.uint64(element.resource)]
             r.load += element.usage * change
             if change > 0.0:
                 watch(s, element.resource)
@@ -110,12 +99,12 @@ def charge(s, slot, rate):
 @jit
 def activate(s, mark, m):
     """Make active what overflows of what is watched; returns the resources of the component."""
-    clock = s.clock[0]
-    watched = clock.n_watched
-    clock.n_watched = 0
+    counts = s.counts[0]
+    watched = counts.n_watched
+    counts.n_watched = 0
     for i in range(watched):
-        resource = s.lists[WATCH, i]
-        r = s.resources[resource]
+        resource = s.worklists[WATCH, i]
+        r = s.constraints[resource]
         r.active = 0
         if r.enabled < 2 or r.violations == 0 or not can_limit(s, r, r.demand):
             continue
@@ -127,8 +116,8 @@ def activate(s, mark, m):
             r.level = INFINITY
             m = join(s, resource, mark, m)
             for k in range(r.first, r.first + r.users):
-                t = s.activities[s.users[k].slot]
-                if s.users[k].usage > 0.0 and t.state == RUNNING:
+                t = s.variables[s.users[k].slot]
+                if s.users[k].usage > 0.0 and t.enabled == 1:
                     swap_kept(s, np.int64(s.nodes[s.users[k].node].kept), t.nodes + t.n_active)
                     t.n_active += 1
     return m
@@ -137,14 +126,14 @@ def activate(s, mark, m):
 @jit
 def deactivate(s, resource):
     """A resource limits no activity: it is no longer active."""
-    r = s.resources[resource]
+    r = s.constraints[resource]
     r.active = 0
     r.level = INFINITY
     r.load = charged_load(s, resource)
     watch(s, resource)
     for k in range(r.first, r.first + r.users):
-        t = s.activities[s.users[k].slot]
-        if s.users[k].usage > 0.0 and t.state == RUNNING:
+        t = s.variables[s.users[k].slot]
+        if s.users[k].usage > 0.0 and t.enabled == 1:
             t.n_active -= 1
             swap_kept(s, np.int64(s.nodes[s.users[k].node].kept), t.nodes + t.n_active)
 
@@ -152,9 +141,9 @@ def deactivate(s, resource):
 @jit
 def forget_watched(s):
     """Watch nothing."""
-    clock = s.clock[0]
-    for i in range(clock.n_watched):
-        r = s.resources[s.lists[WATCH, i]]
+    counts = s.counts[0]
+    for i in range(counts.n_watched):
+        r = s.constraints[s.worklists[WATCH, i]]
         if r.active == WATCHED:
             r.active = 0
-    clock.n_watched = 0
+    counts.n_watched = 0

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.incremental.rates import NOTHING_LEFT
-from ptaskmodel.engine.state import PLACED, SUB, UNLAID, USED
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.arrays import LIMIT_NOTHING
 from ptaskmodel.sharing.fair_bottleneck.rounds import (
@@ -18,6 +16,8 @@ from ptaskmodel.sharing.fair_bottleneck.rounds import (
     order_places,
     put_user,
 )
+from ptaskmodel.sharing.rates import NOTHING_LEFT
+from ptaskmodel.sharing.state import PLACED, SUB, UNLAID, USED
 
 INFINITY = float("inf")
 
@@ -25,25 +25,25 @@ INFINITY = float("inf")
 @jit
 def take_place(s, resource):
     """A resource is heavy from now on; it has the place that it was given the first time."""
-    clock = s.clock[0]
-    place = s.lists[PLACED, resource]
-    if place >= clock.n_places or s.places[place].resource != resource:
-        place = clock.n_places
-        clock.n_places += 1
-        s.lists[PLACED, resource] = place
+    counts = s.counts[0]
+    place = s.worklists[PLACED, resource]
+    if place >= counts.n_places or s.places[place].resource != resource:
+        place = counts.n_places
+        counts.n_places += 1
+        s.worklists[PLACED, resource] = place
         s.places[place].resource = resource
-    s.resources[resource].active = 1
+    s.constraints[resource].heavy = 1
 
 
 @jit
 def write_row(s, slot):
     """Of each heavy element of an activity its place, times 2, and 1 if its use is another one."""
-    t = s.activities[slot]
+    t = s.variables[slot]
     before = 0.0
     run = np.uint64(t.nodes)
-    for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_active)):
+    for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_heavy)):
         element = s.kept[k]
-        row = 2 * s.lists[PLACED, element.resource]
+        row = 2 * s.worklists[PLACED, element.resource]
         if element.usage != before:
             before = element.usage
             s.row_usage[run] = before
@@ -58,9 +58,9 @@ def lay_heavy(s, n, sub, v):
 
     Returns (resources, live activities); as the first -1 if there is a FATPIPE, or a user too many.
     """
-    clock = s.clock[0]
-    clock.mark += 1
-    mark = clock.mark
+    counts = s.counts[0]
+    counts.mark += 1
+    mark = counts.mark
     nowhere = v.left.size
     m = ZERO
     z = ZERO
@@ -68,27 +68,27 @@ def lay_heavy(s, n, sub, v):
     q = np.uint64(0)
     e = np.uint64(0)
     for i in range(np.uint64(n)):
-        slot = np.uint64(s.lists[SUB, i])
-        t = s.activities[slot]
+        slot = np.uint64(s.worklists[SUB, i])
+        t = s.variables[slot]
         v.run_from[i] = q
         v.ceiling[i] = t.bound
         sub.weight[i] = 1.0
         sub.limit[i] = LIMIT_NOTHING
-        if t.n_active > 0 and s.rows[np.uint64(t.nodes)] == UNLAID:
+        if t.n_heavy > 0 and s.rows[np.uint64(t.nodes)] == UNLAID:
             write_row(s, slot)
         run = np.uint64(t.nodes)
-        for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_active)):
+        for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_heavy)):
             row = np.uint64(s.rows[k])
             place = s.places[row >> ONE]
             if place.mark != mark:
-                r = s.resources[np.uint64(place.resource)]
+                r = s.constraints[np.uint64(place.resource)]
                 z += r.enabled
                 if r.fatpipe or z > v.user.size:
                     return np.int64(-1), n_live
                 place.mark = mark
                 place.local = m
                 p = np.uint64(m)
-                s.lists[USED, p] = place.resource
+                s.worklists[USED, p] = place.resource
                 v.origin[p] = m
                 v.base[p] = z
                 v.count[p] = z

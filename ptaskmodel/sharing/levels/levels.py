@@ -1,6 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Levels from event to event (bmf, max-min): slack resources have no level and cost nothing.
 
+The other way, from nothing: `bottleneck_max_fairness.solver`, `max_min.water_filling`.
+
 Both rules are bottleneck max fairness; max-min fairness is that with every share coefficient 1.
 
 Few resources limit an activity. These are *active*. Between two events the state keeps the level of
@@ -26,47 +28,46 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.incremental.common import SEVERAL, fill_common
-from ptaskmodel.engine.incremental.component_levels import (
-    ACCEPT,
-    coefficient,
-    find_levels,
-)
-from ptaskmodel.engine.incremental.components import (
+from ptaskmodel.kernels.decorators import jit, late
+from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING
+from ptaskmodel.sharing.components import (
     SKIPPED_SEARCHES,
     SMALL,
+    coefficient,
     drop_kept,
     forget_changes,
     forget_sides,
     is_kept,
     put_kept,
-    sub_system,
+    swap_kept,
 )
-from ptaskmodel.engine.incremental.slack_loads import (
+from ptaskmodel.sharing.levels.component_levels import (
+    ACCEPT,
+    find_levels,
+)
+from ptaskmodel.sharing.levels.slack_loads import (
     activate,
     charge,
     charged_load,
     deactivate,
     forget_watched,
     join,
-    swap_kept,
     watch,
 )
-from ptaskmodel.engine.state import (
+from ptaskmodel.sharing.one_bottleneck import SEVERAL, fill_common
+from ptaskmodel.sharing.state import (
     CHANGED,
     NOTHING,
-    RUNNING,
     SIDE,
     SIDES,
     SUB,
     TODO,
     TOUCHED,
     USED,
-    State,
-    bare_state,
+    Graph,
+    bare_graph,
 )
-from ptaskmodel.kernels.decorators import jit, late
-from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING
+from ptaskmodel.sharing.subproblem import sub_system
 
 INFINITY = float("inf")
 MAX_ROUNDS = 50
@@ -83,10 +84,10 @@ SAME_RATE = 1e-12
 @jit
 def put_active_first(s, slot):
     """Order the kept elements of an activity."""
-    t = s.activities[slot]
+    t = s.variables[slot]
     t.n_active = 0
     for k in range(t.nodes, t.nodes + t.n_kept):
-        if s.resources[s.kept[k].resource].active == 1:
+        if s.constraints[s.kept[k].resource].active == 1:
             put_in_front(s, t, k)
 
 
@@ -105,14 +106,14 @@ def take_in(s, slot):
 
     s: the state. slot: the activity.
     """
-    t = s.activities[slot]
+    t = s.variables[slot]
     t.n_kept = 0
     t.n_active = 0
     for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_nodes)):
         node = s.nodes[k]
         node.kept = NOTHING
         if node.usage > 0.0:
-            r = s.resources[np.uint64(node.resource)]
+            r = s.constraints[np.uint64(node.resource)]
             kept = is_kept(s, node.resource, t.tightest)
             if r.active == 1 and (r.enabled == 1 or not kept):
                 lose_level(r)
@@ -136,14 +137,14 @@ def bound_by_kept(s, slot):
 
     s: the state. slot: the activity.
     """
-    t = s.activities[slot]
+    t = s.variables[slot]
     t.ceiling = t.bound
     t.ceiling_by = LIMIT_BOUND
     common = 0.0
     even = True
     for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_kept)):
         element = s.kept[k]
-        r = s.resources[np.uint64(element.resource)]
+        r = s.constraints[np.uint64(element.resource)]
         if r.capacity < t.ceiling * element.usage:
             t.ceiling = r.capacity / element.usage
             t.ceiling_by = element.resource
@@ -159,16 +160,16 @@ def bound_by_kept(s, slot):
 @jit
 def take_in_sides(s):
     """Update kept elements of the activities of ``s`` of which only resources changed side."""
-    clock = s.clock[0]
-    for i in range(clock.n_sides):
-        resource = s.lists[SIDE, i]
-        r = s.resources[resource]
+    counts = s.counts[0]
+    for i in range(counts.n_sides):
+        resource = s.worklists[SIDE, i]
+        r = s.constraints[resource]
         if r.active == 1 and r.enabled == 1:
             lose_level(r)
         for h in range(r.first, r.first + r.users):
             user = s.users[h]
-            t = s.activities[user.slot]
-            if user.usage > 0.0 and t.state == RUNNING and t.todo == SIDES:
+            t = s.variables[user.slot]
+            if user.usage > 0.0 and t.enabled == 1 and t.todo == SIDES:
                 place = np.int64(s.nodes[user.node].kept)
                 if not is_kept(s, resource, t.tightest):
                     if r.active == 1:
@@ -187,10 +188,10 @@ def take_in_sides(s):
 @jit
 def join_active(s, slot, mark, m):
     """Add the active resources of an activity to the component; returns how many there are."""
-    t = s.activities[np.uint64(slot)]
+    t = s.variables[np.uint64(slot)]
     for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_active)):
         resource = s.kept[k].resource
-        if s.resources[np.uint64(resource)].mark != mark:
+        if s.constraints[np.uint64(resource)].mark != mark:
             m = join(s, resource, mark, m)
     return m
 
@@ -198,17 +199,17 @@ def join_active(s, slot, mark, m):
 @jit
 def admit(s, slot, mark, n):
     """Add an activity to the component; returns how many there are."""
-    t = s.activities[np.uint64(slot)]
+    t = s.variables[np.uint64(slot)]
     t.mark = mark
     t.next_rate = t.rate
-    s.lists[SUB, np.uint64(n)] = slot
+    s.worklists[SUB, np.uint64(n)] = slot
     return n + 1
 
 
 @jit
 def keeps_limit(s, slot):
     """Whether an activity, just taken in, has the rate that is right if no level changes."""
-    t = s.activities[slot]
+    t = s.variables[slot]
     if t.limit == t.ceiling_by:
         return t.rate == t.ceiling
     for k in range(t.nodes, t.nodes + t.n_active):  # noqa: SIM110
@@ -220,27 +221,27 @@ def keeps_limit(s, slot):
 @jit
 def begin(s, mark):
     """Take in what changed; returns (activities, resources) of the component."""
-    clock = s.clock[0]
+    counts = s.counts[0]
     n = 0
     m = 0
-    if clock.n_beside > 0:
+    if counts.n_beside > 0:
         take_in_sides(s)
-    for i in range(clock.n_todo):
-        slot = s.lists[TODO, i]
-        changed = s.activities[slot].todo == CHANGED
-        s.activities[slot].todo = 0
-        if s.activities[slot].state == RUNNING:
+    for i in range(counts.n_todo):
+        slot = s.worklists[TODO, i]
+        changed = s.variables[slot].todo == CHANGED
+        s.variables[slot].todo = 0
+        if s.variables[slot].enabled == 1:
             if changed:
                 take_in(s, slot)
             else:
                 bound_by_kept(s, slot)
             if changed or not keeps_limit(s, slot):
                 n = admit(s, slot, mark, n)
-    clock.mark += 1
-    summed = clock.mark
-    for i in range(clock.n_touched):
-        resource = s.lists[TOUCHED, i]
-        r = s.resources[resource]
+    counts.mark += 1
+    summed = counts.mark
+    for i in range(counts.n_touched):
+        resource = s.worklists[TOUCHED, i]
+        r = s.constraints[resource]
         r.mark = 0
         if r.active == 1:
             m = join(s, resource, mark, m)
@@ -249,10 +250,10 @@ def begin(s, mark):
             r.load = charged_load(s, resource)
             watch(s, resource)
     for i in range(n):
-        t = s.activities[s.lists[SUB, i]]
+        t = s.variables[s.worklists[SUB, i]]
         for k in range(t.nodes + t.n_active, t.nodes + t.n_kept):
             resource = s.kept[k].resource
-            r = s.resources[resource]
+            r = s.constraints[resource]
             if r.stamp != summed:
                 r.stamp = summed
                 r.load = charged_load(s, resource)
@@ -265,8 +266,8 @@ def begin(s, mark):
 @jit
 def take_in_changes(s):
     """Take in what changed since the last solve, for all to be solved anew."""
-    s.clock[0].mark += 1
-    begin(s, s.clock[0].mark)
+    s.counts[0].mark += 1
+    begin(s, s.counts[0].mark)
 
 
 @jit
@@ -279,15 +280,15 @@ def spread(s, mark, n, m, from_n, from_m, wholly):
     j = from_m
     while j < m or (wholly and i < n):
         if wholly and i < n:
-            m = join_active(s, s.lists[SUB, np.uint64(i)], mark, m)
+            m = join_active(s, s.worklists[SUB, np.uint64(i)], mark, m)
             i += 1
             continue
-        r = s.resources[s.lists[USED, np.uint64(j)]]
+        r = s.constraints[s.worklists[USED, np.uint64(j)]]
         j += 1
         for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
             user = s.users[k]
-            t = s.activities[np.uint64(user.slot)]
-            if t.mark != mark and t.state == RUNNING and user.usage > 0.0:
+            t = s.variables[np.uint64(user.slot)]
+            if t.mark != mark and t.enabled == 1 and user.usage > 0.0:
                 n = admit(s, user.slot, mark, n)
     return n, m
 
@@ -299,24 +300,24 @@ def judge_search(s, n, looked):
     looked: at how many activities the search for those affected has looked, each time counted; 0:
     there was none, all ``n`` with an active resource were solved.
     """
-    clock = s.clock[0]
-    if looked > LOOKED_AT * max(SMALL, clock.n_enabled):
-        clock.skip_search = SKIPPED_SEARCHES
-    elif looked == 0 and clock.skip_search > 0:
+    counts = s.counts[0]
+    if looked > LOOKED_AT * max(SMALL, counts.n_enabled):
+        counts.skip_search = SKIPPED_SEARCHES
+    elif looked == 0 and counts.skip_search > 0:
         changed = 0
         for i in range(n):
-            t = s.activities[np.uint64(s.lists[SUB, i])]
+            t = s.variables[np.uint64(s.worklists[SUB, i])]
             changed += 1 if t.next_rate != t.rate else 0
         if changed < FEW_CHANGE * n:
-            clock.skip_search = 0
+            counts.skip_search = 0
 
 
 @jit
 def all_on_active(s, mark, n, m):
     """Add every activity with an active resource: (activities, resources)."""
-    slot = s.clock[0].oldest
+    slot = s.counts[0].oldest
     while slot >= 0:
-        t = s.activities[np.uint64(slot)]
+        t = s.variables[np.uint64(slot)]
         if t.n_active > 0:
             if t.mark != mark:
                 n = admit(s, slot, mark, n)
@@ -331,46 +332,46 @@ def look_for_common(s, n):
 
     s: the state. n: how many activities there are in the component.
     """
-    clock = s.clock[0]
-    common = s.lists[USED, 0]
-    if s.resources[common].enabled == n:
-        clock.lowest = fill_common(s, n, common)
-        if clock.lowest > 0.0:
-            clock.common = common
+    counts = s.counts[0]
+    common = s.worklists[USED, 0]
+    if s.constraints[common].enabled == n:
+        counts.lowest = fill_common(s, n, common)
+        if counts.lowest > 0.0:
+            counts.common = common
 
 
-def example() -> tuple[State]:
+def example() -> tuple[Graph]:
     """Arguments like those of `follow_levels`."""
-    return (bare_state(),)
+    return (bare_graph(),)
 
 
-@late("ptaskmodel.engine.incremental.levels:example")
+@late("ptaskmodel.sharing.levels.levels:example")
 def follow_levels(s):
     """Rates of what changed, found from the levels in force: how many activities, or GAVE_UP.
 
     They are written to the sub-system, limits by the numbers of resources. Where one resource
     limits all of them, ``common`` of the clock says which.
     """
-    clock = s.clock[0]
-    clock.common = NOTHING
-    clock.mark += 1
-    mark = clock.mark
+    counts = s.counts[0]
+    counts.common = NOTHING
+    counts.mark += 1
+    mark = counts.mark
     n, m = begin(s, mark)
     v = sub_system(s)
     for i in range(n):
-        slot = s.lists[SUB, i]
-        t = s.activities[slot]
+        slot = s.worklists[SUB, i]
+        t = s.variables[slot]
         rate = t.ceiling
         cost = 1.0 / t.penalty
         for k in range(t.nodes, t.nodes + t.n_active):
             element = s.kept[k]
-            level = s.resources[element.resource].level
+            level = s.constraints[element.resource].level
             rate = min(rate, level * cost / coefficient(element))
         charge(s, slot, rate)
         v.limit[i] = t.ceiling_by
         m = join_active(s, slot, mark, m)
     m = activate(s, mark, m)
-    near = NEAR_ROUNDS if clock.skip_search == 0 else 0
+    near = NEAR_ROUNDS if counts.skip_search == 0 else 0
     from_n = 0
     from_m = 0
     looked = 0
@@ -378,13 +379,13 @@ def follow_levels(s):
         if m == from_m:
             judge_search(s, n, looked)
             for i in range(n):
-                v.rate[i] = s.activities[s.lists[SUB, i]].next_rate
-            if m == 1 and n >= SEVERAL and clock.gathers == 1:
+                v.rate[i] = s.variables[s.worklists[SUB, i]].next_rate
+            if m == 1 and n >= SEVERAL and counts.asks_common == 1:
                 look_for_common(s, n)
             return n
         wholly = step >= near
         if near == 0 and step == 0:
-            clock.skip_search -= 1
+            counts.skip_search -= 1
             n, m = all_on_active(s, mark, n, m)
         else:
             n, m = spread(s, mark, n, m, from_n, from_m, wholly)
@@ -394,11 +395,11 @@ def follow_levels(s):
             return GAVE_UP
         from_m = m
         for j in range(m):
-            s.resources[s.lists[USED, j]].level = v.level[j]
+            s.constraints[s.worklists[USED, j]].level = v.level[j]
         for i in range(n):
-            slot = s.lists[SUB, i]
+            slot = s.worklists[SUB, i]
             rate = v.rate[i]
-            if abs(rate - s.activities[slot].next_rate) > SAME_RATE * rate:
+            if abs(rate - s.variables[slot].next_rate) > SAME_RATE * rate:
                 charge(s, slot, rate)
                 if not wholly:
                     m = join_active(s, slot, mark, m)
@@ -406,7 +407,7 @@ def follow_levels(s):
         if m == from_m:
             for j in range(m):
                 if v.lowest[j] == 0.0:
-                    deactivate(s, s.lists[USED, j])
+                    deactivate(s, s.worklists[USED, j])
     return GAVE_UP
 
 
@@ -415,53 +416,53 @@ def adopt(s, n, m):
     """Start anew from the rates, just applied, of all ``n`` enabled activities and their limits."""
     forget_watched(s)
     for j in range(m):
-        r = s.resources[s.lists[USED, j]]
+        r = s.constraints[s.worklists[USED, j]]
         r.active = 0
         r.level = INFINITY
         r.load = 0.0
     for i in range(n):
-        t = s.activities[s.lists[SUB, i]]
+        t = s.variables[s.worklists[SUB, i]]
         t.charged = t.rate
         for k in range(t.nodes, t.nodes + t.n_kept):
             element = s.kept[k]
-            r = s.resources[element.resource]
+            r = s.constraints[element.resource]
             r.load += element.usage * t.rate
             if t.limit == element.resource and r.enabled > 1 and not r.fatpipe:
                 level = t.rate * t.penalty * coefficient(element)
                 r.level = level if r.active == 0 else max(r.level, level)
                 r.active = 1
     for i in range(n):
-        put_active_first(s, s.lists[SUB, i])
-        bound_by_kept(s, s.lists[SUB, i])
+        put_active_first(s, s.worklists[SUB, i])
+        bound_by_kept(s, s.worklists[SUB, i])
     for j in range(m):
-        watch(s, s.lists[USED, j])
+        watch(s, s.worklists[USED, j])
 
 
 @jit
 def certified(s):
     """Whether all rates in force are bottleneck max fair; sums all loads anew."""
-    clock = s.clock[0]
-    clock.mark += 1
-    mark = clock.mark
-    slot = clock.oldest
+    counts = s.counts[0]
+    counts.mark += 1
+    mark = counts.mark
+    slot = counts.oldest
     while slot >= 0:
-        t = s.activities[slot]
+        t = s.variables[slot]
         t.charged = t.rate
         for k in range(t.nodes, t.nodes + t.n_kept):
             element = s.kept[k]
-            r = s.resources[element.resource]
+            r = s.constraints[element.resource]
             if r.stamp != mark:
                 r.stamp = mark
                 r.load = 0.0
             r.load += element.usage * t.rate
         slot = t.next
-    slot = clock.oldest
+    slot = counts.oldest
     while slot >= 0:
-        t = s.activities[slot]
+        t = s.variables[slot]
         best = t.ceiling
         for k in range(t.nodes, t.nodes + t.n_kept):
             element = s.kept[k]
-            r = s.resources[element.resource]
+            r = s.constraints[element.resource]
             if r.load > r.capacity * (1.0 + ACCEPT) and not r.fatpipe:
                 return False
             watch(s, element.resource)

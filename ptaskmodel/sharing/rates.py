@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.engine.incremental.components import sub_system
-from ptaskmodel.engine.state import SUB, USED, State, bare_state, numbers
 from ptaskmodel.kernels.decorators import jit, late
+from ptaskmodel.kernels.records import numbers
 from ptaskmodel.sharing.arrays import LIMIT_BOUND, Answer, Settings, System
 from ptaskmodel.sharing.rules import RULES, Rule
 from ptaskmodel.sharing.solvers import fall_back, kernel
+from ptaskmodel.sharing.state import SUB, USED, Graph, bare_graph
+from ptaskmodel.sharing.subproblem import sub_system
 
 
 def code(rule: str) -> int:
@@ -27,7 +28,7 @@ AIM, ACCEPT, NOTHING_LEFT = TOLERANCES.aim, TOLERANCES.accept, TOLERANCES.nothin
 
 def example() -> tuple[Any, ...]:
     """Arguments like those of the solvers here."""
-    return bare_state(), 0, 0, False
+    return bare_graph(), 0, 0, False
 
 
 def _solver_of(rule: Rule) -> Any:
@@ -92,12 +93,12 @@ def solve_alone(s, i, solver):
 
     That is its bound or its tightest resource, by number. Nothing need have been laid out.
     """
-    t = s.activities[s.lists[SUB, i]]
+    t = s.variables[s.worklists[SUB, i]]
     rate = t.bound
     limit = LIMIT_BOUND
     for k in range(t.nodes, t.nodes + t.n_kept):
         element = s.kept[k]
-        r = s.resources[element.resource]
+        r = s.constraints[element.resource]
         x = r.capacity / element.usage
         if x < rate and (r.capacity > 0.0 or solver != FLOW_MAXMIN):
             rate = x
@@ -109,9 +110,9 @@ def solve_alone(s, i, solver):
 @jit
 def shares_with_nobody(s, slot):
     """Whether an activity is the only one on what can limit it, with one element for each."""
-    t = s.activities[slot]
+    t = s.variables[slot]
     for k in range(t.nodes, t.nodes + t.n_kept):
-        if s.resources[s.kept[k].resource].enabled != 1:
+        if s.constraints[s.kept[k].resource].enabled != 1:
             return False
     return t.n_kept > 0
 
@@ -119,17 +120,17 @@ def shares_with_nobody(s, slot):
 @jit
 def is_alone(s, n):
     """Whether the sub-system is one activity with one element for each of its resources."""
-    return n == 1 and shares_with_nobody(s, s.lists[SUB, 0])
+    return n == 1 and shares_with_nobody(s, s.worklists[SUB, 0])
 
 
-def solve_hard(state: State, rule: str) -> None:
+def solve_hard(state: Graph, rule: str) -> None:
     """Write the rates of the sub-system laid out, found by the slow, sure way of its rule.
 
     Raises SharingError if the rule has none.
     """
     from ptaskmodel.sharing.problem import SharingProblem
 
-    n, m = int(state.clock[0]["n_sub"]), int(state.clock[0]["m_sub"])
+    n, m = int(state.counts[0]["n_sub"]), int(state.counts[0]["m_sub"])
     v = sub_system(state)
     z = int(v.start[n])
     problem = SharingProblem(
@@ -145,5 +146,5 @@ def solve_hard(state: State, rule: str) -> None:
     allocation = fall_back(problem, rule)
     v.rate[:n] = allocation.rates
     limits = allocation.limits
-    v.limit[:n] = np.where(limits >= 0, state.lists[USED][np.maximum(limits, 0)], limits)
+    v.limit[:n] = np.where(limits >= 0, state.worklists[USED][np.maximum(limits, 0)], limits)
     v.level[:m] = np.inf

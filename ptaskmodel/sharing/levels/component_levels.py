@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.incremental.components import sub_system
-from ptaskmodel.engine.state import SUB, USED
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.arrays import Settings, carve
 from ptaskmodel.sharing.bottleneck_max_fairness.active_set import FILL_LATER, carve_seats, climb
 from ptaskmodel.sharing.bottleneck_max_fairness.presolve import carve_core, list_users
+from ptaskmodel.sharing.components import coefficient
 from ptaskmodel.sharing.max_min.water_filling import MUCH_LESS, sift_down
+from ptaskmodel.sharing.state import SUB, USED
+from ptaskmodel.sharing.subproblem import sub_system
 
 INFINITY = float("inf")
 TOLERANCES = Settings()
@@ -35,12 +36,6 @@ MANY_ACTIVE = np.int64(16)
 
 
 @jit
-def coefficient(element):
-    """What fairness compares."""
-    return element.share if element.share > 0.0 else element.usage
-
-
-@jit
 def write_core(s, n, m, c, mark, limit, wholly):
     """Write what is to be solved as a core scaled to C = 1, bound = 1; returns its elements.
 
@@ -48,12 +43,12 @@ def write_core(s, n, m, c, mark, limit, wholly):
     wholly: all are solved.
     """
     for j in range(m):
-        r = s.resources[s.lists[USED, j]]
+        r = s.constraints[s.worklists[USED, j]]
         c.levels[j] = r.level
         c.left[j] = 1.0 / r.capacity
     q = 0
     for i in range(n):
-        t = s.activities[np.uint64(s.lists[SUB, i])]
+        t = s.variables[np.uint64(s.worklists[SUB, i])]
         c.row[i] = q
         first = np.uint64(t.nodes)
         last = np.uint64(t.nodes + t.n_active)
@@ -63,7 +58,7 @@ def write_core(s, n, m, c, mark, limit, wholly):
         if not wholly:
             for k in range(first, last):
                 element = s.kept[k]
-                r = s.resources[np.uint64(element.resource)]
+                r = s.constraints[np.uint64(element.resource)]
                 if r.mark != mark:
                     rate = r.level * cost / coefficient(element)
                     if rate < bound:
@@ -74,7 +69,7 @@ def write_core(s, n, m, c, mark, limit, wholly):
             inverse = cost / bound
             for k in range(first, last):
                 element = s.kept[k]
-                r = s.resources[np.uint64(element.resource)]
+                r = s.constraints[np.uint64(element.resource)]
                 if wholly or r.mark == mark:
                     c.used[q] = r.local
                     c.a[q] = element.usage * bound * c.left[r.local]
@@ -96,17 +91,17 @@ def sort_by_active(s, n, integers):
         places[k] = 0
     z = ZERO
     for i in range(n):
-        slot = s.lists[SUB, np.uint64(i)]
+        slot = s.worklists[SUB, np.uint64(i)]
         slots[np.uint64(i)] = slot
-        active = np.int64(s.activities[np.uint64(slot)].n_active)
+        active = np.int64(s.variables[np.uint64(slot)].n_active)
         z += active
         places[min(active, MANY_ACTIVE) + 1] += 1
     for k in range(MANY_ACTIVE):
         places[k + 1] += places[k]
     for i in range(n):
         slot = slots[np.uint64(i)]
-        active = min(np.int64(s.activities[np.uint64(slot)].n_active), MANY_ACTIVE)
-        s.lists[SUB, np.uint64(places[active])] = slot
+        active = min(np.int64(s.variables[np.uint64(slot)].n_active), MANY_ACTIVE)
+        s.worklists[SUB, np.uint64(places[active])] = slot
         places[active] += 1
     return z
 
@@ -120,13 +115,13 @@ def begin_filling(s, n, m, mark, v, rising):
     many uses still rise.
     """
     for j in range(m):
-        v.load[j] = s.resources[s.lists[USED, j]].capacity
+        v.load[j] = s.constraints[s.worklists[USED, j]].capacity
         v.reached[j] = 0.0
         v.level[j] = INFINITY
         v.lowest[j] = 0.0
         rising[j] = 0
     for i in range(n):
-        t = s.activities[np.uint64(s.lists[SUB, i])]
+        t = s.variables[np.uint64(s.worklists[SUB, i])]
         if t.even == 0.0 and t.n_active > 0:
             return False
         t.local = i
@@ -136,7 +131,7 @@ def begin_filling(s, n, m, mark, v, rising):
         reason = t.ceiling_by
         for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_active)):
             element = s.kept[k]
-            r = s.resources[np.uint64(element.resource)]
+            r = s.constraints[np.uint64(element.resource)]
             if r.mark == mark:
                 where = np.uint64(r.local)
                 v.reached[where] += element.usage * inverse
@@ -152,12 +147,12 @@ def begin_filling(s, n, m, mark, v, rising):
 @jit
 def settle_rate(s, slot, rate, mark, v, rising):
     """An activity rises no more."""
-    t = s.activities[np.uint64(slot)]
+    t = s.variables[np.uint64(slot)]
     v.rate[np.uint64(t.local)] = rate
     inverse = 1.0 / t.even
     for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_active)):
         element = s.kept[k]
-        r = s.resources[np.uint64(element.resource)]
+        r = s.constraints[np.uint64(element.resource)]
         if r.mark == mark:
             j = np.uint64(r.local)
             rising[j] -= 1
@@ -171,13 +166,13 @@ def stop_users(s, resource, level, fills, mark, v, rising):
 
     Returns whether some have stopped; if not, what is left of it has been summed anew.
     """
-    r = s.resources[resource]
+    r = s.constraints[resource]
     left = r.capacity
     slope = 0.0
     some = False
     for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
         user = s.users[k]
-        t = s.activities[np.uint64(user.slot)]
+        t = s.variables[np.uint64(user.slot)]
         if user.usage > 0.0 and t.mark == mark:
             i = np.uint64(t.local)
             if v.rate[i] >= 0.0:
@@ -221,7 +216,7 @@ def fill(s, n, m, mark, v):
         level = -1.0 if doubtful else v.load[j] / v.reached[j]
         if rising[j] > 0 and level <= full_at[j] * LATER:
             # First those stop that are bounded below; then it is summed; then all stop.
-            some = stop_users(s, s.lists[USED, j], level, fills, mark, v, rising)
+            some = stop_users(s, s.worklists[USED, j], level, fills, mark, v, rising)
             if fills:
                 v.level[j] = level
                 v.lowest[j] = 1.0
@@ -260,5 +255,5 @@ def find_levels(s, n, m, mark, wholly):
     for i in range(n):
         v.rate[i] = c.y[i] * c.ub[i]
         if c.seat[i] >= 0:
-            v.limit[i] = s.lists[USED, c.used[c.seat[i]]]
+            v.limit[i] = s.worklists[USED, c.used[c.seat[i]]]
     return True

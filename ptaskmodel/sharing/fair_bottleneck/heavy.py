@@ -1,22 +1,25 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Fair bottleneck from event to event: rounds on candidate bottlenecks only.
 
+The other way, from nothing: `solver`.
+
 Many resources change no round: each live task could take more of them, in every round, than its
 increment, and something is left of them in the end. Rounds without these resources are
 bit-identical. So rounds run only on the other resources, the candidate bottlenecks, called *heavy*
-in the code; they stay nearly the same from event to event (``active`` marks them). The others are
+in the code; they stay nearly the same from event to event (``heavy`` marks them). The others are
 called *light*. For each task the state keeps the most that it took:
 
-* ``charged``: in all rounds, including charges after it was fixed;
-* ``ceiling``: in the first round; ``next_rate``: in the second, or was charged then;
-* ``even``: in any later round in which it was live.
+* ``took``: in all rounds, including charges after it was fixed;
+* ``took_first``: in the first round; ``took_second``: in the second, or was charged then;
+* ``took_later``: in any later round in which it was live.
 
 These values are slightly above the computed ones. They change only when a task takes more, or much
 less. For each light resource the state keeps what its users take of it: in the first round
-(``begun``) and in all (``load``), and the largest use in the first (``level``), the second
-(``second``) and any later round (``later``). With n users and the capacity C it changes nothing if
+(``taken_first``) and in all (``taken``), and the largest use in the first (``largest_first``), the
+second (``largest_second``) and any later round (``largest_later``). With n users and the capacity C
+it changes nothing if
 
-    n level < C,   n second < C - begun   and   n later < C - load.
+    n largest_first < C,   n largest_second < C - taken_first   and   n largest_later < C - taken.
 
 If the computed rates leave this in doubt, the rounds are repeated for that resource alone. If they
 change something, it becomes heavy and all rounds are repeated.
@@ -26,13 +29,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.incremental.components import lay_sub_system, rebuild_kept, sub_system
-from ptaskmodel.engine.incremental.fair_bottleneck_rounds import solve_rounds, take_place
-from ptaskmodel.engine.incremental.rates import code, solve
-from ptaskmodel.engine.incremental.slack_loads import swap_kept
-from ptaskmodel.engine.state import RUNNING, SUB, TOUCHED, UNLAID, USED, State, bare_state
 from ptaskmodel.kernels.decorators import jit, late
+from ptaskmodel.sharing.components import lay_sub_system, rebuild_kept, swap_kept
+from ptaskmodel.sharing.fair_bottleneck.heavy_rounds import solve_rounds, take_place
 from ptaskmodel.sharing.fair_bottleneck.rounds import KEPT_ROUNDS, carve_rounds
+from ptaskmodel.sharing.rates import code, solve
+from ptaskmodel.sharing.state import SUB, TOUCHED, UNLAID, USED, Graph, bare_graph
+from ptaskmodel.sharing.subproblem import sub_system
 
 INFINITY = float("inf")
 # Systems with fewer activities, or elements, are solved as they are.
@@ -53,54 +56,54 @@ CORRECTED = code("fairbottleneck-corrected")
 @jit
 def put_heavy_first(s, slot):
     """Order the kept elements of an activity: heavy ones in the order of its nodes, then others."""
-    t = s.activities[slot]
-    t.n_active = 0
+    t = s.variables[slot]
+    t.n_heavy = 0
     for k in range(t.nodes, t.nodes + t.n_kept):
-        r = s.resources[s.kept[k].resource]
-        if r.fatpipe and r.active == 0:
+        r = s.constraints[s.kept[k].resource]
+        if r.fatpipe and r.heavy == 0:
             take_place(s, s.kept[k].resource)
-        if r.active == 1:
+        if r.heavy == 1:
             put_heavy(s, slot, k)
 
 
 @jit
 def put_heavy(s, slot, place):
     """Let the element at a place be one of the heavy ones, in their order."""
-    t = s.activities[slot]
-    swap_kept(s, place, t.nodes + t.n_active)
-    place = t.nodes + t.n_active
+    t = s.variables[slot]
+    swap_kept(s, place, t.nodes + t.n_heavy)
+    place = t.nodes + t.n_heavy
     while place > t.nodes and s.kept[place - 1].node > s.kept[place].node:
         swap_kept(s, place - 1, place)
         place -= 1
-    t.n_active += 1
+    t.n_heavy += 1
     s.rows[t.nodes] = UNLAID
 
 
 @jit
 def make_heavy(s, resource):
     """A resource takes part in the rounds from now on, if it did not."""
-    r = s.resources[resource]
-    if r.active == 1:
+    r = s.constraints[resource]
+    if r.heavy == 1:
         return
     take_place(s, resource)
     for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
         user = s.users[k]
-        t = s.activities[np.uint64(user.slot)]
-        if user.usage > 0.0 and t.state == RUNNING:
+        t = s.variables[np.uint64(user.slot)]
+        if user.usage > 0.0 and t.enabled == 1:
             put_heavy(s, user.slot, np.int64(s.nodes[np.uint64(user.node)].kept))
 
 
 @jit
 def make_light(s, resource):
     """A resource takes no part in the rounds any more."""
-    r = s.resources[resource]
-    r.active = 0
+    r = s.constraints[resource]
+    r.heavy = 0
     for k in range(r.first, r.first + r.users):
-        t = s.activities[s.users[k].slot]
-        if s.users[k].usage > 0.0 and t.state == RUNNING:
-            t.n_active -= 1
+        t = s.variables[s.users[k].slot]
+        if s.users[k].usage > 0.0 and t.enabled == 1:
+            t.n_heavy -= 1
             s.rows[t.nodes] = UNLAID
-            for place in range(np.int64(s.nodes[s.users[k].node].kept), t.nodes + t.n_active):
+            for place in range(np.int64(s.nodes[s.users[k].node].kept), t.nodes + t.n_heavy):
                 swap_kept(s, place, place + 1)
 
 
@@ -108,19 +111,19 @@ def make_light(s, resource):
 def is_light(r):
     """Whether a resource surely changes nothing, as far as what is kept of it tells."""
     capacity = r.capacity * (1.0 - MARGIN) - SPARE
-    left = capacity - r.load
+    left = capacity - r.taken
     return (
-        r.level * r.enabled < capacity
-        and r.second * r.enabled < capacity - r.begun
+        r.largest_first * r.enabled < capacity
+        and r.largest_second * r.enabled < capacity - r.taken_first
         and left > 0.0
-        and r.later * r.enabled < left
+        and r.largest_later * r.enabled < left
     )
 
 
 @jit
 def sum_up(s, resource):
     """Sum what is kept of the users of a resource; whether it surely changes nothing."""
-    r = s.resources[np.uint64(resource)]
+    r = s.constraints[np.uint64(resource)]
     begun = 0.0
     load = 0.0
     level = 0.0
@@ -128,28 +131,28 @@ def sum_up(s, resource):
     later = 0.0
     for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
         user = s.users[k]
-        t = s.activities[np.uint64(user.slot)]
-        if user.usage > 0.0 and t.state == RUNNING:
-            load += user.usage * t.charged
-            x = user.usage * t.ceiling
+        t = s.variables[np.uint64(user.slot)]
+        if user.usage > 0.0 and t.enabled == 1:
+            load += user.usage * t.took
+            x = user.usage * t.took_first
             begun += x
             level = x if x > level else level
-            x = user.usage * t.next_rate
+            x = user.usage * t.took_second
             second = x if x > second else second
-            x = user.usage * t.even
+            x = user.usage * t.took_later
             later = x if x > later else later
-    r.begun = begun
-    r.load = load
-    r.level = level
-    r.second = second
-    r.later = later
+    r.taken_first = begun
+    r.taken = load
+    r.largest_first = level
+    r.largest_second = second
+    r.largest_later = later
     return is_light(r)
 
 
 @jit
 def offers_enough(s, resource, rounds, n, v):
     """Whether a resource that took no part in the rounds would have changed nothing."""
-    r = s.resources[resource]
+    r = s.constraints[resource]
     left = r.capacity * (1.0 - MARGIN) - SPARE
     for q in range(rounds):
         live = 0
@@ -157,8 +160,8 @@ def offers_enough(s, resource, rounds, n, v):
         taken = 0.0
         for k in range(r.first, r.first + r.users):
             user = s.users[k]
-            t = s.activities[user.slot]
-            if user.usage > 0.0 and t.state == RUNNING:
+            t = s.variables[user.slot]
+            if user.usage > 0.0 and t.enabled == 1:
                 x = user.usage * v.grown[q * n + t.local]
                 taken += x
                 if v.rounds[t.local] > q:
@@ -178,27 +181,27 @@ def expect(s, slot):
 
     What it grows by in the first round is known; of the others it is guessed.
     """
-    t = s.activities[slot]
+    t = s.variables[slot]
     tightest = s.kept[t.nodes].resource
     least = INFINITY
     for k in range(t.nodes, t.nodes + t.n_kept):
-        r = s.resources[s.kept[k].resource]
+        r = s.constraints[s.kept[k].resource]
         x = r.capacity / r.enabled / s.kept[k].usage
         if x < least:
             least = x
             tightest = s.kept[k].resource
-    if t.n_active == 0:
+    if t.n_heavy == 0:
         make_heavy(s, tightest)
     first = min(least, t.bound)
-    for k in range(t.nodes + t.n_active, t.nodes + t.n_kept):
+    for k in range(t.nodes + t.n_heavy, t.nodes + t.n_kept):
         element = s.kept[k]
-        r = s.resources[element.resource]
+        r = s.constraints[element.resource]
         use = element.usage * first
-        left = r.capacity - r.load - use * TOTAL
-        soon = r.capacity - r.begun - use
+        left = r.capacity - r.taken - use * TOTAL
+        soon = r.capacity - r.taken_first - use
         if (
-            max(r.later, use * LATER) * r.enabled > left
-            or max(r.second, use * SECOND) * r.enabled > soon
+            max(r.largest_later, use * LATER) * r.enabled > left
+            or max(r.largest_second, use * SECOND) * r.enabled > soon
         ):
             make_heavy(s, element.resource)
 
@@ -212,20 +215,20 @@ def begin(s, n):
     z = 0
     weighted = False
     for i in range(n):
-        t = s.activities[np.uint64(s.lists[SUB, i])]
+        t = s.variables[np.uint64(s.worklists[SUB, i])]
         z += t.n_kept
         weighted = weighted or t.penalty != 1.0
     if n < MANY or z < MANY_ELEMENTS or weighted:
         forget(s, n)
         return 0
     for i in range(n):
-        slot = s.lists[SUB, i]
-        if s.activities[np.uint64(slot)].charged == 0.0:
+        slot = s.worklists[SUB, i]
+        if s.variables[np.uint64(slot)].took == 0.0:
             put_heavy_first(s, slot)
     for i in range(n):
-        t = s.activities[np.uint64(s.lists[SUB, i])]
-        if t.n_kept > 0 and (t.rate == 0.0 or t.n_active == 0):
-            expect(s, s.lists[SUB, i])
+        t = s.variables[np.uint64(s.worklists[SUB, i])]
+        if t.n_kept > 0 and (t.rate == 0.0 or t.n_heavy == 0):
+            expect(s, s.worklists[SUB, i])
     return z
 
 
@@ -234,7 +237,7 @@ def count_heavy(s, n):
     """The heavy elements of the activities chosen."""
     z = 0
     for i in range(n):
-        z += s.activities[np.uint64(s.lists[SUB, i])].n_active
+        z += s.variables[np.uint64(s.worklists[SUB, i])].n_heavy
     return z
 
 
@@ -242,21 +245,21 @@ def count_heavy(s, n):
 def forget(s, n):
     """Nothing is known of the activities chosen, and their elements are in order."""
     for i in range(n):
-        slot = s.lists[SUB, i]
-        t = s.activities[np.uint64(slot)]
-        t.charged = 0.0
-        if t.n_active > 0:
-            t.n_active = 0
+        slot = s.worklists[SUB, i]
+        t = s.variables[np.uint64(slot)]
+        t.took = 0.0
+        if t.n_heavy > 0:
+            t.n_heavy = 0
             rebuild_kept(s, slot, True)
 
 
 @jit
 def doubt(s, resource, stamp, doubts):
     """List a light resource to be looked at; returns how many are."""
-    r = s.resources[np.uint64(resource)]
-    if r.stamp != stamp and r.active != 1:
+    r = s.constraints[np.uint64(resource)]
+    if r.stamp != stamp and r.heavy != 1:
         r.stamp = stamp
-        s.lists[USED, np.uint64(doubts)] = resource
+        s.worklists[USED, np.uint64(doubts)] = resource
         doubts += 1
     return doubts
 
@@ -276,7 +279,7 @@ def keep(s, n, rounds, stamp, doubts, rate, v):
     Returns the end of their list, -1: some rate has no limit.
     """
     for i in range(n):
-        t = s.activities[np.uint64(s.lists[SUB, i])]
+        t = s.variables[np.uint64(s.worklists[SUB, i])]
         t.local = i
         if t.n_kept == 0:
             continue
@@ -286,37 +289,37 @@ def keep(s, n, rounds, stamp, doubts, rate, v):
         total = rate[i] + (rounds - v.rounds[i]) * v.increment[i]
         if not total < INFINITY:
             return -1
-        light = np.uint64(t.nodes + t.n_active)
+        light = np.uint64(t.nodes + t.n_heavy)
         end = np.uint64(t.nodes + t.n_kept)
-        if t.charged == 0.0:
-            t.charged = total * (1.0 + CREEP)
-            t.ceiling = first * (1.0 + CREEP)
-            t.next_rate = second * (1.0 + CREEP)
-            t.even = later * (1.0 + CREEP)
+        if t.took == 0.0:
+            t.took = total * (1.0 + CREEP)
+            t.took_first = first * (1.0 + CREEP)
+            t.took_second = second * (1.0 + CREEP)
+            t.took_later = later * (1.0 + CREEP)
             for k in range(light, end):
                 doubts = doubt(s, s.kept[k].resource, stamp, doubts)
             continue
-        more = second > t.next_rate or later > t.even
-        t.next_rate = kept_of(second, t.next_rate)
-        t.even = kept_of(later, t.even)
-        ceiling = kept_of(first, t.ceiling)
-        sooner = ceiling - t.ceiling
-        t.ceiling = ceiling
-        charged = kept_of(total, t.charged)
-        change = charged - t.charged
-        t.charged = charged
+        more = second > t.took_second or later > t.took_later
+        t.took_second = kept_of(second, t.took_second)
+        t.took_later = kept_of(later, t.took_later)
+        ceiling = kept_of(first, t.took_first)
+        sooner = ceiling - t.took_first
+        t.took_first = ceiling
+        charged = kept_of(total, t.took)
+        change = charged - t.took
+        t.took = charged
         if more or sooner != 0.0 or change != 0.0:
             for k in range(light, end):
                 element = s.kept[k]
-                r = s.resources[np.uint64(element.resource)]
-                r.begun += element.usage * sooner
-                r.load += element.usage * change
-                x = element.usage * t.ceiling
-                r.level = x if x > r.level else r.level
-                x = element.usage * t.next_rate
-                r.second = x if x > r.second else r.second
-                x = element.usage * t.even
-                r.later = x if x > r.later else r.later
+                r = s.constraints[np.uint64(element.resource)]
+                r.taken_first += element.usage * sooner
+                r.taken += element.usage * change
+                x = element.usage * t.took_first
+                r.largest_first = x if x > r.largest_first else r.largest_first
+                x = element.usage * t.took_second
+                r.largest_second = x if x > r.largest_second else r.largest_second
+                x = element.usage * t.took_later
+                r.largest_later = x if x > r.largest_later else r.largest_later
                 if not is_light(r):
                     doubts = doubt(s, element.resource, stamp, doubts)
     return doubts
@@ -326,60 +329,60 @@ def keep(s, n, rounds, stamp, doubts, rate, v):
 def lighten(s, m):
     """Let those of the heavy resources be light that surely change nothing."""
     for j in range(m):
-        resource = s.lists[USED, j]
-        r = s.resources[resource]
+        resource = s.worklists[USED, j]
+        r = s.constraints[resource]
         if sum_up(s, resource) and not r.fatpipe:
             needed = False
             for k in range(r.first, r.first + r.users):
-                needed = needed or s.activities[s.users[k].slot].n_active < 2
+                needed = needed or s.variables[s.users[k].slot].n_heavy < 2
             if not needed:
                 make_light(s, resource)
 
 
-def example() -> tuple[State, int, int, int]:
+def example() -> tuple[Graph, int, int, int]:
     """Arguments like those of `solve_heavy`."""
-    return bare_state(), 0, 0, 0
+    return bare_graph(), 0, 0, 0
 
 
-@late("ptaskmodel.engine.incremental.fair_bottleneck:example")
+@late("ptaskmodel.sharing.fair_bottleneck.heavy:example")
 def solve_heavy(s, n, touched, solver):
     """Rates of the first ``n`` activities chosen, by rounds among heavy resources: DONE, or LEFT.
 
     touched: resources, listed as such, that lost a user.
     """
-    clock = s.clock[0]
+    counts = s.counts[0]
     if begin(s, n) == 0:
         return LEFT
     sub = sub_system(s)
     for _ in range(ATTEMPTS):
         z = count_heavy(s, n)
-        v = carve_rounds(n, min(z, s.resources.size), z, sub.reals, sub.integers)
+        v = carve_rounds(n, min(z, s.constraints.size), z, sub.reals, sub.integers)
         m = solve_rounds(s, n, sub, solver == CORRECTED, v)
         if m < 0:
             m = lay_sub_system(s, sub, n, True)
             solve(s, n, m, solver)
             v = carve_rounds(n, m, z, sub.reals, sub.integers)
-        clock.m_sub = m
+        counts.m_sub = m
         rounds = v.passed[0]
-        clock.mark += 1
-        stamp = clock.mark
+        counts.mark += 1
+        stamp = counts.mark
         last = -1
         if rounds <= KEPT_ROUNDS:
             last = keep(s, n, rounds, stamp, m, sub.rate, v)
         if last < 0:
             break
         for k in range(touched):
-            r = s.resources[s.lists[TOUCHED, k]]
+            r = s.constraints[s.worklists[TOUCHED, k]]
             if r.enabled > 1 and r.violations > 0:  # else its users were listed, or it is not kept
-                last = doubt(s, s.lists[TOUCHED, k], stamp, last)
+                last = doubt(s, s.worklists[TOUCHED, k], stamp, last)
         again = False
         for k in range(m, last):
-            resource = s.lists[USED, k]
+            resource = s.worklists[USED, k]
             if not sum_up(s, resource):
                 again = not offers_enough(s, resource, rounds, n, v) or again
                 make_heavy(s, resource)
         if not again:
-            if clock.solves % LIGHTENED_EVERY == 0:
+            if counts.solves % LIGHTENED_EVERY == 0:
                 lighten(s, m)
             return DONE
     forget(s, n)

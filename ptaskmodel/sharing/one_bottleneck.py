@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.incremental.component_levels import coefficient
-from ptaskmodel.engine.incremental.components import sub_system
-from ptaskmodel.engine.state import NOTHING, SUB
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.sharing.components import coefficient
+from ptaskmodel.sharing.state import NOTHING, SUB
+from ptaskmodel.sharing.subproblem import sub_system
 
 INFINITY = float("inf")
 # Of so many it is worth asking whether one resource limits all.
@@ -26,7 +26,7 @@ def cost_on(s, slot, resource):
 
     s: the state. slot: the activity.
     """
-    t = s.activities[np.uint64(slot)]
+    t = s.variables[np.uint64(slot)]
     for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_kept)):
         if s.kept[k].resource == resource:
             return t.penalty * coefficient(s.kept[k])
@@ -38,9 +38,9 @@ def used_by_all(s, n):
     """Return a resource of the state ``s`` that only the first ``n`` activities chosen use, all of
     them; -1: none.
     """
-    t = s.activities[s.lists[SUB, 0]]
+    t = s.variables[s.worklists[SUB, 0]]
     for k in range(t.nodes, t.nodes + t.n_kept):
-        if s.resources[s.kept[k].resource].enabled == n:
+        if s.constraints[s.kept[k].resource].enabled == n:
             return s.kept[k].resource
     return NOTHING
 
@@ -54,22 +54,22 @@ def fill_common(s, n, common):
 
     s: the state. n: how many activities are chosen. common: that resource.
     """
-    clock = s.clock[0]
-    clock.mark += 1
-    mark = clock.mark
+    counts = s.counts[0]
+    counts.mark += 1
+    mark = counts.mark
     v = sub_system(s)
     m = 0
     first_bound = INFINITY
     for i in range(n):
-        t = s.activities[np.uint64(s.lists[SUB, i])]
-        cost = cost_on(s, s.lists[SUB, i], common)
+        t = s.variables[np.uint64(s.worklists[SUB, i])]
+        cost = cost_on(s, s.worklists[SUB, i], common)
         if cost == 0.0:
             return 0.0
         v.weight[i] = cost
         first_bound = min(first_bound, t.bound * cost)
         for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_kept)):
             element = s.kept[k]
-            r = s.resources[np.uint64(element.resource)]
+            r = s.constraints[np.uint64(element.resource)]
             if r.mark != mark:
                 if r.fatpipe or r.capacity == 0.0:
                     return 0.0
@@ -79,7 +79,7 @@ def fill_common(s, n, common):
                 v.load[m] = 0.0
                 m += 1
             v.load[r.local] += element.usage / cost
-    here = s.resources[common].local
+    here = s.constraints[common].local
     level = v.capacity[here] / v.load[here]
     above = level * (1.0 + CLOSE)
     lowest = first_bound

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from ptaskmodel.engine.incremental.graph import can_limit
-from ptaskmodel.engine.state import (
+from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.sharing.graph import can_limit
+from ptaskmodel.sharing.state import (
     CHANGED,
     NOTHING,
-    RUNNING,
     SIDE,
     SIDES,
     SUB,
@@ -20,8 +18,6 @@ from ptaskmodel.engine.state import (
     UNLAID,
     USED,
 )
-from ptaskmodel.kernels.decorators import jit, views
-from ptaskmodel.sharing.arrays import carve
 
 # Searching for components that turn out to hold most activities is a waste: it is skipped a while.
 GIANT, SKIPPED_SEARCHES, SMALL = 0.7, 30, 16
@@ -30,7 +26,7 @@ GIANT, SKIPPED_SEARCHES, SMALL = 0.7, 30, 16
 @jit
 def is_kept(s, resource, tightest):
     """Return whether a resource can limit its users; tightest: of its user if it has only one."""
-    r = s.resources[resource]
+    r = s.constraints[resource]
     if r.enabled == 1 and not r.fatpipe and r.capacity > 0.0:
         return resource == tightest
     return r.violations > 0 and can_limit(s, r, r.demand)
@@ -39,7 +35,7 @@ def is_kept(s, resource, tightest):
 @jit
 def put_kept(s, slot, k):
     """List the element of a node, in the order of nodes behind what comes first in any case."""
-    t = s.activities[slot]
+    t = s.variables[slot]
     place = t.nodes + t.n_kept
     while place > t.nodes + t.n_active and s.kept[place - 1].node > k:
         before = s.kept[place - 1]
@@ -52,14 +48,14 @@ def put_kept(s, slot, k):
     node.kept = place
     target = s.kept[place]
     target.resource, target.usage = node.resource, node.usage
-    target.share, target.node = 1.0 if s.clock[0].compares_rates == 1 else node.share, k
+    target.share, target.node = 1.0 if s.counts[0].compares_rates == 1 else node.share, k
     t.n_kept += 1
 
 
 @jit
 def rebuild_kept(s, slot, incremental):
     """List the elements of an activity that can limit it."""
-    t = s.activities[slot]
+    t = s.variables[slot]
     t.n_kept = 0
     t.n_active = 0
     for k in range(t.nodes, t.nodes + t.n_nodes):
@@ -72,7 +68,7 @@ def rebuild_kept(s, slot, incremental):
 @jit
 def drop_kept(s, slot, place):
     """Take an element off the list of an activity."""
-    t = s.activities[slot]
+    t = s.variables[slot]
     s.nodes[s.kept[place].node].kept = NOTHING
     for q in range(place, t.nodes + t.n_kept - 1):
         target = s.kept[q]
@@ -89,19 +85,19 @@ def drop_kept(s, slot, place):
 @jit
 def update_kept(s, incremental):
     """List what can limit activities that changed, and for others resources that changed status."""
-    clock = s.clock[0]
-    for i in range(clock.n_todo):
-        t = s.activities[s.lists[TODO, i]]
-        if t.state == RUNNING and (t.todo == CHANGED or not incremental):
-            rebuild_kept(s, s.lists[TODO, i], incremental)
-    sides = clock.n_sides if incremental and clock.n_beside > 0 else 0
+    counts = s.counts[0]
+    for i in range(counts.n_todo):
+        t = s.variables[s.worklists[TODO, i]]
+        if t.enabled == 1 and (t.todo == CHANGED or not incremental):
+            rebuild_kept(s, s.worklists[TODO, i], incremental)
+    sides = counts.n_sides if incremental and counts.n_beside > 0 else 0
     for i in range(sides):
-        resource = s.lists[SIDE, i]
-        r = s.resources[resource]
+        resource = s.worklists[SIDE, i]
+        r = s.constraints[resource]
         for h in range(r.first, r.first + r.users):
             user = s.users[h]
-            t = s.activities[user.slot]
-            if user.usage > 0.0 and t.state == RUNNING and t.todo == SIDES:
+            t = s.variables[user.slot]
+            if user.usage > 0.0 and t.enabled == 1 and t.todo == SIDES:
                 place = np.int64(s.nodes[user.node].kept)
                 if not is_kept(s, resource, t.tightest):
                     if place >= 0:
@@ -112,9 +108,27 @@ def update_kept(s, incremental):
 
 
 @jit
+def swap_kept(s, a, b):
+    """Let two kept elements change places."""
+    x = s.kept[a]
+    y = s.kept[b]
+    resource, usage, share, node = x.resource, x.usage, x.share, x.node
+    x.resource, x.usage, x.share, x.node = y.resource, y.usage, y.share, y.node
+    y.resource, y.usage, y.share, y.node = resource, usage, share, node
+    s.nodes[x.node].kept = a
+    s.nodes[node].kept = b
+
+
+@jit
+def coefficient(element):
+    """What fairness compares."""
+    return element.share if element.share > 0.0 else element.usage
+
+
+@jit
 def keeps(s, slot, resource):
     """Whether a resource is among what can limit an activity."""
-    t = s.activities[slot]
+    t = s.variables[slot]
     for k in range(t.nodes, t.nodes + t.n_kept):  # noqa: SIM110
         if s.kept[k].resource == resource:
             return True
@@ -124,31 +138,31 @@ def keeps(s, slot, resource):
 @jit
 def forget_changes(s):
     """All that changed has been taken in."""
-    clock = s.clock[0]
-    clock.n_todo = 0
-    clock.n_beside = 0
-    clock.n_touched = 0
+    counts = s.counts[0]
+    counts.n_todo = 0
+    counts.n_beside = 0
+    counts.n_touched = 0
 
 
 @jit
 def forget_sides(s):
     """No resource has changed side."""
-    clock = s.clock[0]
-    for i in range(clock.n_sides):
-        s.resources[s.lists[SIDE, i]].changed_side = False
-    clock.n_sides = 0
+    counts = s.counts[0]
+    for i in range(counts.n_sides):
+        s.constraints[s.worklists[SIDE, i]].changed_side = False
+    counts.n_sides = 0
 
 
 @jit
 def add_users(s, resource, mark, n):
     """Append the enabled users of a resource that are not in the sub-system yet."""
-    r = s.resources[resource]
+    r = s.constraints[resource]
     for k in range(r.first, r.first + r.users):
         user = s.users[k]
-        t = s.activities[user.slot]
-        if user.usage > 0.0 and t.mark != mark and t.state == RUNNING:
+        t = s.variables[user.slot]
+        if user.usage > 0.0 and t.mark != mark and t.enabled == 1:
             t.mark = mark
-            s.lists[SUB, n] = user.slot
+            s.worklists[SUB, n] = user.slot
             n += 1
     return n
 
@@ -156,19 +170,19 @@ def add_users(s, resource, mark, n):
 @jit
 def search(s, mark):
     """List, in any order, the activities that are or use what is affected; return their number."""
-    clock = s.clock[0]
+    counts = s.counts[0]
     n = 0
-    for i in range(clock.n_todo):
-        t = s.activities[s.lists[TODO, i]]
-        if t.state == RUNNING and t.mark != mark:
+    for i in range(counts.n_todo):
+        t = s.variables[s.worklists[TODO, i]]
+        if t.enabled == 1 and t.mark != mark:
             t.mark = mark
-            s.lists[SUB, n] = s.lists[TODO, i]
+            s.worklists[SUB, n] = s.worklists[TODO, i]
             n += 1
-    for i in range(clock.n_touched):
-        r = s.resources[s.lists[TOUCHED, i]]
+    for i in range(counts.n_touched):
+        r = s.constraints[s.worklists[TOUCHED, i]]
         r.mark = mark
         if r.enabled == 1 or r.violations > 0:
-            n = add_users(s, s.lists[TOUCHED, i], mark, n)
+            n = add_users(s, s.worklists[TOUCHED, i], mark, n)
     return n
 
 
@@ -177,10 +191,10 @@ def spread(s, mark, n):
     """Complete the components of the first n activities, all marked; their number."""
     i = 0
     while i < n:
-        t = s.activities[s.lists[SUB, i]]
+        t = s.variables[s.worklists[SUB, i]]
         for k in range(t.nodes, t.nodes + t.n_kept):
             resource = s.kept[k].resource
-            r = s.resources[resource]
+            r = s.constraints[resource]
             if r.mark != mark:
                 r.mark = mark
                 if r.enabled > 1:
@@ -193,12 +207,12 @@ def spread(s, mark, n):
 def list_enabled(s, mark):
     """Every enabled activity (``mark`` < 0), or those with the mark, oldest first; their number."""
     n = 0
-    slot = s.clock[0].oldest
+    slot = s.counts[0].oldest
     while slot >= 0:
-        if mark < 0 or s.activities[slot].mark == mark:
-            s.lists[SUB, n] = slot
+        if mark < 0 or s.variables[slot].mark == mark:
+            s.worklists[SUB, n] = slot
             n += 1
-        slot = s.activities[slot].next
+        slot = s.variables[slot].next
     return n
 
 
@@ -206,27 +220,27 @@ def list_enabled(s, mark):
 def sort_oldest_first(s, n):
     """Insertion sort of a few activities by the order in which they were enabled."""
     for i in range(1, n):
-        slot = s.lists[SUB, i]
-        order = s.activities[slot].order
+        slot = s.worklists[SUB, i]
+        order = s.variables[slot].order
         j = i - 1
-        while j >= 0 and s.activities[s.lists[SUB, j]].order > order:
-            s.lists[SUB, j + 1] = s.lists[SUB, j]
+        while j >= 0 and s.variables[s.worklists[SUB, j]].order > order:
+            s.worklists[SUB, j + 1] = s.worklists[SUB, j]
             j -= 1
-        s.lists[SUB, j + 1] = slot
+        s.worklists[SUB, j + 1] = slot
 
 
 @jit
 def whole_components(s, mark, n):
     """The activities of the components of the first n, which are marked, oldest first."""
-    clock = s.clock[0]
-    if clock.skip_search > 0:
-        clock.skip_search -= 1
+    counts = s.counts[0]
+    if counts.skip_search > 0:
+        counts.skip_search -= 1
         return list_enabled(s, -1)
-    if n > SMALL and n > GIANT * clock.n_enabled:
+    if n > SMALL and n > GIANT * counts.n_enabled:
         return list_enabled(s, -1)
     n = spread(s, mark, n)
-    if n > SMALL and n > GIANT * clock.n_enabled:
-        clock.skip_search = SKIPPED_SEARCHES
+    if n > SMALL and n > GIANT * counts.n_enabled:
+        counts.skip_search = SKIPPED_SEARCHES
     if n <= 2 * SMALL:
         sort_oldest_first(s, n)
         return n
@@ -236,79 +250,21 @@ def whole_components(s, mark, n):
 @jit
 def find_sub_system(s, incremental):
     """Choose the activities to solve, oldest first, with their kept elements; their number."""
-    clock = s.clock[0]
+    counts = s.counts[0]
     update_kept(s, incremental)
-    for i in range(clock.n_todo):
-        t = s.activities[s.lists[TODO, i]]
+    for i in range(counts.n_todo):
+        t = s.variables[s.worklists[TODO, i]]
         t.todo = 0
         t.charged = 0.0
-    clock.mark += 1
+    counts.mark += 1
     if not incremental:
         n = list_enabled(s, -1)
     else:
-        n = whole_components(s, clock.mark, search(s, clock.mark))
-    for i in range(clock.n_touched):
-        s.resources[s.lists[TOUCHED, i]].mark = 0
+        n = whole_components(s, counts.mark, search(s, counts.mark))
+    for i in range(counts.n_touched):
+        s.constraints[s.worklists[TOUCHED, i]].mark = 0
     forget_changes(s)
     return n
-
-
-class SubSystem(NamedTuple):
-    """Where the sub-system to solve lies; what is left is the solvers' scratch."""
-
-    start: np.ndarray
-    resource: np.ndarray
-    usage: np.ndarray
-    share: np.ndarray
-    capacity: np.ndarray
-    bound: np.ndarray
-    weight: np.ndarray
-    penalty: np.ndarray
-    level: np.ndarray
-    load: np.ndarray
-    highest: np.ndarray
-    lowest: np.ndarray
-    reached: np.ndarray
-    rate: np.ndarray
-    limit: np.ndarray
-    reals: np.ndarray
-    integers: np.ndarray
-
-
-def sub_system_sizes(n: int, m: int, z: int) -> tuple[int, int]:
-    """What `sub_system` takes of ``reals`` and ``integers``; the rest is the solvers' scratch."""
-    return 2 * z + 6 * m + 4 * n, z + 2 * n + 1
-
-
-@views
-def sub_system(s):
-    """The parts of ``reals`` and ``integers``, for as many as the state has room for.
-
-    Rates and limits come first: of activity i they are ``s.reals[i]`` and ``s.integers[i]``, for
-    who wants no more. To make all these views takes as long as to solve what is small.
-    """
-    n = s.activities.size
-    m = s.resources.size
-    z = s.nodes.size
-    rate, reals = carve(s.reals, n)
-    limit, integers = carve(s.integers, n)
-    usage, reals = carve(reals, z)
-    share, reals = carve(reals, z)
-    capacity, reals = carve(reals, m)
-    level, reals = carve(reals, m)
-    load, reals = carve(reals, m)
-    highest, reals = carve(reals, m)
-    lowest, reals = carve(reals, m)
-    reached, reals = carve(reals, m)
-    bound, reals = carve(reals, n)
-    weight, reals = carve(reals, n)
-    penalty, reals = carve(reals, n)
-    start, integers = carve(integers, n + 1)
-    resource, integers = carve(integers, z)
-    return SubSystem(
-        start, resource, usage, share, capacity, bound, weight, penalty, level, load, highest,
-        lowest, reached, rate, limit, reals, integers,
-    )  # fmt: skip
 
 
 @jit
@@ -317,13 +273,13 @@ def lay_sub_system(s, v, n, heavy):
 
     heavy: only with elements of candidate bottlenecks, which come first (see `fair_bottleneck`).
     """
-    clock = s.clock[0]
-    clock.mark += 1
-    mark = clock.mark
+    counts = s.counts[0]
+    counts.mark += 1
+    mark = counts.mark
     m = 0
     z = 0
     for i in range(n):
-        t = s.activities[np.uint64(s.lists[SUB, i])]
+        t = s.variables[np.uint64(s.worklists[SUB, i])]
         v.start[i] = z
         v.bound[i] = t.bound
         v.penalty[i] = t.penalty
@@ -331,11 +287,11 @@ def lay_sub_system(s, v, n, heavy):
         last = t.nodes + (t.n_active if heavy else t.n_kept)
         for k in range(np.uint64(t.nodes), np.uint64(last)):
             element = s.kept[k]
-            r = s.resources[np.uint64(element.resource)]
+            r = s.constraints[np.uint64(element.resource)]
             if r.mark != mark:
                 r.mark = mark
                 r.local = m
-                s.lists[USED, m] = element.resource
+                s.worklists[USED, m] = element.resource
                 v.capacity[m] = r.capacity
                 s.flags[m] = r.fatpipe
                 v.level[m] = r.level

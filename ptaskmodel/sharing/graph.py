@@ -23,8 +23,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.engine.state import CHANGED, NOTHING, RUNNING, SIDE, SIDES, TODO, TOUCHED
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.records import NOTHING
+from ptaskmodel.sharing.arrays import LIMIT_NOTHING
+from ptaskmodel.sharing.state import CHANGED, SIDE, SIDES, TODO, TOUCHED
 
 # A part of the capacity counts as smaller only beyond rounding: equal allocations, bit for bit.
 STRICTLY_LESS = 1.0 - 1e-9
@@ -34,50 +36,50 @@ LISTED = -2  # mark of a resource in the list of those touched
 @jit
 def mark_todo(s, slot, why):
     """The kept elements of this activity must be rebuilt before the next solve."""
-    clock = s.clock[0]
-    t = s.activities[slot]
+    counts = s.counts[0]
+    t = s.variables[slot]
     before = np.int64(t.todo)
     if why <= before:
         return
     t.todo = why
     if before == 0:
-        s.lists[TODO, clock.n_todo] = slot
-        clock.n_todo += 1
+        s.worklists[TODO, counts.n_todo] = slot
+        counts.n_todo += 1
     if why == SIDES:
-        clock.n_beside += 1
+        counts.n_beside += 1
     elif before == SIDES:
-        clock.n_beside -= 1
+        counts.n_beside -= 1
 
 
 @jit
 def list_side(s, resource):
     """A resource changed side."""
-    clock = s.clock[0]
-    r = s.resources[resource]
+    counts = s.counts[0]
+    r = s.constraints[resource]
     if not r.changed_side:
         r.changed_side = True
-        s.lists[SIDE, clock.n_sides] = resource
-        clock.n_sides += 1
+        s.worklists[SIDE, counts.n_sides] = resource
+        counts.n_sides += 1
 
 
 @jit
 def mark_users(s, resource):
     """A resource changed side: all its enabled users must look again."""
     list_side(s, resource)
-    r = s.resources[resource]
+    r = s.constraints[resource]
     for k in range(r.first, r.first + r.users):
         user = s.users[k]
-        if user.usage > 0.0 and s.activities[user.slot].state == RUNNING:
+        if user.usage > 0.0 and s.variables[user.slot].enabled == 1:
             mark_todo(s, user.slot, SIDES)
 
 
 @jit
 def touch(s, resource):
     """Mark this resource, which is not marked yet: its users must be re-solved."""
-    clock = s.clock[0]
-    s.resources[resource].mark = LISTED
-    s.lists[TOUCHED, clock.n_touched] = resource
-    clock.n_touched += 1
+    counts = s.counts[0]
+    s.constraints[resource].mark = LISTED
+    s.worklists[TOUCHED, counts.n_touched] = resource
+    counts.n_touched += 1
 
 
 @jit
@@ -93,7 +95,7 @@ def size_class(count):
 def has_room(s, count):
     """Whether a block of nodes can be had for ``count`` elements."""
     k = size_class(count)
-    return s.clock[k].free_nodes >= 0 or s.clock[0].n_nodes + (1 << k) <= s.nodes.size
+    return s.counts[k].free_nodes >= 0 or s.counts[0].n_nodes + (1 << k) <= s.nodes.size
 
 
 @jit
@@ -103,15 +105,15 @@ def missing_users(s, count):
     A resource with n elements of these takes less than 4 (users + n) places as it grows. Not to
     look at each costs more room, of which most is never touched.
     """
-    clock = s.clock[0]
-    wanted = 4 * (clock.n_links + count)
-    return wanted if clock.n_users + wanted > s.users.size else 0
+    counts = s.counts[0]
+    wanted = 4 * (counts.n_links + count)
+    return wanted if counts.n_users + wanted > s.users.size else 0
 
 
 @jit
 def move_users(s, resource, first):
     """Let the users of a resource lie elsewhere, or farther ahead."""
-    r = s.resources[resource]
+    r = s.constraints[resource]
     for i in range(r.users):
         old = s.users[r.first + i]
         new = s.users[first + i]
@@ -129,55 +131,51 @@ def make_room(s, resource):
 
     Where few have left at the front, it gets twice as many places; there are so many.
     """
-    clock = s.clock[0]
-    r = s.resources[resource]
+    counts = s.counts[0]
+    r = s.constraints[resource]
     before = r.first - r.gone
     if 2 * r.gone > r.room:
         move_users(s, resource, before)
         return
     k = size_class(max(2, 2 * r.room))
-    first = s.clock[k].free_users
+    first = s.counts[k].free_users
     if first >= 0:
-        s.clock[k].free_users = s.users[first].slot
+        s.counts[k].free_users = s.users[first].slot
     else:
-        first = clock.n_users
-        clock.n_users += 1 << k
+        first = counts.n_users
+        counts.n_users += 1 << k
     move_users(s, resource, first)
     if r.room > 0:
         k -= 1
-        s.users[before].slot = s.clock[k].free_users
-        s.clock[k].free_users = before
+        s.users[before].slot = s.counts[k].free_users
+        s.counts[k].free_users = before
         r.room *= 2
     else:
         r.room = 2
 
 
 @jit
-def link_nodes(s, slot, first, count):
-    """Give an activity its nodes, a copy of ``count`` elements, and enter it with its resources.
-
-    Returns whether all these resources are on.
-    """
-    clock = s.clock[0]
-    t = s.activities[slot]
+def link_nodes(s, elements, slot, first, count):
+    """Give a variable nodes, a copy of ``count`` elements, and enter it with its constraints."""
+    counts = s.counts[0]
+    t = s.variables[slot]
     t.n_nodes = count
     t.n_kept = 0
     if count == 0:
-        return True
-    all_on = True
+        return
     k = size_class(count)
-    base = s.clock[k].free_nodes
+    base = s.counts[k].free_nodes
     if base >= 0:
-        s.clock[k].free_nodes = s.nodes[base].resource
+        s.counts[k].free_nodes = s.nodes[base].resource
     else:
-        base = clock.n_nodes
-        clock.n_nodes += 1 << k
+        base = counts.n_nodes
+        counts.n_nodes += 1 << k
     t.nodes = base
-    clock.n_links += count
+    counts.n_links += count
     for k in range(count):
-        element = s.elements[np.uint64(first + k)]
+        element = elements[np.uint64(first + k)]
         node = s.nodes[np.uint64(base + k)]
-        r = s.resources[np.uint64(element.resource)]
+        r = s.constraints[np.uint64(element.resource)]
         node.resource = element.resource
         node.usage = element.usage
         node.share = element.share
@@ -192,8 +190,6 @@ def link_nodes(s, slot, first, count):
         user.usage = element.usage
         user.node = base + k
         r.users += 1
-        all_on = all_on and r.on
-    return all_on
 
 
 @jit
@@ -202,10 +198,10 @@ def unlink_nodes(s, slot):
 
     Mostly it is the first user that leaves, or the last: no other has to move.
     """
-    t = s.activities[slot]
+    t = s.variables[slot]
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[np.uint64(k)]
-        r = s.resources[np.uint64(node.resource)]
+        r = s.constraints[np.uint64(node.resource)]
         r.users -= 1
         if r.users == 0:
             r.first -= r.gone
@@ -221,12 +217,20 @@ def unlink_nodes(s, slot):
             user.node = last.node
             s.nodes[np.uint64(last.node)].place = node.place
     if t.n_nodes > 0:
-        s.clock[0].n_links -= t.n_nodes
+        s.counts[0].n_links -= t.n_nodes
         k = size_class(t.n_nodes)
-        s.nodes[t.nodes].resource = s.clock[k].free_nodes
-        s.clock[k].free_nodes = t.nodes
+        s.nodes[t.nodes].resource = s.counts[k].free_nodes
+        s.counts[k].free_nodes = t.nodes
     t.n_nodes = 0
     t.n_kept = 0
+
+
+@jit
+def give_nodes_anew(s):
+    """No variable of the graph ``s`` has nodes: hand them out from the first on again."""
+    s.counts[0].n_nodes = 0
+    for k in range(s.counts.size):
+        s.counts[k].free_nodes = NOTHING
 
 
 @jit
@@ -237,17 +241,17 @@ def load_ratios(s, slot):
     ``leader`` is the same within a group. A repeated resource, a FATPIPE and a capacity of 0 have
     ratio -1: they never dominate.
     """
-    clock = s.clock[0]
-    clock.mark += 1
-    stamp = clock.mark
-    t = s.activities[slot]
+    counts = s.counts[0]
+    counts.mark += 1
+    stamp = counts.mark
+    t = s.variables[slot]
     tightest = -1
     most = 0.0
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[np.uint64(k)]
         if node.usage <= 0.0:
             continue
-        r = s.resources[np.uint64(node.resource)]
+        r = s.constraints[np.uint64(node.resource)]
         if r.stamp == stamp or r.fatpipe or r.capacity <= 0.0:
             r.stamp = stamp
             r.ratio = -1.0
@@ -260,12 +264,12 @@ def load_ratios(s, slot):
             tightest = node.resource
             most = x
         if r.group >= 0:
-            head = s.resources[np.uint64(r.group)]
+            head = s.constraints[np.uint64(r.group)]
             if head.leader_stamp != stamp:
                 head.leader_stamp = stamp
                 head.leader = node.resource
             else:
-                y = s.resources[np.uint64(head.leader)].ratio
+                y = s.constraints[np.uint64(head.leader)].ratio
                 if x > y or (x == y and node.resource < head.leader):
                     head.leader = node.resource
     return tightest
@@ -321,26 +325,26 @@ def violates(resources, nodes, resource, stamp):
 @jit
 def can_limit(s, r, demand):
     """Whether a resource of which several ask ``demand`` in all may hold one of them back."""
-    return s.clock[0].drops_slack == 0 or r.fatpipe or demand > r.capacity * STRICTLY_LESS
+    return s.counts[0].drops_slack == 0 or r.fatpipe or demand > r.capacity * STRICTLY_LESS
 
 
 @jit
 def classify(s, slot):
     """Count an enabled activity in on all its resources."""
-    t = s.activities[slot]
+    t = s.variables[slot]
     t.tightest = load_ratios(s, slot)
     t.top = t.bound
     if t.tightest >= 0:
-        t.top = min(t.top, 1.0 / s.resources[t.tightest].ratio)
-    stamp = s.clock[0].mark
+        t.top = min(t.top, 1.0 / s.constraints[t.tightest].ratio)
+    stamp = s.counts[0].mark
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[np.uint64(k)]
         if node.usage > 0.0:
-            r = s.resources[np.uint64(node.resource)]
+            r = s.constraints[np.uint64(node.resource)]
             if r.enabled == 0:
-                r.partner = choose_partner(s.resources, s.nodes, node.resource, stamp)
+                r.partner = choose_partner(s.constraints, s.nodes, node.resource, stamp)
                 r.demand = 0.0
-            node.violates = violates(s.resources, s.nodes, node.resource, stamp)
+            node.violates = violates(s.constraints, s.nodes, node.resource, stamp)
             was_slack = r.demand <= r.capacity * STRICTLY_LESS
             only = r.slots
             r.enabled += 1
@@ -363,11 +367,11 @@ def declassify(s, slot):
 
     Those that may have limited others are touched.
     """
-    t = s.activities[slot]
+    t = s.variables[slot]
     for k in range(t.nodes, t.nodes + t.n_nodes):
         node = s.nodes[np.uint64(k)]
         if node.usage > 0.0:
-            r = s.resources[np.uint64(node.resource)]
+            r = s.constraints[np.uint64(node.resource)]
             before = r.demand
             was_full = before > r.capacity * STRICTLY_LESS
             r.enabled -= 1
@@ -392,61 +396,59 @@ def declassify(s, slot):
 
 
 @jit
-def enable(s, slot):
-    """Let an activity take part in the sharing, as the newest."""
-    clock = s.clock[0]
-    t = s.activities[slot]
-    t.state = RUNNING
-    clock.order += 1
-    t.order = clock.order
-    t.previous = clock.newest
+def enable(s, slot, order):
+    """Let a variable take part in the sharing, as the newest; order: its sequence number."""
+    counts = s.counts[0]
+    t = s.variables[slot]
+    t.enabled = 1
+    t.order = order
+    t.previous = counts.newest
     t.next = -1
-    if clock.newest >= 0:
-        s.activities[clock.newest].next = slot
+    if counts.newest >= 0:
+        s.variables[counts.newest].next = slot
     else:
-        clock.oldest = slot
-    clock.newest = slot
-    clock.n_enabled += 1
+        counts.oldest = slot
+    counts.newest = slot
+    counts.n_enabled += 1
     t.rate = 0.0
     t.charged = 0.0
-    t.updated = clock.now
-    t.limit = -2
+    t.limit = LIMIT_NOTHING
     classify(s, slot)
 
 
 @jit
-def disable(s, slot, state):
-    """Take an activity out of the sharing and give it another state; its nodes stay."""
-    clock = s.clock[0]
-    t = s.activities[slot]
-    t.state = state
+def disable(s, slot):
+    """Take the variable ``slot`` of the graph ``s`` out of the sharing; its nodes stay."""
+    counts = s.counts[0]
+    t = s.variables[slot]
+    t.enabled = 0
     declassify(s, slot)
     if t.previous >= 0:
-        s.activities[t.previous].next = t.next
+        s.variables[t.previous].next = t.next
     else:
-        clock.oldest = t.next
+        counts.oldest = t.next
     if t.next >= 0:
-        s.activities[t.next].previous = t.previous
+        s.variables[t.next].previous = t.previous
     else:
-        clock.newest = t.previous
-    clock.n_enabled -= 1
+        counts.newest = t.previous
+    counts.n_enabled -= 1
 
 
 @jit
 def set_capacity(s, resource, capacity):
     """Change a capacity: its users are counted out and in again around the change."""
-    r = s.resources[resource]
+    r = s.constraints[resource]
     for k in range(r.first, r.first + r.users):
         user = s.users[k]
-        if user.usage > 0.0 and s.activities[user.slot].state == RUNNING:
-            t = s.activities[user.slot]
+        if user.usage > 0.0 and s.variables[user.slot].enabled == 1:
+            t = s.variables[user.slot]
             if t.mark != -2:
                 t.mark = -2
                 declassify(s, user.slot)
     r.capacity = capacity
     for k in range(r.first, r.first + r.users):
         user = s.users[k]
-        t = s.activities[user.slot]
-        if user.usage > 0.0 and t.state == RUNNING and t.mark == -2:
+        t = s.variables[user.slot]
+        if user.usage > 0.0 and t.enabled == 1 and t.mark == -2:
             t.mark = 0
             classify(s, user.slot)

@@ -1,1 +1,0 @@
-"""Rates from event to event: for each sharing rule, what it keeps and what it re-solves."""
