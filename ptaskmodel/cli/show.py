@@ -104,7 +104,7 @@ def run_text(run: SimulationRun) -> str:
     lines = [
         _end_line(summary),
         ("tasks", f"{summary['tasks']}: {count_text(counted(summary['counts']))}"),
-        ("model", f"{summary['network_model']}, solver {summary['solver']}"),
+        ("model", f"{summary['network_model']}, {_sharing(summary)}"),
         ("events", f"{summary['events']} in {wall_times(summary)}"),
     ]
     lines += [*energy_lines(summary), *remark_lines(summary)]
@@ -112,6 +112,11 @@ def run_text(run: SimulationRun) -> str:
         lines.append(("written", written(run.directory, run.files)))
     parts.append("\n".join(f"{name:<10}{value}" for name, value in lines))
     return "\n\n".join(parts)
+
+
+def _sharing(summary: dict[str, Any]) -> str:
+    """What decides who gets how much."""
+    return f"solver {summary['solver']}" if "solver" in summary else "packets in queues"
 
 
 def _end_line(summary: dict[str, Any]) -> tuple[str, str]:

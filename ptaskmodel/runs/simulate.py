@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ptaskmodel import interrupts
 from ptaskmodel.engine.usage.network_models import NetworkModel
 from ptaskmodel.engine.usage.wires import WIRES, read_wire
 from ptaskmodel.errors import PTaskModelError, SimulationError
@@ -29,7 +30,7 @@ from ptaskmodel.runs.options.rows import (
     fresh,
     values,
 )
-from ptaskmodel.runs.options.simulate import SIMULATE
+from ptaskmodel.runs.options.simulate import PACKETS, SIMULATE
 from ptaskmodel.runs.recording import Checkpoints, Observation
 from ptaskmodel.simulation.checks import check_given_routes, overload_text
 from ptaskmodel.simulation.records import frame
@@ -39,6 +40,7 @@ from ptaskmodel.workload.formats.tasks_json import read_tasks_file
 if TYPE_CHECKING:
     import pandas
 
+    from ptaskmodel.packets.tasks import PacketSimulation
     from ptaskmodel.platform import Platform
     from ptaskmodel.results.tables.energy import TaskEnergyFiles
     from ptaskmodel.simulation.records import TaskRecord
@@ -56,15 +58,16 @@ class SimulationOptions:
     until_s: date at which to stop, s (None: the end). traces: of `results.TRACE_FORMATS`;
     trace_limit_GB: their largest size together, about (None: none). attribution: also what limited
     each task, its slowdown, and the use of hosts and links. routing: as `Simulation` takes it.
-    routes: also the route of each flow. neighbours: also who slowed whom, on
-    which host or link. energy: also joules of hosts, links and tasks, and the power curve.
-    checkpoint_every_s: wall time between checkpoints, s, written beside the directory, as
-    DIRECTORY.checkpoint, until the run ends (None: none is). resume: go on from that checkpoint if
-    it is there.
+    network_level: fluid, or packets (see `packets.tasks`). routes: also the route of each flow.
+    neighbours: also who slowed whom, on which host or link. energy: also joules of hosts, links and
+    tasks, and the power curve. checkpoint_every_s: wall time between checkpoints, s, written beside
+    the directory, as DIRECTORY.checkpoint, until the run ends (None: none is). resume: go on from
+    that checkpoint if it is there.
     """
 
     solver: str | None = None
     network_model: str | NetworkModel | None = None
+    network_level: str = "fluid"
     count: str = "task"
     routing: str | Routing = PLATFORM
     until_s: float | None = None
@@ -196,27 +199,36 @@ def simulate_into(
         )
         made.add_all(tasks)
     own_routes = options.routing != PLATFORM
-    if not own_routes and (piling_up := overload_text(platform, tasks)) is not None:
+    by_packets = options.network_level == PACKETS
+    if not (own_routes or by_packets) and (piling_up := overload_text(platform, tasks)) is not None:
         warn(piling_up, OVERLOAD)
+
+    runner: Simulation | PacketSimulation = made
+    packets: PacketSimulation | None = None
+    if by_packets:
+        from ptaskmodel.runs.packets import packet_simulation
+
+        runner = packets = packet_simulation(made, options, directory is not None)
 
     def run(place: Path | None) -> tuple[dict[str, Any], tuple[TaskRecord, ...]]:
         with _energy_files(made, place, options.energy) as energy:
             run_watch = Stopwatch()
-            made.run(options.until_s, progress=checkpoints.watching(made, progress))
+            runner.run(options.until_s, progress=checkpoints.watching(made, progress))
             took_s, processor_s = run_watch.rest_s, run_watch.processor_s
-            records = tuple(made.records())
+            records = tuple(runner.records())
             if progress is not None:
                 over = sum(record.end_s is not None for record in records)
-                progress(made.now, over, len(records))
-            summary = summarise(made, records, took_s, processor_s, watch.kernels_s, inputs)
+                progress(runner.now, over, len(records))
+            summary = summarise(runner, records, took_s, processor_s, watch.kernels_s, inputs)
             states = summary["counts"]
             summary["remarks"] = for_summary(
                 remarks_on(platform),
-                stopped_remark(states, made.now),
+                stopped_remark(states, runner.now),
                 outcome_remarks(states, "task"),
             )
-            if options.until_s is not None and any(r.end_s is None for r in records):
-                summary["stopped_early"] = {"at_s": options.until_s, "not_submitted": 0}
+            stopped = options.until_s is not None or interrupts.arrived()
+            if stopped and any(r.end_s is None for r in records):
+                summary["stopped_early"] = {"at_s": runner.now, "not_submitted": 0}
             if energy is not None:
                 summary["energy"] = energy.write(records)
         return summary, records
@@ -245,10 +257,15 @@ def simulate_into(
             from ptaskmodel.results.pages.interference import costs_of, write_costs
 
             files = (*files, write_costs(place, costs_of(made, neighbours, alone_s)))
+        if packets is not None:
+            from ptaskmodel.results.tables.packets import write_packet_tables
+
+            files = (*files, *write_packet_tables(place, packets))
         if options.routes:
             files = (*files, write_flow_routes(place, made))
         files = write_results(place, summary, records, alone_s=alone_s, files=files)
     checkpoints.remove()
+    interrupts.check()
     return SimulationRun(summary, records, Path(directory), files)
 
 

@@ -78,6 +78,8 @@ class Simulation(Advancing[Observer]):
     Raises SimulationError on an unknown option.
     """
 
+    level = "fluid"  # of the network: rates, not packets
+
     def __init__(
         self,
         platform: Platform,

@@ -149,6 +149,7 @@ def facts_of(results: Results) -> list[list[str]]:
     names = {
         "solver": "solver",
         "network_model": "network model",
+        "network_level": "network level",
         "count": "competitors counted by",
         "policy": "scheduling policy",
         "allocation": "allocation",

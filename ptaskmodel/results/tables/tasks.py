@@ -16,6 +16,7 @@ from ptaskmodel.names import join_names
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance
 
 if TYPE_CHECKING:
+    from ptaskmodel.packets.tasks import PacketSimulation
     from ptaskmodel.simulation.records import TaskRecord
     from ptaskmodel.simulation.simulation import Simulation
 
@@ -87,7 +88,7 @@ def record_as_json(record: TaskRecord) -> dict[str, Any]:
 
 
 def summarise(
-    simulation: Simulation,
+    simulation: Simulation | PacketSimulation,
     records: Sequence[TaskRecord],
     wall_time_s: float,
     processor_s: float,
@@ -116,13 +117,13 @@ def summarise(
     }
 
 
-def choices(simulation: Simulation) -> dict[str, Any]:
+def choices(simulation: Simulation | PacketSimulation) -> dict[str, Any]:
     """What a summary says of how the platform was shared."""
-    made: dict[str, Any] = {
-        "solver": simulation.solver,
-        "network_model": simulation.network_model.name,
-        "count": simulation.count,
-    }
+    made: dict[str, Any] = {"network_model": simulation.network_model.name}
+    if simulation.level == "fluid":
+        made = {"solver": simulation.solver, **made, "count": simulation.count}
+    else:
+        made["network_level"] = simulation.level
     if simulation.network_model.wire is not None:
         made["network_parameters"] = asdict(simulation.network_model.wire)
     if simulation.routing is not None:

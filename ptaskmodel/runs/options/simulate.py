@@ -17,11 +17,17 @@ from ptaskmodel.runs.options.rows import (
     recording_rows,
 )
 
+FLUID, PACKETS = "fluid", "packets"
 SIMULATE = (
     *model_rows(FLUID_MODELS),
     Option(
         "network_parameters", FILE, None, None,
         "Parameters of a wire model (DCTCP, CUBIC, ROCE, RDMA): a JSON file.", PLATFORM,
+    ),
+    Option(
+        "network_level", (FLUID, PACKETS), FLUID, None,
+        "fluid: flows share links at rates; packets: they queue (DCTCP, ROCE; flows alone).",
+        PLATFORM,
     ),
     ROUTING,
     *calibration_rows("tasks without competitors", PLATFORM),
