@@ -107,6 +107,9 @@ def run_text(run: SimulationRun) -> str:
         ("model", f"{summary['network_model']}, {_sharing(summary)}"),
         ("events", f"{summary['events']} in {wall_times(summary)}"),
     ]
+    if (draws := summary.get("draws")) is not None:
+        wide = "" if draws["residuals"] else ", without residuals of this model: too narrow"
+        lines.append(("ranges", f"{draws['n']} draws, {draws['routes']}{wide}"))
     lines += [*energy_lines(summary), *remark_lines(summary)]
     if run.directory is not None:
         lines.append(("written", written(run.directory, run.files)))

@@ -55,6 +55,7 @@ NAMES = frozenset(
         POWER,
         "power.png",
         "priorities.csv",
+        "draws.csv",
         "pauses.csv",
         "pstate_changes.csv",
         "queues.csv",

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.packets.tasks import PacketSimulation
 from ptaskmodel.units import format_duration
 
 if TYPE_CHECKING:
-    from ptaskmodel.runs.simulate import SimulationOptions
     from ptaskmodel.simulation.simulation import Simulation
 
 _log = logging.getLogger(__name__)
 # Runs that take longer are announced without -v.
 LONG_S = 30.0
-# Fields of `SimulationOptions` that only the fluid level has, and their values that ask nothing.
+# Fields of the options that only the fluid level has, and their values that ask nothing.
 FLUID_ONLY = {
     "solver": None,
     "count": "task",
@@ -24,18 +23,16 @@ FLUID_ONLY = {
     "attribution": False,
     "energy": False,
     "neighbours": False,
-    "checkpoint_every": None,
+    "checkpoint_every_s": None,
     "resume": False,
 }
 
 
-def packet_simulation(
-    simulation: Simulation, options: SimulationOptions, recorded: bool
-) -> PacketSimulation:
+def packet_simulation(simulation: Simulation, options: Any, recorded: bool) -> PacketSimulation:
     """The tasks of ``simulation`` as packets; says how long they will take if that is long.
 
-    recorded: keep queues over time. Raises PTaskModelError for ``options`` that packets do not
-    have, and as `PacketSimulation`.
+    options: as `simulate_into` takes them. recorded: keep queues over time. Raises PTaskModelError
+    for options that packets do not have, and as `PacketSimulation`.
     """
     for name, nothing in FLUID_ONLY.items():
         if getattr(options, name) != nothing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.platform.routing.choice import PLATFORM, Routing, routing_of
+from ptaskmodel.platform.routing.ecmp import Ecmp
 from ptaskmodel.platform.routing.given import GivenRoutes
 from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn
 from ptaskmodel.renamed import with_old_names
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ptaskmodel.packets.tasks import PacketSimulation
     from ptaskmodel.platform import Platform
     from ptaskmodel.results.tables.energy import TaskEnergyFiles
+    from ptaskmodel.runs.draws import TaskRanges
     from ptaskmodel.simulation.records import TaskRecord
     from ptaskmodel.workload.tasks import Task
 
@@ -58,16 +60,20 @@ class SimulationOptions:
     until_s: date at which to stop, s (None: the end). traces: of `results.TRACE_FORMATS`;
     trace_limit_GB: their largest size together, about (None: none). attribution: also what limited
     each task, its slowdown, and the use of hosts and links. routing: as `Simulation` takes it.
-    network_level: fluid, or packets (see `packets.tasks`). routes: also the route of each flow.
-    neighbours: also who slowed whom, on which host or link. energy: also joules of hosts, links and
-    tasks, and the power curve. checkpoint_every_s: wall time between checkpoints, s, written beside
-    the directory, as DIRECTORY.checkpoint, until the run ends (None: none is). resume: go on from
-    that checkpoint if it is there.
+    network_level: fluid, or packets (see `packets.tasks`). draws: how often to simulate again with
+    other routes (the flows then take those of `Ecmp`, unless a file gives theirs) and starts moved
+    by up to jitter_s: ranges of durations (see `runs.draws`); None: not. routes: also the route of
+    each flow. neighbours: also who slowed whom, on which host or link. energy: also joules of
+    hosts, links and tasks, and the power curve. checkpoint_every_s: wall time between checkpoints, s,
+    written beside the directory, as DIRECTORY.checkpoint, until the run ends (None: none is).
+    resume: go on from that checkpoint if it is there.
     """
 
     solver: str | None = None
     network_model: str | NetworkModel | None = None
     network_level: str = "fluid"
+    draws: int | None = None
+    jitter_s: float = 1e-6
     count: str = "task"
     routing: str | Routing = PLATFORM
     until_s: float | None = None
@@ -185,6 +191,10 @@ def simulate_into(
             traces=options.traces, attribution=options.attribution,
             neighbours=options.neighbours, routes=options.routes,
         )  # fmt: skip
+    if options.draws and options.until_s is not None:
+        raise PTaskModelError("--draws: ranges are of whole runs; leave --until out")
+    if options.draws and options.routing == PLATFORM:
+        options = replace(options, routing=Ecmp())
     inputs, tasks = list(inputs), list(tasks)
     checkpoints = Checkpoints(directory, options, platform, tasks)
     watch = Stopwatch()
@@ -210,6 +220,8 @@ def simulate_into(
 
         runner = packets = packet_simulation(made, options, directory is not None)
 
+    drawn: list[TaskRanges] = []
+
     def run(place: Path | None) -> tuple[dict[str, Any], tuple[TaskRecord, ...]]:
         with _energy_files(made, place, options.energy) as energy:
             run_watch = Stopwatch()
@@ -229,6 +241,12 @@ def simulate_into(
             stopped = options.until_s is not None or interrupts.arrived()
             if stopped and any(r.end_s is None for r in records):
                 summary["stopped_early"] = {"at_s": runner.now, "not_submitted": 0}
+            if options.draws and not interrupts.arrived():
+                from ptaskmodel.runs.draws import task_ranges
+
+                found = task_ranges(made, by_packets, options.draws, options.jitter_s)
+                summary["draws"] = found.facts
+                drawn.append(found)
             if energy is not None:
                 summary["energy"] = energy.write(records)
         return summary, records
@@ -263,7 +281,14 @@ def simulate_into(
             files = (*files, *write_packet_tables(place, packets))
         if options.routes:
             files = (*files, write_flow_routes(place, made))
-        files = write_results(place, summary, records, alone_s=alone_s, files=files)
+        beside = None
+        if drawn:
+            from ptaskmodel.results.tables.draws import range_columns, write_draws
+
+            names = [record.task_id for record in records]
+            files = (*files, write_draws(place, names, drawn[0].durations))
+            beside = range_columns((each.low_s, each.high_s) for each in drawn[0].ranges)
+        files = write_results(place, summary, records, alone_s=alone_s, beside=beside, files=files)
     checkpoints.remove()
     interrupts.check()
     return SimulationRun(summary, records, Path(directory), files)

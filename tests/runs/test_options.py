@@ -149,6 +149,13 @@ CASES = {
         "network_model": {"tasks": "flow.json", "network_model": "CM02"},
         "network_parameters": {"tasks": "flow.json", "network_parameters": "wire.json"},
         "routing": {"routing": "ecmp:1"},
+        "network_level": {
+            "tasks": "flow.json",
+            "network_model": "DCTCP",
+            "network_level": "packets",
+        },
+        "draws": {"routing": "ecmp:1", "draws": 2},
+        "jitter_s": {"draws": 2, "jitter_s": 1e-3},
         "until_s": {"until_s": 500.0},
         "energy": {"energy": True},
     },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
@@ -36,16 +36,18 @@ def write_tasks_csv(
     stream: IO[str],
     records: Iterable[TaskRecord],
     alone_s: Sequence[float | None] | None = None,
+    beside: Mapping[str, Sequence[float | None]] | None = None,
 ) -> None:
     """One line per task, dates in s to the last digit, empty for None, hosts split by spaces.
 
     alone_s: the times that the tasks take alone, for two more columns: that time and the contention
-    slowdown.
+    slowdown. beside: more columns of numbers, the last.
     """
     from ptaskmodel.simulation.records import COLUMNS
 
     records = list(records)
-    columns = (*COLUMNS, *(() if alone_s is None else ALONE_COLUMNS))
+    beside = beside or {}
+    columns = (*COLUMNS, *(() if alone_s is None else ALONE_COLUMNS), *beside)
     stream.write(",".join(columns) + "\n")
     for begin in range(0, len(records), csv_columns.PIECE):
         some = records[begin : begin + csv_columns.PIECE]
@@ -60,6 +62,9 @@ def write_tasks_csv(
         if alone_s is not None:
             alone = alone_s[begin : begin + csv_columns.PIECE]
             parts += [",", _lines(*zip(*map(_slowdown, some, alone), strict=True))]
+        if beside:
+            columns_beside = (all_[begin : begin + csv_columns.PIECE] for all_ in beside.values())
+            parts += [",", _lines(*columns_beside)]
         stream.write(csv_columns.joined([*parts[1:], "\n"], len(some)))
 
 
@@ -137,15 +142,16 @@ def write_results(
     records: Iterable[TaskRecord],
     *,
     alone_s: Sequence[float | None] | None = None,
+    beside: Mapping[str, Sequence[float | None]] | None = None,
     files: Iterable[str] = (),
 ) -> tuple[str, ...]:
     """Write tasks.csv and summary.json in an existing directory (see `results.directory`).
 
-    alone_s: as `write_tasks_csv` takes it. files: names of the other files of these results.
-    Returns the names of all files.
+    alone_s, beside: as `write_tasks_csv` takes them. files: names of the other files of these
+    results. Returns the names of all files.
     """
     with (place / TASKS).open("w", encoding="utf-8", newline="") as stream:
-        write_tasks_csv(stream, records, alone_s)
+        write_tasks_csv(stream, records, alone_s, beside)
     listed = (SUMMARY, TASKS, *files)
     write_json(place / SUMMARY, {**summary, "files": listed})
     return listed

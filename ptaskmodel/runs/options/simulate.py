@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptaskmodel.engine.usage.network_models import FLUID_MODELS
 from ptaskmodel.runs.options.rows import (
+    COUNT,
     COURSE,
     FILE,
     FLAG,
@@ -30,6 +31,15 @@ SIMULATE = (
         PLATFORM,
     ),
     ROUTING,
+    Option(
+        "draws", COUNT, None, None,
+        "Also simulate so often with other routes (seeds of ecmp, unless a file gives them) and "
+        "starts: ranges of durations.", COURSE, metavar="N",
+    ),
+    Option(
+        "jitter_s", NOT_NEGATIVE, 1e-6, "s", "Largest delay of a start in --draws.", COURSE,
+        flag="--jitter", metavar="T",
+    ),
     *calibration_rows("tasks without competitors", PLATFORM),
     Option(
         "until_s", NOT_NEGATIVE, None, "s", "Stop at this date.", COURSE, flag="--until",

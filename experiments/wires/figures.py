@@ -1,0 +1,83 @@
+"""Pictures of `judge`: predicted over measured by size, and error against cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+COLOURS = {
+    "L07": "#9aa5b1",
+    "CM02": "#6f7d8c",
+    "LV08": "#c9a227",
+    "wire, fluid": "#2f7ebc",
+    "wire, packets": "#c0392b",
+    "the simulator itself": "#2e8b57",
+}
+LIMITS = (0.2, 5.0)
+
+
+def draw(output: Path, judged: list[Any], rows: list[dict[str, Any]]) -> list[Path]:
+    """Draw all pictures; returns their paths."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    made = [_by_size(output, judged, kind) for kind in sorted({each.case.kind for each in judged})]
+    made.append(_cost(output, rows))
+    return made
+
+
+def _by_size(output: Path, judged: list[Any], kind: str) -> Path:
+    """Predicted over measured duration of each flow, by its size: a panel a model."""
+    import matplotlib.pyplot as plt
+
+    own = [each for each in judged if each.case.kind == kind]
+    models = list(dict.fromkeys(each.model for each in own))
+    figure, axes = plt.subplots(
+        1, len(models), figsize=(2.6 * len(models), 3.2), sharey=True, squeeze=False
+    )
+    for axis, model in zip(axes[0], models, strict=True):
+        some = [each for each in own if each.model == model]
+        size = np.concatenate([each.size_B for each in some])
+        ratio = np.concatenate([each.predicted_s / each.measured_s for each in some])
+        axis.axhline(1.0, color="#23313f", linewidth=0.8)
+        axis.scatter(
+            size, np.clip(ratio, *LIMITS), s=4, alpha=0.35, color=COLOURS[model], linewidth=0
+        )
+        axis.set(xscale="log", yscale="log", ylim=LIMITS, xlabel="bytes")
+        axis.set_yticks([0.2, 0.5, 1.0, 2.0, 5.0], ["0.2", "0.5", "1", "2", "5"])
+        axis.minorticks_off()
+        axis.set_title(f"{model}\nmedian error {np.median(np.abs(ratio - 1)):.3f}", fontsize=9)
+    axes[0][0].set_ylabel(f"{kind}: predicted / measured")
+    return _saved(figure, output / f"by_size_{kind.lower()}.png")
+
+
+def _cost(output: Path, rows: list[dict[str, Any]]) -> Path:
+    """Median error against processor time, over that of the packet simulator."""
+    import matplotlib.pyplot as plt
+
+    kinds = sorted({row["protocol"] for row in rows})
+    figure, axes = plt.subplots(1, len(kinds), figsize=(4.2 * len(kinds), 3.4), squeeze=False)
+    for axis, kind in zip(axes[0], kinds, strict=True):
+        for row in rows:
+            if row["protocol"] != kind or not row["simulator_over_it"] > 0.0:
+                continue
+            at = 1.0 / row["simulator_over_it"], row["median"]
+            axis.scatter(*at, color=COLOURS[row["model"]], zorder=3)
+            axis.annotate(row["model"], at, xytext=(5, 4), textcoords="offset points", fontsize=8)
+        axis.set(xscale="log", ylim=(0.0, None), title=kind)
+        axis.set_xlabel("processor time / that of the packet simulator")
+        axis.margins(x=0.3)
+        axis.grid(alpha=0.3)
+    axes[0][0].set_ylabel("median error of a flow")
+    return _saved(figure, output / "cost.png")
+
+
+def _saved(figure: Any, path: Path) -> Path:
+    import matplotlib.pyplot as plt
+
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+    return path
