@@ -299,7 +299,7 @@ class PacketSimulation:
         return self.network.hops
 
     @property
-    def makespan(self) -> float:
+    def makespan_s(self) -> float:
         """Date of the last end of a task so far, s."""
         return max((end for end in self._end if end < INFINITY), default=0.0)
 

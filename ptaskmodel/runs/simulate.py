@@ -64,8 +64,8 @@ class SimulationOptions:
     other routes (the flows then take those of `Ecmp`, unless a file gives theirs) and starts moved
     by up to jitter_s: ranges of durations (see `runs.draws`); None: not. routes: also the route of
     each flow. neighbours: also who slowed whom, on which host or link. energy: also joules of
-    hosts, links and tasks, and the power curve. checkpoint_every_s: wall time between checkpoints, s,
-    written beside the directory, as DIRECTORY.checkpoint, until the run ends (None: none is).
+    hosts, links and tasks, and the power curve. checkpoint_every_s: wall time between checkpoints,
+    s, written beside the directory, as DIRECTORY.checkpoint, until the run ends (None: none is).
     resume: go on from that checkpoint if it is there.
     """
 
