@@ -20,6 +20,7 @@ from judge import FLUID, PACKETS, Case, cases_in
 
 from ptaskmodel.engine.usage.network_models import NetworkModel
 from ptaskmodel.engine.usage.wires import read_wire
+from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.routing.given import read_routes
 from ptaskmodel.runs.draws import QUANTILES, Draws, Residuals, alone, drawn, ranges
@@ -126,7 +127,13 @@ def main() -> None:
         for kind in ("DCTCP", "ROCE"):
             name = f"{kind} {'packets' if by_packets else 'fluid'}"
             print(name)
-            found = [seen(case, by_packets) for case in cases if case.kind == kind]
+            found = []
+            for case in cases:
+                if case.kind == kind:
+                    try:
+                        found.append(seen(case, by_packets))
+                    except PTaskModelError as error:
+                        print(f"  {case.place.name}: left out: {error}")
             models[name] = fitted([each for each in found if each is not None])
     levels = [round(level, 3) for level in LEVELS.tolist()]
     document = {"sizes_B": SIZES_B, "slowdowns": SLOWDOWNS, "levels": levels, "models": models}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from ptaskmodel.engine.usage.wires import WIRES
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.packets.tasks import PacketSimulation
 from ptaskmodel.runs.draws import Residuals, ranges, residuals_of, task_ranges
+from ptaskmodel.runs.simulate import simulate_into, simulation_inputs
 from ptaskmodel.workload.tasks import Sequence
 
 
@@ -236,3 +238,32 @@ def test_residuals_are_known_by_model_and_level():
         assert found.quantiles.shape == (4, 4, 10)
         assert found.of(np.array([1e4, 2e6]), np.array([1.0, 9.0])).shape == (2, 10)
     assert residuals_of("L07", by_packets=False) is None
+
+
+CASES = Path(__file__).resolve().parents[2] / "experiments" / "wires" / "cases"
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [("dctcp_alone", "packets"), ("roce_alone", "packets"), ("roce_alone", "fluid")],
+)
+def test_flows_alone_last_as_by_hand(name, level):
+    case = CASES / name
+    given = {"platform": case / "platform.xml", "tasks": case / "tasks.json"}
+    given |= {"network_parameters": case / "wire.json", "network_level": level}
+    run = simulate_into(None, **simulation_inputs(given)._asdict())
+    expected = [float(row["duration_s"]) for row in rows(case / "measured.csv")]
+    assert [record.execution_s for record in run.records] == pytest.approx(expected, rel=1e-4)
+
+
+def test_shared_cases_are_as_near_as_the_guide_says(shared_data):
+    """Median errors over a few small cases, well above what was measured."""
+    for name, most in (("roce3_incast16", 0.005), ("roce0_single", 1e-3), ("incast2_n32", 0.05)):
+        case = shared_data / "wires" / "packet" / name
+        given = {"platform": case / "platform.xml", "tasks": case / "tasks.json"}
+        given |= {"network_parameters": case / "wire.json", "network_level": "packets"}
+        given["routing"] = f"file:{case / 'routes.csv'}"
+        run = simulate_into(None, **simulation_inputs(given)._asdict())
+        true = np.array([float(row["duration_s"]) for row in rows(case / "measured.csv")])
+        found = np.array([record.execution_s for record in run.records])
+        assert np.median(np.abs(found / true - 1.0)) < most
