@@ -65,10 +65,15 @@ def _cost(output: Path, rows: list[dict[str, Any]]) -> Path:
                 continue
             at = 1.0 / row["simulator_over_it"], row["median"]
             axis.scatter(*at, color=COLOURS[row["model"]], zorder=3)
-            axis.annotate(row["model"], at, xytext=(5, 4), textcoords="offset points", fontsize=8)
-        axis.set(xscale="log", ylim=(0.0, None), title=kind)
+            left = at[0] >= 1.0
+            axis.annotate(
+                row["model"], at, xytext=(-5 if left else 5, 4), textcoords="offset points",
+                fontsize=8, ha="right" if left else "left",
+            )  # fmt: skip
+        axis.set(xscale="log", title=kind)
         axis.set_xlabel("processor time / that of the packet simulator")
-        axis.margins(x=0.3)
+        axis.margins(x=0.3, y=0.1)
+        axis.set_ylim(bottom=0.0)
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("median error of a flow")
     return _saved(figure, output / "cost.png")
