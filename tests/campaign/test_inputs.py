@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ptaskmodel.campaign.inputs import content_of, digest_of, input_at, leads_to
@@ -26,6 +26,7 @@ from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.formats.tasks_json import load_tasks
 from ptaskmodel.workload.reading import read_workload
 
+GZIP = b"\x1f\x8b"
 PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
@@ -189,8 +190,16 @@ def test_a_log_names_nothing_and_lists_may_name_each_other(tmp_path):
     lambda start: st.binary(max_size=200).map(lambda rest: start + rest)))  # fmt: skip
 def test_anything_may_be_in_a_file(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "anything"
+    assume(not content.startswith(GZIP))
     path.write_bytes(content)
     assert named_by(path)[0] == path
+
+
+def test_a_compressed_file_that_is_cut_off_is_named(tmp_path):
+    path = tmp_path / "log.swf.gz"
+    path.write_bytes(GZIP)
+    with pytest.raises(PTaskModelError, match=r"log.swf.gz: this is not a whole gzip file"):
+        named_by(path)
 
 
 def test_what_can_be_read_only_once_is_no_input_of_many_runs(tmp_path):

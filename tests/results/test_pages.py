@@ -191,7 +191,7 @@ def test_the_page_of_a_campaign_warns_of_runs_that_did_not_do_their_work(tmp_pat
     task = {"id": "a", "hosts": ["n0"], "cpu": [1e9]}
     (tmp_path / "t.json").write_text(json.dumps({"tasks": [task]}))
     plan = 'name = "cut"\nrun = "simulate"\n[parameters]\nplatform = "p.xml"\ntasks = "t.json"\n'
-    (tmp_path / "plan.toml").write_text(plan + "[factors]\nuntil = [0.5, 5]\n")
+    (tmp_path / "plan.toml").write_text(plan + "[factors]\nuntil_s = [0.5, 5]\n")
     assert main(["campaign", "run", "plan.toml", "-o", "out", "--processes", "1"]) == 0
     assert main(["report", "out", "-o", "page.html"]) == 0
     assert data_of((tmp_path / "page.html").read_text())["warnings"] == [
