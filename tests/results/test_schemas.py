@@ -43,6 +43,7 @@ PLANS = Path(__file__).parents[2] / "experiments"
 EVERY = "--attribution --trace csv"
 RUNS = {
     "simulate": f"simulate p.xml t.json {EVERY} --energy --neighbours --routes",
+    "packets": "simulate p.xml f.json --network-model ROCE --network-level packets --draws 2",
     "batch": f"batch p.xml w.json --profiles ptask {EVERY} --neighbours --leave-out-larger",
     "fair": "batch p.xml w.json --fairness both --leave-out-larger --energy",
     "failing": "batch p.xml w.json --leave-out-larger --on-failure requeue "
@@ -61,6 +62,8 @@ def place(tmp_path_factory):
     made = tmp_path_factory.mktemp("schemas")
     (made / "p.xml").write_text(PLATFORM)
     (made / "t.json").write_text(json.dumps(TASKS))
+    flows = [{"id": "f", "hosts": ["a", "b"], "flows": [[0, 1, 1e6]]}]
+    (made / "f.json").write_text(json.dumps({"tasks": flows}))
     (made / "slurm.conf").write_text(CONF)
     (made / "jobs.csv").write_text(SLURM_JOBS)
     with pytest.MonkeyPatch.context() as patch:
