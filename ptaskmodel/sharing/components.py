@@ -6,18 +6,9 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.records import NOTHING
 from ptaskmodel.sharing.graph import can_limit
-from ptaskmodel.sharing.state import (
-    CHANGED,
-    NOTHING,
-    SIDE,
-    SIDES,
-    SUB,
-    TODO,
-    TOUCHED,
-    UNLAID,
-    USED,
-)
+from ptaskmodel.sharing.state import CHANGED, SIDE, SIDES, SUB, TODO, TOUCHED, UNLAID, USED
 
 # Searching for components that turn out to hold most activities is a waste: it is skipped a while.
 GIANT, SKIPPED_SEARCHES, SMALL = 0.7, 30, 16

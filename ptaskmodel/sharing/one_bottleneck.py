@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.records import NOTHING
 from ptaskmodel.sharing.components import coefficient
-from ptaskmodel.sharing.state import NOTHING, SUB
+from ptaskmodel.sharing.state import SUB
 from ptaskmodel.sharing.subproblem import sub_system
 
 INFINITY = float("inf")

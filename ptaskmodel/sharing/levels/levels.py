@@ -29,6 +29,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import jit, late
+from ptaskmodel.kernels.records import NOTHING
 from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING
 from ptaskmodel.sharing.components import (
     SKIPPED_SEARCHES,
@@ -57,7 +58,6 @@ from ptaskmodel.sharing.levels.slack_loads import (
 from ptaskmodel.sharing.one_bottleneck import SEVERAL, fill_common
 from ptaskmodel.sharing.state import (
     CHANGED,
-    NOTHING,
     SIDE,
     SIDES,
     SUB,

@@ -22,6 +22,7 @@ whole components are solved.
 from __future__ import annotations
 
 from ptaskmodel.kernels.decorators import jit, late
+from ptaskmodel.kernels.records import NOTHING
 from ptaskmodel.sharing.components import (
     forget_changes,
     keeps,
@@ -31,16 +32,7 @@ from ptaskmodel.sharing.components import (
 )
 from ptaskmodel.sharing.one_bottleneck import SEVERAL, fill_common, used_by_all
 from ptaskmodel.sharing.rates import is_alone, solve, solve_alone
-from ptaskmodel.sharing.state import (
-    CHANGED,
-    NOTHING,
-    SUB,
-    TODO,
-    TOUCHED,
-    USED,
-    Graph,
-    bare_graph,
-)
+from ptaskmodel.sharing.state import CHANGED, SUB, TODO, TOUCHED, USED, Graph, bare_graph
 from ptaskmodel.sharing.subproblem import sub_system
 
 INFINITY = float("inf")
