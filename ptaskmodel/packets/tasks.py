@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -90,7 +90,7 @@ class PacketSimulation:
     Raises SimulationError for what packets do not know, RouteError for a flow without a route.
     """
 
-    level = "packets"
+    level: Literal["packets"] = "packets"
 
     def __init__(self, simulation: Simulation, *, recorded: bool = False) -> None:
         wire = simulation.network_model.wire

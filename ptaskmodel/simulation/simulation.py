@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.state import (
@@ -78,7 +78,7 @@ class Simulation(Advancing[Observer]):
     Raises SimulationError on an unknown option.
     """
 
-    level = "fluid"  # of the network: rates, not packets
+    level: Literal["fluid"] = "fluid"  # of the network: rates, not packets
 
     def __init__(
         self,
