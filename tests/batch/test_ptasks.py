@@ -19,7 +19,7 @@ from ptaskmodel.batch.measures.schedule import contention_slowdown, metrics
 from ptaskmodel.batch.plan import BatchOptions, Plan
 from ptaskmodel.batch.run import new_simulation, run_batch
 from ptaskmodel.batch.verifier import check_schedule
-from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError
+from ptaskmodel.errors import PlatformError, SimulationError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.batch_works import StagingWork, StorageWork, UsageTraceWork
 from ptaskmodel.workload.jobs import Job, Workload
@@ -155,8 +155,10 @@ def test_storage_staging_and_sequences(tiny):
     assert found["a"][0] == pytest.approx(2 * (1 + 20 / 5))
     found, _ = ends(tiny, job("s", 3, 0, StagingWork(12.0, "pfs", "disk")))
     assert found["s"][0] == pytest.approx(3 + 12 / 6)
-    with pytest.raises(WorkloadError, match="no storage 'tape'"):
-        ends(tiny, job("s", 0, 1, StorageWork(1.0, 1.0, "tape")))
+    on_disk, _ = ends(tiny, job("s", 0, 1, StorageWork(1.0, 1.0, "disk")))
+    with pytest.warns(UserWarning, match="no storage 'tape': its only one, disk, is taken"):
+        found, _ = ends(tiny, job("s", 0, 1, StorageWork(1.0, 1.0, "tape")))
+    assert found == on_disk
 
 
 def test_ranks_of_a_usage_trace_do_not_wait_for_each_other(tiny):

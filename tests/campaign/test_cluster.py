@@ -201,7 +201,7 @@ def test_what_cannot_be_used_is_said(tmp_path, capsys, monkeypatch):
         ),
         (["--on", "tls://127.0.0.1:1"], "give a CA, a certificate and a key with tls://"),
         (["--tls-key", "k.pem"], "belong to --on tls://"),
-        (["--on", nobody, "--processes", "2"], "are of this machine"),
+        (["--on", nobody, "--processes", "2"], "--processes starts processes here"),
         (["--on", nobody], "no Dask scheduler answers"),
     ):
         assert main(["campaign", "run", plan, *arguments]) == 2

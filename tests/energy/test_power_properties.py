@@ -106,7 +106,7 @@ def test_a_mistake_of_a_link(text):
 
 
 def test_nobody_says_what_it_draws():
-    with pytest.raises(pm.PlatformError, match="no host and no link says"):
+    with pytest.raises(pm.PlatformError, match="no host or link has a power property"):
         Meter(a_link())
 
 

@@ -37,30 +37,38 @@ def arrays(simulation):
     """(where, name, array) of all that kernels are given of tasks."""
     for holder, name in ((simulation.core, "state"), (simulation._intake, "arrays")):
         for field, array in getattr(holder, name)._asdict().items():
-            yield holder, name, field, array
+            if field != "graph":
+                yield holder, name, field, array
+    for field, array in simulation.core.state.graph._asdict().items():
+        yield simulation.core, "graph", field, array
 
 
 def columns(simulation):
-    """(field of the array, of the record) of every integer that is kept."""
-    for _, _, name, array in arrays(simulation):
+    """(tuple and field of the array, field of the record) of every integer that is kept."""
+    for _, tuple_name, name, array in arrays(simulation):
         if name in ("reals", "integers", "events"):  # made again
             continue
         for field in array.dtype.names or (None,):
             kind = array.dtype[field] if field else array.dtype
             if kind.kind in "iu" and array.size:
-                yield name, field, bool(kind.metadata)
+                yield (tuple_name, name), field, bool(kind.metadata)
 
 
 def with_number(simulation, name, field, value):
     """A copy of which one column is overwritten."""
     twin = simulation.fork()
     for holder, tuple_name, found, array in arrays(twin):
-        if found == name:
+        if (tuple_name, found) == name:
             changed = copy.deepcopy(array)
             column = changed[field] if field else changed
             bounds = np.iinfo(column.dtype)
             column[...] = min(max(value, bounds.min), bounds.max)
-            setattr(holder, tuple_name, getattr(holder, tuple_name)._replace(**{name: changed}))
+            if tuple_name == "graph":
+                graph = holder.state.graph._replace(**{found: changed})
+                holder.state = holder.state._replace(graph=graph)
+            else:
+                held = getattr(holder, tuple_name)._replace(**{found: changed})
+                setattr(holder, tuple_name, held)
     return twin
 
 
@@ -107,7 +115,7 @@ def test_numbers_beyond_what_the_layout_declares_are_refused():
     for name, field in declared:
         with pytest.raises(pm.SimulationError):
             check_parts(with_number(simulation, name, field, 10**9))
-    assert not {name for name, _ in declared} & set(blank)
+    assert not {name for (_, name), _ in declared} & set(blank)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -166,7 +166,7 @@ def test_tasks_that_share_a_work_share_it_after_a_pickle():
     [
         (lambda w: Flow("a", work=w, hosts=("a", "b")), "src: is given besides a work"),
         (lambda w: ParallelTask(["a", "b"], 1, work=w), "flops: is given besides a work"),
-        (lambda w: Delay(1, work=w), "seconds: is given besides a work"),
+        (lambda w: Delay(1, work=w), "duration_s: is given besides a work"),
         (lambda w: Sequence(["a"], [w], work=w), "stages: is given besides a work"),
         (lambda w: Execution("a", 1, hosts=("a",)), "hosts: is given without a work"),
         (lambda w: Flow("a", "b"), "bytes: None is not a number"),
