@@ -255,3 +255,11 @@ def test_every_key_is_suggested_as_slurm_spells_it():
     known = (*keys.SCALARS, *keys.PRIORITY, *NODE, *PARTITION)
     assert all(keys.spelled(key) != key for key in known)
     assert all(keys.spelled(key).lower() == key for key in known)
+
+
+@pytest.mark.parametrize("plugin", ["cons_res", "cons_tres", "linear"])
+def test_what_of_a_dragonfly_is_not_simulated_is_told(tmp_path, plugin):
+    (tmp_path / "topology.conf").write_text("SwitchName=s Nodes=n[1-2]\n")
+    lines = f"SelectType=select/{plugin}\nTopologyPlugin=topology/tree\nTopologyParam=Dragonfly\n"
+    notes = conf_of(tmp_path, lines + SMALL).notes
+    assert any("taken for a tree" in note for note in notes) == (plugin == "cons_res")

@@ -17,6 +17,7 @@ from ptaskmodel.files import AnyPath, shown_path
 from ptaskmodel.remarks import Remark, warn
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import (
+    CONS_RES,
     LINEAR,
     TREE,
     Conf,
@@ -194,6 +195,9 @@ class _Builder:
             if apart:
                 what = f"no switch reaches {len(apart)} nodes, such as {min(apart)}"
                 self.notes.append(f"{folder / TOPOLOGY}: {what}")
+            words = self.scalars.get("topology_parameters", frozenset())
+            if "DRAGONFLY" in words and self.scalars.get("select_type") == CONS_RES:
+                self.notes.append("TopologyParam=Dragonfly with cons_res: taken for a tree")
         return Conf(
             tuple(self.lines),
             tuple(self._made(*group, home) for group in self.groups),

@@ -46,7 +46,7 @@ class JobRequest:
 
     partitions: none: the default one. limit_min: whole minutes, as sbatch rounds them up.
     least_cpus_per_node: as ``--mincpus``. memory: at most one of both; 0 asks for all of a node's.
-    gres: of each node. constraint: as ``--constraint``, with & and |. exclusive: ``"nodes"`` or
+    gres: of each node. constraint: as ``--constraint``. exclusive: ``"nodes"`` or
     ``"user"``. distribution: ``"block"`` or ``"cyclic"`` over sockets. dependency: as
     ``--dependency``, with ids of the workload; think_s: how long it waits after the last of these
     has ended.
