@@ -26,7 +26,7 @@ from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
 from ptaskmodel.slurm.run import SlurmRun, simulate_slurm
-from ptaskmodel.slurm.scheduling.vectorised_backfill import prepare_cycle
+from ptaskmodel.slurm.scheduling.vectorised_backfill import prepare_kernels
 from ptaskmodel.workload.works import DelayWork
 
 DAY_S = 86_400
@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--shared", action="store_true")
     parser.add_argument("--preempt", action="store_true")
     given = parser.parse_args()
-    prepare_cycle()
+    prepare_kernels()
     shared = given.shared or given.preempt
     jobs = workload(given.jobs, given.days, given.nodes, given.load, shared)
     if given.preempt:
