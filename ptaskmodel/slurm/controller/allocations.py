@@ -161,7 +161,7 @@ class Allocations:
             allocation = other.allocation
             if allocation is None or other.request.user == job.request.user:
                 continue
-            if need.owns or other.needs[other.partitions.index(other.partition)].owns:
+            if need.owns or other.need.owns:
                 theirs |= allocation.nodes
         return theirs
 

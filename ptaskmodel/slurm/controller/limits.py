@@ -73,6 +73,11 @@ def waits_for(
     return None
 
 
+def with_whole_limit(request: JobRequest) -> JobRequest:
+    """Return the `request` as one of a job that takes no less time than its limit."""
+    return request if request.time_min_min is None else replace(request, time_min_min=None)
+
+
 def _longest_min(partition: Partition) -> float:
     return math.inf if partition.max_time_min is None else partition.max_time_min
 
@@ -97,7 +102,7 @@ def refused_by(
     closed = next((one for one in partitions if not one.accepts), None)
     if closed is not None:
         return DOWN if closed.state == "DRAIN" else INACTIVE
-    whole = replace(request, time_min_min=None)
+    whole = with_whole_limit(request)
     least = min((one.min_nodes for one in partitions), default=1)
     why: list[str | None] = []
     for one in partitions if conf.enforce_part_limits != "NO" else ():
@@ -120,9 +125,7 @@ def _asks_too_long(request: JobRequest, partitions: tuple[Partition, ...], qos: 
     least = request.time_min_min
     if least is None or (qos is not None and TIME_FLAG in qos.flags):
         return False
-    limit = request.limit_min
-    if limit is None and partitions[0].default_time_min is not None:
-        limit = partitions[0].default_time_min
+    limit = partitions[0].default_time_min if request.limit_min is None else request.limit_min
     return least > max(map(_longest_min, partitions)) or (limit is not None and least > limit)
 
 

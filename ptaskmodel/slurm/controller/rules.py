@@ -31,6 +31,7 @@ from ptaskmodel.slurm.controller.limits import (
     Room,
     refused_by,
     waits_for,
+    with_whole_limit,
 )
 from ptaskmodel.slurm.jobs.constraint import parsed
 from ptaskmodel.slurm.jobs.dependencies import Arrays, Dependencies
@@ -152,7 +153,7 @@ class Rules:
             qos = None if job.account is None else self.members.qos(job.account)
             least = job.min_nodes
             room = self._rooms[partition.name]
-            request = replace(job.request, time_min_min=None) if whole else job.request
+            request = with_whole_limit(job.request) if whole else job.request
             reason = waits_for(request, partition, qos, room, least)
             self._waits[key] = reason or self._over_memory(job.request, partition)
         return self._waits[key]
@@ -259,8 +260,8 @@ class Rules:
             return "InvalidFeature"
         qos = self.members.qos(member)
         over = {p.name for p in job.partitions if self._over_memory(job.request, p)}
-        asked_nodes = self._nodes.mask(job.request.nodelist)
-        outside = {p.name for p in job.partitions if asked_nodes & ~self._nodes.partitions[p.name]}
+        required = job.needs[0].required
+        outside = {p.name for p in job.partitions if required & ~self._nodes.partitions[p.name]}
         return refused_by(self._conf, job.request, job.partitions, qos, self._rooms, over, outside)
 
     def _refused_by_limits(self, job: JobRecord) -> str | None:

@@ -163,6 +163,11 @@ class JobRecord:
         """Set `needs`, one for each partition."""
         self.needs = needs
 
+    @property
+    def need(self) -> Any:
+        """What it needs in the partition that it runs in."""
+        return self.needs[self.partitions.index(self.partition)]
+
     def set_account(self, account: Any) -> None:
         """Set the member whose limits and shares count: `account`."""
         self.account = account

@@ -460,7 +460,7 @@ class Cycle:
             return
         preemption = controller.preemption
         stays = not preemption.active or preemption.mode_of(job) == OFF
-        need: Need = job.needs[job.partitions.index(job.partition)]
+        need: Need = job.need
         whole = stays and need.whole and controller.conf.select_type != LINEAR
         if not whole and not job.request.licenses:
             return

@@ -359,7 +359,7 @@ def _alone(job: JobRecord) -> bool:
 
     Where sharing is forced, even --exclusive has no effect.
     """
-    return job.needs[job.partitions.index(job.partition)].share == 1
+    return job.need.share == 1
 
 
 def _held(job: JobRecord) -> Allocation:

@@ -86,7 +86,7 @@ class Occupancy:
         allocation = job.allocation
         assert allocation is not None
         held = nodes_in(allocation.nodes)
-        need = job.needs[job.partitions.index(job.partition)]
+        need = job.need
         if need.whole:
             self.whole ^= allocation.nodes
         sharing = need.sharing
