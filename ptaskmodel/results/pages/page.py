@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # CSS pixels: of an inch of a picture; where a phone is narrower than the least, it scrolls.
 PIXELS, LEAST = 96, 560
-SCRIPTS = ("topology.js", "ranks.js", "report.js")
+SCRIPTS = ("numbers.js", "topology.js", "ranks.js", "report.js")
 
 
 @dataclass(frozen=True, slots=True)
