@@ -86,7 +86,7 @@ def _unread(names: list[str]) -> tuple[Remark, ...]:
         if name not in FRAME_COLUMNS:
             near = difflib.get_close_matches(name, FRAME_COLUMNS, 1)
             said.append(f"{name} (did you mean {near[0]}?)" if near else name)
-    return (Remark(f"columns that are not read: {', '.join(said)}"),) if said else ()
+    return (Remark(f"columns that are not used: {', '.join(said)}"),) if said else ()
 
 
 def _said_besides(record: dict, where: str) -> dict[str, Any]:

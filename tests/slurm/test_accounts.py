@@ -116,25 +116,25 @@ root|||0.000000|1200||
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("add user ann fairshare=1", ":1: give user 'ann' an account="),
-        ("add user ann account=nowhere", "no account 'nowhere'"),
-        ("add qos x colour=red", "'colour' is no option"),
+        ("add user ann fairshare=1", ":1: user 'ann' has no account"),
+        ("add user ann account=nowhere", "account 'nowhere' does not exist"),
+        ("add qos x colour=red", "'colour' is not a known option"),
         ("add qos x priority=high", "priority='high': give a whole number"),
         ("add qos x GrpTRES=12", "give amounts such as"),
         ("ad qos x", "begin it with add, modify or remove"),
-        ("delete user", "give a command"),
-        ("add user $u account=root", "has variables of a shell"),
-        ("modify user set", "what is to be changed after set"),
-        ("modify user where name=root", "what is to be changed after set"),
-        ("modify user where colour=red set qos=x", "'colour' is no condition that is known"),
-        ("modify qos y set priority=1", "there is no qos 'y'"),
-        ("delete account root", "the account root cannot be removed"),
-        ("add qos", "give a command"),
+        ("delete user", "write a command"),
+        ("add user $u account=root", "uses shell variables"),
+        ("modify user set", "nothing is changed; write set"),
+        ("modify user where name=root", "nothing is changed; write set"),
+        ("modify user where colour=red set qos=x", "'colour' is not a known condition"),
+        ("modify qos y set priority=1", "the qos 'y' does not exist"),
+        ("delete account root", "the account root cannot be removed; drop this command"),
+        ("add qos", "write a command"),
         ("add user 'ann account=a", "close the quote"),
         ("a|b|c", "no header"),
         ("Account|User|Share\na|b|c|d", ":2: has 4 fields"),
         ("add qos x preempt=y", "preempts 'y'"),
-        ("Parent - 'x'", "no account 'x'"),
+        ("Parent - 'x'", "account 'x' does not exist"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path, line, complaint):
@@ -186,7 +186,9 @@ def test_what_is_removed_is_not_there_from_then_on(tmp_path):
     assert found.qos["top"].preempt == frozenset()
     assert [(one.account, one.user) for one in found.associations][2:] == [("chem", None)]
     (remark,) = found.remarks
-    assert remark.text.endswith(":11: remove user: nothing is so, and nothing changes")
+    assert remark.text.endswith(
+        ":11: remove user: nothing matches the conditions, and nothing changes"
+    )
 
 
 def test_what_means_nothing_here_is_told(tmp_path):
@@ -199,10 +201,10 @@ def test_what_means_nothing_here_is_told(tmp_path):
     )
     said = [(one.line, one.text.split(": ", 1)[1]) for one in found.remarks]
     assert said == [
-        (5, "'add wckey w': a wckey decides nothing here"),
-        (6, "'set' does not call sacctmgr"),
-        (7, "'add coordinator account=phys names=ann': a coordinator decides nothing here"),
-        (8, "'load file=x' is not done here"),
+        (5, "'add wckey w': a wckey has no effect here"),
+        (6, "'set' is not a call of sacctmgr"),
+        (7, "'add coordinator account=phys names=ann': a coordinator has no effect here"),
+        (8, "'load file=x' has no effect here"),
     ]
 
 

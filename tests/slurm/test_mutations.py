@@ -129,10 +129,10 @@ def test_the_events_of_another_simulator(tmp_path):
     assert (by_id["d"].run_s, by_id["d"].constraint) == (0.0, "big")
     assert found.open_ended == {"7", "c_0", "c_1", "c_2", "c_3"}
     *said, assumed = [one.text.rpartition("left out: ")[2] for one in found.remarks]
-    assert assumed.endswith("c has no -sim-walltime: it runs until its limit")
+    assert assumed.endswith("c has no -sim-walltime: it runs until its time limit")
     assert said == [
-        "the event 'cancel_job' is not simulated",
-        "write -dt SECONDS -e submit_batch_job | options of sbatch",
+        "the event 'cancel_job' is not simulated; remove it",
+        "is not an event; write -dt SECONDS -e submit_batch_job | OPTIONS SCRIPT",
     ]
 
 

@@ -78,13 +78,13 @@ def test_tasks_that_never_started_wait_until_they_were_cancelled(ran, array, tas
     found = ran(HEADER + ARRAY.format(array))
     assert [found.jobs[name]["final_state"] for name in tasks] == ["CANCELLED"] * len(tasks)
     assert 1800 <= found.starts()["3"] <= 1830
-    assert "run past their limit" not in found.said
+    assert "run longer than their time limit" not in found.said
 
 
 def test_tasks_of_arrays_that_still_wait_are_left_out(ran):
     found = ran(HEADER + ARRAY.format("2_[1-4]").replace("CANCELLED by 1000", "PENDING"))
     assert set(found.jobs) == {"1", "3"}
-    assert "1 jobs that were not over are left out" in found.said
+    assert "1 jobs that had not ended were left out" in found.said
 
 
 def test_jobs_that_ran_past_their_limit_are_told_but_not_those_that_it_killed(ran):
@@ -93,8 +93,8 @@ def test_jobs_that_ran_past_their_limit_are_told_but_not_those_that_it_killed(ra
         "2", "10:00:10", "10:00:11", "11:00:21", "01:00:10", limit="01:00:00", state="TIMEOUT"
     )
     found = ran(HEADER + rows)
-    assert "1 jobs run past their limit, and are killed then" in found.said
-    effects = [one["effect"] for one in found.remarks if "past their limit" in one["text"]]
+    assert "1 jobs run longer than their time limit and will be killed" in found.said
+    effects = [one["effect"] for one in found.remarks if "longer than their time limit" in one["text"]]
     assert effects == ["killed"]
 
 
@@ -140,7 +140,10 @@ def test_partitions_of_a_log_that_are_not_there_stand_for_the_default(ran):
     more = gone.replace("1|", "2|", 1) + LAST.replace("|p|", "|b,p|")
     found = ran(HEADER + gone + more)
     assert [row["partition"] for row in found.jobs.values()] == ["p"] * 3
-    assert "slurm.conf does not have: 'gone' (2 jobs): they go to p, the default" in found.said
+    assert (
+        "slurm.conf does not define: 'gone' (2 jobs): they go to the default partition, "
+        "p" in found.said
+    )
 
 
 def test_all_that_a_table_of_jobs_names_in_vain_is_told_at_once(ran):
@@ -223,10 +226,10 @@ def test_options_that_change_no_schedule_are_taken(ran):
 
 def test_columns_that_are_not_read_are_told_by_their_names(ran):
     found = ran(CSV.format("colour,gpus-per-task", "red,1", "blue,2"))
-    assert "columns that are not read: 'colour', 'gpus_per_task'" in found.said
+    assert "columns that are not used: 'colour', 'gpus_per_task'" in found.said
     same = ran(CSV.format("cores,ntasks", "1,1", "1,"))
     assert same.status == 2
-    assert "log.txt:2: cores and ntasks say the same; give one of them" in same.error
+    assert "log.txt:2: cores and ntasks set the same field; keep one" in same.error
 
 
 def test_nodes_of_a_tree_that_are_not_there_are_left_out_of_it(ran, tmp_path):
@@ -257,13 +260,13 @@ def test_memory_that_a_log_does_not_say_is_told(ran, options, starts):
     conf = CONF.replace("CR_Core", "CR_Core_Memory")
     found = ran(SWF.format(limit=1800), *options, conf=conf, name="log.swf")
     assert list(found.starts().values()) == starts
-    said = "3 jobs say no memory: each holds all that its nodes have" in found.said
+    said = "3 jobs request no memory: each takes all memory of its nodes" in found.said
     assert said == (not options)
 
 
 def test_limits_that_a_log_does_not_say_are_told(ran):
     found = ran(SWF.format(limit=-1), name="log.swf")
-    assert "3 jobs say no time limit: they get their partition's (p: 2880 min)" in found.said
+    assert "3 jobs have no time limit: they get that of their partition (p: 2880 min)" in found.said
     assert "time limit" not in ran(SWF.format(limit=1800), name="log.swf").said
 
 
@@ -323,7 +326,7 @@ def test_preceding_jobs_are_told_and_waited_for_if_asked(ran):
     assert starts["2"] == 0
     assert 500 <= starts["3"] <= 560  # at the first pass after the think time
     assert starts["3"] + 100 <= starts["4"] <= starts["3"] + 160
-    assert "2 jobs wait until the jobs before them are over" in found.said
+    assert "2 jobs wait for the end of their preceding jobs" in found.said
 
 
 def test_a_job_that_comes_before_its_preceding_job_in_a_log_waits_too(ran):
@@ -331,7 +334,7 @@ def test_a_job_that_comes_before_its_preceding_job_in_a_log_waits_too(ran):
     assert found.starts()["1"] >= 100
     circle = ran(linked((1, 2, -1), (2, 1, -1)), "--dependencies", name="log.swf")
     assert circle.status == 2
-    assert "wait for each other: correct their preceding jobs" in circle.error
+    assert "wait for each other; correct their preceding jobs" in circle.error
 
 
 ENFORCED = CONF + "AccountingStorageType=slurmdbd\nAccountingStorageEnforce=limits,qos\n"

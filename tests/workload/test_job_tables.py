@@ -24,5 +24,5 @@ def test_what_is_no_table_is_told(given):
 
 def test_columns_that_are_not_read_are_named():
     notes = pm.workload_from_frame([ROW | {"walltime": 9.0, "colour": "red"}]).notes
-    assert notes == ("columns that are not read: walltime (did you mean walltime_s?), colour",)
+    assert notes == ("columns that are not used: walltime (did you mean walltime_s?), colour",)
     assert pm.workload_from_frame(pm.workload_from_frame([ROW]).frame()).notes == ()

@@ -118,20 +118,22 @@ def meaning(call: Call, in_script: bool) -> Command | PassedOver:
     verb = _meant(words[0], (*_VERBS, *_LISTING, *_OTHERS))
     if verb is None:
         if in_script and not call.named:
-            return PassedOver(f"{text} does not call sacctmgr", True)
-        raise ValueError(f"{text}: begin it with add, modify or remove")
+            return PassedOver(f"{text} is not a call of sacctmgr", True)
+        raise ValueError(
+            f"{text}: is not a command of sacctmgr; begin it with add, modify or remove"
+        )
     if verb in _LISTING or verb in _OTHERS:
-        return PassedOver(f"{text} is not done here", verb in _OTHERS)
+        return PassedOver(f"{text} has no effect here", verb in _OTHERS)
     if any("$" in word for word in words):
-        raise ValueError(f"{text}: has variables of a shell; write what they stand for")
+        raise ValueError(f"{text}: uses shell variables; write their values")
     kind = _meant(words[1].removesuffix("s"), (*KINDS, *_NOT_HERE)) if len(words) > 1 else None
     if kind is None or (len(words) < 3 and kind in KINDS):
         raise ValueError(
-            f"{text}: give a command such as add user ann account=physics fairshare=2; "
-            f"{', '.join(KINDS[:2])} and {KINDS[2]} are known"
+            f"{text}: is incomplete; write a command such as add user ann account=physics "
+            f"fairshare=2, for {', '.join(KINDS[:2])} or {KINDS[2]}"
         )
     if kind in _NOT_HERE:
-        return PassedOver(f"{text}: a {kind} decides nothing here", True)
+        return PassedOver(f"{text}: a {kind} has no effect here", True)
     return _split(_VERBS[verb], kind, words[2:])
 
 
@@ -156,7 +158,7 @@ def _split(verb: str, kind: str, words: tuple[str, ...]) -> Command:
         else:
             names += values.names(word)
     if verb == MODIFY and not options:
-        raise ValueError("give what is to be changed after set")
+        raise ValueError("nothing is changed; write set OPTION=VALUE")
     return Command(verb, kind, tuple(names), conditions, options)
 
 
@@ -166,5 +168,5 @@ def _changing(key: str, text: str) -> tuple[str, str]:
     if sign not in ("+", "-"):
         return key, text
     if key_of(key[:-1]) not in (*LISTS, "qoslevel"):
-        raise ValueError(f"{shown(key)}=: only {' and '.join(LISTS)} have {sign}=; write =")
+        raise ValueError(f"{shown(key)}=: only {' and '.join(LISTS)} take {sign}=; write =")
     return key[:-1], ",".join(sign + name for name in values.names(text))

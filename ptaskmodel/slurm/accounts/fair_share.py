@@ -218,7 +218,9 @@ class ShareTree:
             return -1
         found = self._index.get((name, None, None))
         if found is None:
-            raise SlurmError(f"{one.where or origin}: there is no account {shown(name)}; add it")
+            raise SlurmError(
+                f"{one.where or origin}: the account {shown(name)} does not exist; add it"
+            )
         return found
 
     def _path(self, k: int) -> tuple[int, ...]:
@@ -229,8 +231,8 @@ class ShareTree:
             if len(path) > DEEPEST:
                 one = self.associations[k]
                 raise SlurmError(
-                    f"{one.where}: the account {shown(one.account)} is below itself, or more than "
-                    f"{DEEPEST} deep: correct its parent"
+                    f"{one.where}: the account {shown(one.account)} is its own ancestor, or "
+                    f"more than {DEEPEST} levels deep; correct its parent"
                 )
         return tuple(path)
 
@@ -255,9 +257,7 @@ def _indexed(accounts: Accounts) -> Mapping[Key, int]:
         key = (one.account, one.user, one.partition)
         if found.setdefault(key, k) != k:
             name = one.account if one.user is None else f"{one.user} in {one.account}"
-            raise SlurmError(
-                f"{one.where or accounts.origin}: '{name}' is there twice; take one out"
-            )
+            raise SlurmError(f"{one.where or accounts.origin}: '{name}' occurs twice; remove one")
     return found
 
 

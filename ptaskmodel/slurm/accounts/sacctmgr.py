@@ -112,8 +112,8 @@ class _Reading:
             stray = sorted(other for other in qos.preempt if other not in self.qos)
             if stray:
                 raise SlurmError(
-                    f"{qos.where}: QOS {name} preempts {shown(stray[0])}: there is no such QOS; "
-                    "add it, or take it out"
+                    f"{qos.where}: QOS {name} preempts {shown(stray[0])}, which is not defined; "
+                    "define it, or remove it from Preempt"
                 )
         associations = [
             replace(one, default=self.users.get(one.user or "") == one.account)
@@ -140,7 +140,7 @@ class _Reading:
             except ValueError as fault:
                 raise ValueError(f"{name}={shown(text)}: {fault}") from None
             if changed is None:
-                raise ValueError(f"{shown(name)} is no option that is known; take it out")
+                raise ValueError(f"{shown(name)} is not a known option; remove it")
             of = changed
         of = replace(of, where=where)
         if isinstance(of, Qos):
@@ -150,7 +150,9 @@ class _Reading:
 
     def _user(self, name: str, account: str, partition: str | None) -> Association:
         if (account, None, None) not in self.found:
-            raise ValueError(f"there is no account {shown(account)}; add it before")
+            raise ValueError(
+                f"the account {shown(account)} does not exist; add it in an earlier line"
+            )
         self.users.setdefault(name, account)
         known = self.found.get((account, name, partition))
         return known or Association(account, name, account, partition)
@@ -176,7 +178,7 @@ class _Reading:
         given = _given(command.options)
         names = command.names or values.names(given.get("name", given.get(kind, "")))
         if not names:
-            raise ValueError(f"give the {kind} a name")
+            raise ValueError(f"the {kind} has no name; give one")
         options = [pair for pair in command.options if key_of(pair[0]) not in _WHOSE]
         for name in names:  # what is refused of them is there for the lines that follow
             if kind == QOS:
@@ -192,7 +194,7 @@ class _Reading:
         if not accounts:
             accounts = tuple(account for account, user, _ in self.found if user == name)
         if not accounts:
-            raise ValueError(f"give user {shown(name)} an account=")
+            raise ValueError(f"user {shown(name)} has no account; write account=NAME")
         if "defaultaccount" in given:
             self.users[name] = given["defaultaccount"]
         for account in accounts:
@@ -213,7 +215,7 @@ class _Reading:
 
     def _remove(self, kind: str, command: Command, number: int) -> None:
         if not command.names and not command.conditions:
-            raise ValueError(f"say which {kind} is to be removed")
+            raise ValueError(f"no {kind} is named; name those to remove")
         for one in self._chosen(kind, command, number):
             if isinstance(one, Qos):
                 del self.qos[one.name]
@@ -239,7 +241,7 @@ class _Reading:
     def _remove_account(self, name: str) -> None:
         """An account goes with its users and the accounts below it."""
         if name == ROOT:
-            raise ValueError("the account root cannot be removed")
+            raise ValueError("the account root cannot be removed; drop this command")
         below = [one.account for one in self.found.values() if not one.user and one.parent == name]
         self.found = {key: one for key, one in self.found.items() if one.account != name}
         self.users = {user: home for user, home in self.users.items() if home != name}
@@ -253,12 +255,14 @@ class _Reading:
         for key in conditions:
             if key not in _CONDITIONS[kind]:
                 raise ValueError(
-                    f"{shown(key)} is no condition that is known: give "
+                    f"{shown(key)} is not a known condition; use one of "
                     f"{', '.join(sorted(_CONDITIONS[kind]))}"
                 )
         strange = next((name for name in names if not self._is_there(kind, name)), None)
         if strange is not None and command.verb == MODIFY:
-            raise ValueError(f"there is no {kind} {shown(strange)}; add it before")
+            raise ValueError(
+                f"the {kind} {shown(strange)} does not exist; add it in an earlier line"
+            )
         found: list[Any]
         if kind == QOS:
             found = [one for name, one in self.qos.items() if not names or name in names]
@@ -273,7 +277,8 @@ class _Reading:
             ]
         if not found:
             self.account.unused(
-                f"{command.verb} {kind}: nothing is so, and nothing changes", number
+                f"{command.verb} {kind}: nothing matches the conditions, and nothing changes",
+                number,
             )
         return found
 
@@ -301,7 +306,9 @@ class _Reading:
         given = {key_of(key): text for key, text in options}
         if kind == "Parent":
             if (name, None, None) not in self.found:
-                raise ValueError(f"there is no account {shown(name)}; give it before")
+                raise ValueError(
+                    f"the account {shown(name)} does not exist; define it in an earlier line"
+                )
             self.parent = name
         elif kind == "Cluster":
             root = self.found[ROOT, None, None]
@@ -324,11 +331,13 @@ class _Reading:
             self.header = cells
         elif self.header is None:
             self.header = []
-            raise ValueError("the table has no header: print it with -P and without -n")
+            raise ValueError("the table has no header; print it with -P and without -n")
         elif not self.header:  # that was told
             return
         elif len(cells) > len(self.header):
-            raise ValueError(f"has {len(cells)} fields instead of {len(self.header)}")
+            raise ValueError(
+                f"has {len(cells)} fields instead of {len(self.header)}; print the table with -P"
+            )
         else:
             cells += [""] * (len(self.header) - len(cells))
             self._cells(dict(zip(map(key_of, self.header), cells, strict=True)), where)
@@ -337,7 +346,7 @@ class _Reading:
         if "account" not in row:
             name = row.pop("name")
             if not name:
-                raise ValueError("the QOS has no name")
+                raise ValueError("the QOS has no name; give one")
             options = [(key, text) for key, text in row.items() if key in _OF_QOS and text]
             self._set(self.qos.get(name, Qos(name)), options, where)
             return
@@ -346,7 +355,7 @@ class _Reading:
             row.pop("fairshare", None)
         partition = row.get("partition") or None
         if not account:
-            raise ValueError("the association has no account")
+            raise ValueError("the association has no account; give one")
         options = [(key, text) for key, text in row.items() if key in _OF_ASSOCIATION and text]
         if user is not None:
             self._set(self._user(user, account, partition), options, where)

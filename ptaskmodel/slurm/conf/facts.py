@@ -417,7 +417,7 @@ def nodes_of(conf: Conf) -> Nodes:
     for line in conf.nodes:
         for name in line.names:
             if name in line_of:
-                raise SlurmError(f"{line.where}: node {name} is there already; name it once")
+                raise SlurmError(f"{line.where}: node {name} occurs twice; name it once")
             line_of[name] = line
     names = tuple(sorted(line_of, key=natural))
     index = {name: k for k, name in enumerate(names)}

@@ -230,7 +230,7 @@ def read_reservations(path: AnyPath, conf: Conf, t0: int) -> Reserved:
                 fields = _printed(text, number, account) if printed else _fields(text)
                 name = fields.get(NAMES[0]) or f"resv_{number}"
                 if name in found:
-                    raise ValueError(f"{shown(name)} is there already; name it once")
+                    raise ValueError(f"{shown(name)} occurs twice; name it once")
                 if printed and "nodes" not in fields:
                     account.left_out(f"{name} reserves no nodes", number)
                     continue

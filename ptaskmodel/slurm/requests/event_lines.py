@@ -54,12 +54,12 @@ def read_events(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
                 raise SlurmError(str(fault)) from None
             twice = next((job.id for job in jobs if job.id in found), None)
             if twice is not None:
-                raise SlurmError(f"job {shown(twice)} is there already; name it once")
+                raise SlurmError(f"job {shown(twice)} occurs twice; give each job its own name")
             found |= {job.id: job for job in jobs}
             open_ended |= {job.id for job in jobs if is_open_ended}
     account.check_rows(rows)
     if not found:
-        raise SlurmError(f"{account.file}: has no event {SUBMIT}; give some")
+        raise SlurmError(f"{account.file}: has no {SUBMIT} event; add one")
     jobs = sorted(found.values(), key=lambda job: job.submit_s)
     return Submissions(tuple(jobs), None, account.remarks, frozenset(open_ended))
 
@@ -69,9 +69,9 @@ def _jobs(raw: str, line: int, account: Account, phase_s: float) -> tuple[list[J
     head, bar, tail = raw.partition("|")
     event = dict(zip((words := head.split())[::2], words[1::2], strict=False))
     if not bar or "-e" not in event:
-        raise ValueError(f"write -dt SECONDS -e {SUBMIT} | options of sbatch")
+        raise ValueError(f"is not an event; write -dt SECONDS -e {SUBMIT} | OPTIONS SCRIPT")
     if event["-e"] != SUBMIT:
-        raise ValueError(f"the event {shown(event['-e'])} is not simulated")
+        raise ValueError(f"the event {shown(event['-e'])} is not simulated; remove it")
     submit_s = _read("-dt", event.get("-dt", ""), values.number) + phase_s
     own, rest = _split(tail)
     fields: dict[str, Any] = sbatch.options(shlex.join(rest), before_script=True)
@@ -84,16 +84,16 @@ def _jobs(raw: str, line: int, account: Account, phase_s: float) -> tuple[list[J
     limit_s = 60.0 * (fields.get("limit_min") or 0)
     run_s = limit_s + BEYOND_s if is_open_ended else _read("-sim-walltime", run, values.number)
     if max(submit_s, run_s) > values.LONGEST_S:
-        raise ValueError("comes or runs for more than 20 years; correct its dates")
+        raise ValueError("the submission or the run time exceeds 20 years; correct them")
     if "cancel-in" in own:
         date_s = submit_s + _read("-cancel-in", own["cancel-in"], values.number)
         fields["commands"] = (Command(date_s, "cancel"),)
     fields |= {"submit_s": submit_s, "work": DelayWork(run_s), "user": own.get("uid")}
     fields["where"] = f"{account.file}:{line}"
     if any(word.startswith("-") for word in script):
-        account.unused(f"{name}: options after the script {shown(script[0])} are its own", line)
+        account.unused(f"{name}: options after the script {shown(script[0])} belong to it", line)
     if "sim-walltime" not in own:
-        account.assumed(f"{name} has no -sim-walltime: it runs until its limit", line)
+        account.assumed(f"{name} has no -sim-walltime: it runs until its time limit", line)
     if indices is None:
         return [JobRequest(name, **fields)], is_open_ended
     tasks = [ArrayTask(name, index, at_most) for index in indices]

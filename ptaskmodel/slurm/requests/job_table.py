@@ -48,31 +48,33 @@ def _exclusive(text: str) -> Fields:
 
 
 COLUMNS: Mapping[str, Column] = {
-    "id": Column("Name of the job, by which others depend on it. Needed.", lambda text: {}),
-    "submit": Column("When it is submitted, s. Needed.", lambda text: {"submit_s": _seconds(text)}),
+    "id": Column("Name of the job; `depend` of other jobs uses it. Required.", lambda text: {}),
+    "submit": Column("Submission time, s. Required.", lambda text: {"submit_s": _seconds(text)}),
     "run": Column(
-        "How long it runs unless it is killed, s. Needed.",
+        "Run time unless the job is killed, s. Required.",
         lambda text: {"work": DelayWork(_seconds(text))},
     ),
     "limit": Column(
-        "Its time limit, s; Slurm takes whole minutes. This or `time` is needed.",
+        "Time limit, s, rounded up to minutes. This or `time` is required.",
         lambda text: {"limit_min": math.ceil(_seconds(text) / 60)},
     ),
-    "nodes": Column("How many nodes: least, or least-most.", sbatch.node_range),
+    "nodes": Column("Number of nodes: N, or MIN-MAX.", sbatch.node_range),
     "cores": Column(
-        "How many tasks, as `ntasks`. Without it, and without other columns of tasks and CPUs, a "
-        "job has whole nodes.",
+        "Number of tasks, as `ntasks`. Without this and other columns of tasks or CPUs, a "
+        "job gets whole nodes.",
         lambda text: {"tasks": values.whole(text, 1)},
     ),
-    "tasks": Column("The same.", lambda text: {"tasks": values.whole(text, 1)}),
+    "tasks": Column("Same as `cores`.", lambda text: {"tasks": values.whole(text, 1)}),
     "exclusive": Column(
-        "1: whole nodes, 0: parts of nodes, user: no other user there.", _exclusive
+        "1: whole nodes; 0: parts of nodes; user: no other user on them.", _exclusive
     ),
-    "user": Column("Who submits it.", lambda text: {"user": text}),
-    "depend": Column("As `dependency`, with ids of this file.", lambda text: {"dependency": text}),
-    "begin": Column("It may start from then on, s.", lambda text: {"begin_s": _seconds(text)}),
-    "deadline": Column("It must be over by then, s.", lambda text: {"deadline_s": _seconds(text)}),
-    EXTRA: Column("More options of sbatch, as on its command line.", sbatch.options),
+    "user": Column("User who submits the job.", lambda text: {"user": text}),
+    "depend": Column(
+        "Same as `dependency`, with ids of this file.", lambda text: {"dependency": text}
+    ),
+    "begin": Column("Earliest start, s.", lambda text: {"begin_s": _seconds(text)}),
+    "deadline": Column("Latest end, s.", lambda text: {"deadline_s": _seconds(text)}),
+    EXTRA: Column("Further sbatch options, as on its command line.", sbatch.options),
 }
 
 
@@ -99,7 +101,8 @@ def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
     text = read_text(path, error=SlurmError)
     if not looks_like(text[:4096].encode()):
         raise SlurmError(
-            f"{account.file}:1: give the columns id, submit, limit and run, separated by commas"
+            f"{account.file}:1: columns are missing; give id, submit, limit and run, "
+            "separated by commas"
         )
     rows = csv.reader(io.StringIO(text), strict=True)
     found: list[JobRequest] = []
@@ -113,17 +116,22 @@ def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
             line = rows.line_num
             with account.problems(line):
                 if len(row) != len(header):
-                    raise SlurmError(f"has {len(row)} fields instead of {len(header)}")
+                    raise SlurmError(
+                        f"has {len(row)} fields instead of {len(header)}; give one for each column"
+                    )
                 cells = dict(zip(header, map(str.strip, row), strict=True))
                 if (before := seen.setdefault(cells["id"], line)) != line:
-                    raise SlurmError(f"job {shown(cells['id'])} is there twice (line {before})")
+                    raise SlurmError(
+                        f"job {shown(cells['id'])} also occurs in line {before}; give each job "
+                        "its own id"
+                    )
                 found += _requests(cells, readers, f"{account.file}:{line}", phase_s)
                 if len(found) > MOST_JOBS:
                     break
     except csv.Error as fault:
         raise SlurmError(f"{account.file}:{rows.line_num}: {fault}; write plain CSV") from None
     if len(found) > MOST_JOBS:
-        raise SlurmError(f"{account.file}: there are more than {MOST_JOBS:,} jobs; give fewer")
+        raise SlurmError(f"{account.file}: has more than {MOST_JOBS:,} jobs; split the file")
     account.check()
     return Submissions(tuple(sorted(found, key=lambda job: job.submit_s)), None, account.remarks)
 
@@ -135,12 +143,10 @@ def _readers(header: Sequence[str], account: Account) -> _Readers:
     """What reads each column that is known, ``extra`` last; others are told."""
     twice = next((name for name in header if header.count(name) > 1), None)
     if twice is not None:
-        raise SlurmError(
-            f"{account.file}:1: the column {shown(twice)} is there twice; take one out"
-        )
+        raise SlurmError(f"{account.file}:1: the column {shown(twice)} occurs twice; remove one")
     unknown = [name for name in header if name not in COLUMNS and name not in sbatch.NAMES]
     if unknown:
-        account.unused(f"columns that are not read: {', '.join(map(shown, unknown))}", 1)
+        account.unused(f"columns that are not used: {', '.join(map(shown, unknown))}", 1)
     known = [name for name in header if name not in unknown]
     known.sort(key=EXTRA.__eq__)
     return [(name, COLUMNS[name].read if name in COLUMNS else _of_sbatch(name)) for name in known]
@@ -156,7 +162,7 @@ def _requests(
     """The job of a row, or the tasks of its array."""
     name = row["id"]
     if not name or not name.isprintable():
-        raise SlurmError(f"id is {shown(name)}: give the job a name")
+        raise SlurmError(f"id is {shown(name)}; give a printable name")
     given: Fields = {}
     told: dict[str, str] = {}  # the column that gave a field
     for column, read in readers:
@@ -169,10 +175,10 @@ def _requests(
             raise SlurmError(f"{column} is {shown(text)}: {fault}") from None
         for field in more if column != EXTRA else ():
             if (before := told.setdefault(field, column)) != column:
-                raise SlurmError(f"{before} and {column} say the same; give one of them")
+                raise SlurmError(f"{before} and {column} set the same field; keep one")
         given |= more
     if "limit_min" not in given:
-        raise SlurmError("has no limit: give limit (s), or time as sbatch takes it")
+        raise SlurmError("has no time limit; give limit (s), or time in sbatch's format")
     whole = None if told.keys() & _PARTS_OF_NODES else WHOLE_NODES
     fields: Fields = {"name": name, "where": where, "exclusive": whole} | given
     fields["submit_s"] += phase_s

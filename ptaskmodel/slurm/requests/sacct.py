@@ -76,7 +76,9 @@ def read_sacct(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
         text = read_text(path, error=SlurmError).replace("\r\n", "\n")
         found = _found(_of_table(text, account), account)
     if not found.jobs:
-        raise SlurmError(f"{account.file}: has no job that is over; give another period to sacct")
+        raise SlurmError(
+            f"{account.file}: contains no ended job; choose another period with sacct -S and -E"
+        )
     t0 = int(min(job.submit_s for job in found.jobs)) // ALIGNED_s * ALIGNED_s
     jobs = sorted((_from(job, t0, phase_s) for job in found.jobs), key=lambda job: job.submit_s)
     return Submissions(tuple(jobs), t0, account.remarks, found.open_ended)
@@ -87,14 +89,15 @@ def _header(text: str, where: str) -> list[str]:
     first = text.split("\n", 1)[0]
     if not looks_like(first.encode()):
         raise SlurmError(
-            f"{where}:1: print a table with sacct -P and JobID and Submit among others"
+            f"{where}:1: is not a table of sacct; print it with sacct -P, with JobID and "
+            "Submit among the fields"
         )
     header = [name.strip().lower() for name in first.split("|")]
     twice = next((name for name in header if header.count(name) > 1), None)
     if twice is not None:
-        raise SlurmError(f"{where}:1: the column {shown(twice)} is there twice; take one out")
+        raise SlurmError(f"{where}:1: the column {shown(twice)} occurs twice; remove one")
     if not {"elapsed", "elapsedraw", "end"} & set(header):
-        raise SlurmError(f"{where}:1: print Elapsed too")
+        raise SlurmError(f"{where}:1: no column gives run times; print Elapsed too")
     return header
 
 
@@ -131,14 +134,16 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
         for job in jobs:
             before = found.get(job.id)
             if before is not None:  # -D: it was requeued
-                notes["rows of jobs that ran again: the last counts"] += 1
+                notes["rows of requeued jobs: the last run counts"] += 1
                 job = replace(job, submit_s=min(job.submit_s, before.submit_s))
             elif "+" in job.id:
-                notes["components of heterogeneous jobs stand as jobs of their own"] += 1
+                notes["components of heterogeneous jobs became jobs of their own"] += 1
             found[job.id], lines[job.id] = job, line
             (open_ended.add if is_open_ended else open_ended.discard)(job.id)
     for name in _far(found.values()):
-        account.bad_row(f"job {name}: its dates are 10 years from those of others", lines[name])
+        account.bad_row(
+            f"job {name}: its dates are 10 years away from those of other jobs", lines[name]
+        )
         del found[name]
     account.check_rows(number)
     for what, count in sorted(notes.items()):
@@ -179,14 +184,14 @@ def _jobs(row: Row | str, where: str, notes: Counter[str]) -> tuple[list[JobRequ
     state = row.get("state", "").split(" ")[0].rstrip("+")
     found = JOB_ID.fullmatch(row["jobid"])
     if found is None:
-        raise SlurmError(f"JobID is {shown(row['jobid'])}: give Slurm's")
+        raise SlurmError(f"JobID is {shown(row['jobid'])}; give an id such as 12, 12_3 or 12+1")
     job, index, tasks = found.groups()
     if state in LEFT or (tasks is not None and state not in FAILS):
-        notes["jobs that were not over are left out"] += 1
+        notes["jobs that had not ended were left out"] += 1
         return [], False
     submit = _value(row, "submit", _date)
     if submit is None:
-        raise SlurmError(f"Submit is {shown(row['submit'])}: give the date")
+        raise SlurmError(f"Submit is {shown(row['submit'])}; give a date")
     limit = _limit(row)
     elapsed, start = _elapsed(row), _value(row, "start", _date)
     cancelled = state == "CANCELLED" and (start is None or not elapsed)
@@ -210,7 +215,7 @@ def _jobs(row: Row | str, where: str, notes: Counter[str]) -> tuple[list[JobRequ
         fields["commands"] = (Command(submit if end is None else end, "cancel"),)
         elapsed = BEYOND_s
     elif start is None and not elapsed:
-        notes["jobs that never started are left out"] += 1
+        notes["jobs that never started were left out"] += 1
         return [], False
     work, is_open_ended = DelayWork(elapsed), cancelled or state == "TIMEOUT"
     if tasks is None:
@@ -278,7 +283,7 @@ def _elapsed(row: Row) -> float:
     if start is None or end is None:
         return 0.0
     if end < start:
-        raise SlurmError("End is before Start: correct them")
+        raise SlurmError("End is before Start; correct them")
     return end - start
 
 

@@ -90,7 +90,8 @@ def table_rows(text: str, header: Sequence[str]) -> Iterator[tuple[int, Row | st
             if not fitted:
                 yield (
                     since,
-                    f"{len(cells)} fields instead of {count}: they fit the columns in no way",
+                    f"{len(cells)} fields instead of {count}, and no way to join them fits "
+                    "the columns",
                 )
                 continue
             cells = fitted
@@ -156,9 +157,7 @@ def json_rows(document: Any, where: str) -> Iterator[tuple[str, Row]]:
     """
     jobs = document.get("jobs") if isinstance(document, dict) else None
     if not isinstance(jobs, list):
-        raise SlurmError(
-            f"{where}: /jobs: it must be there and be a list, as sacct --json prints it"
-        )
+        raise SlurmError(f"{where}: /jobs: is not a list; give the output of sacct --json")
     for place, job in enumerate(jobs):
         yield f"/jobs/{place}", {name: read(job) for name, read in _OF_JSON.items()}
 

@@ -59,7 +59,7 @@ def options(text: str, before_script: bool = False) -> Fields:
     try:
         rest = shlex.split(text)
     except ValueError:
-        raise ValueError(f"close the quote in {text[:40]!r}") from None
+        raise ValueError(f"the quote in {text[:40]!r} is not closed; close it") from None
     rest.reverse()
     while rest and not (before_script and not rest[-1].startswith("-")):
         name, value = _name(rest.pop())
@@ -68,7 +68,7 @@ def options(text: str, before_script: bool = False) -> Fields:
             found |= _FLAGS[name]
             continue
         if name not in _VALUED:
-            raise ValueError(f"take out {name[:40]!r}: it is not known")
+            raise ValueError(f"the option {name[:40]!r} is unknown; remove it")
         if value is None and name not in _OPTIONAL:
             if not rest:
                 raise ValueError(f"give {name} a value")
@@ -98,7 +98,7 @@ def _name(word: str) -> tuple[str, str | None]:
         return name, value if mark else None
     if word.startswith("-") and len(word) > 1:
         return word[:2], word[2:].removeprefix("=") or None
-    raise ValueError(f"take out {word[:40]!r}: options begin with -")
+    raise ValueError(f"{word[:40]!r} is not an option, which begins with -; remove it")
 
 
 def node_range(text: str) -> Fields:

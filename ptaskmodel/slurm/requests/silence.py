@@ -57,8 +57,8 @@ def _limits(placed: _Placed, account: Account) -> None:
             for name, limit in list(limits.items())[:SHOWN]
         ]
         account.assumed(
-            f"{len(silent)} jobs say no time limit: they get their partition's "
-            f"({', '.join(some)}), by which backfill plans",
+            f"{len(silent)} jobs have no time limit: they get that of their partition "
+            f"({', '.join(some)}), with which backfill plans",
             field="limit",
         )
 
@@ -80,8 +80,9 @@ def _memory(placed: _Placed, conf: Conf, account: Account) -> None:
             silent[partition.name] += 1
     if silent:
         account.assumed(
-            f"{silent.total()} jobs say no memory: each holds all that its nodes have, as "
-            f"{names_text(silent)} have no DefMemPerCPU; --ignore-memory counts no memory",
+            f"{silent.total()} jobs request no memory: each takes all memory of its nodes, as "
+            f"{names_text(silent)} have no DefMemPerCPU; with --ignore-memory, memory is not "
+            "counted",
             field="memory",
         )
 
@@ -94,7 +95,10 @@ def _over_limits(placed: _Placed, conf: Conf, found: Submissions) -> Iterable[Re
         and job.run_s > 60 * (limit_min(job, partition) + _more_min(partition, conf))
         for job, partition in placed
     )
-    text = f"{count} jobs run past their limit, and are killed then (OverTimeLimit lets them run)"
+    text = (
+        f"{count} jobs run longer than their time limit and will be killed (OverTimeLimit allows "
+        "longer runs)"
+    )
     return [Remark(text, NOTE, KILLED)] if count else []
 
 

@@ -77,7 +77,7 @@ def submissions_of(
     linked = num_linked(workload.jobs)
     if dependencies:
         jobs = _linked(jobs, workload.jobs)
-        text = f"{linked} jobs wait until the jobs before them are over, and thought about"
+        text = f"{linked} jobs wait for the end of their preceding jobs, plus the think time"
         remarks = (*remarks, Remark(text))
     elif linked:
         text = f"{linked} jobs name a preceding job; --dependencies makes them wait for it"
@@ -100,7 +100,7 @@ def _linked(requests: Sequence[JobRequest], jobs: Sequence[Job]) -> list[JobRequ
                 names = [found[each].id for each in before[k]]
                 strange = next((name for name in names if set(name) & set(":,?+")), None)
                 if strange is not None:
-                    text = f"waits for {shown(strange)}: give it a name without : , ? +"
+                    text = f"waits for {shown(strange)}, whose name holds : , ? or +; rename it"
                     raise SlurmError(f"{found[k].where} {text}")
                 date_s = max(found[each].submit_s for each in (k, *before[k]))
                 dependency = ":".join(["afterany", *names])
@@ -112,7 +112,7 @@ def _linked(requests: Sequence[JobRequest], jobs: Sequence[Job]) -> list[JobRequ
     except CycleError as fault:
         circle = ", ".join(shown(jobs[k].id) for k in fault.args[1][1:])
         raise SlurmError(
-            f"jobs {circle} wait for each other: correct their preceding jobs"
+            f"jobs {circle} wait for each other; correct their preceding jobs"
         ) from None
     order = sorted(range(len(found)), key=lambda k: (found[k].submit_s, level[k]))
     return [found[k] for k in order]
@@ -122,8 +122,8 @@ def _strangers(strange: Counter[str], conf: Conf) -> Iterable[Remark]:
     """What becomes of the jobs of partitions that the configuration does not have."""
     default, where = conf.home_partition.name, conf.origin or "slurm.conf"
     text = (
-        f"{strange.total()} jobs are of partitions or queues that {where} does not have: "
-        f"{names_text(strange, shown)}: they go to {default}, the default"
+        f"{strange.total()} jobs name partitions or queues that {where} does not define: "
+        f"{names_text(strange, shown)}: they go to the default partition, {default}"
     )
     return [Remark(text, kind=TAKEN, field="partition")] if strange else []
 
@@ -195,7 +195,7 @@ def with_profiles(
     if kind == AS_GIVEN:
         return submissions
     if kind not in KINDS:
-        raise SlurmError(f"profiles '{kind}': use one of {', '.join(KINDS)}")
+        raise SlurmError(f"profiles '{kind}' are unknown; use one of {', '.join(KINDS)}")
     host = machine.platform.host(machine.names[0])
     works: dict[str, Work] = {}
     remarks = list(submissions.remarks)
@@ -276,8 +276,8 @@ def _nearly(start: bytes, path: AnyPath) -> None:
     where = f"{shown_path(path)}:1"
     if start.lower().replace(b",", b" ").split()[:1] == [b"jobid"]:
         raise SlurmError(
-            f"{where}: a table of sacct whose columns are not parted by |, or without "
-            "Submit: print it with -P (or --parsable2), and JobID and Submit among others"
+            f"{where}: is a table of sacct without | between columns, or without "
+            "Submit; print it with -P (--parsable2), with JobID and Submit among the fields"
         )
     line = start.split(b"\n")[0].decode("utf-8", "replace").strip()
     needed = (*job_table.NEEDED, job_table.LIMITS[0])
@@ -286,11 +286,13 @@ def _nearly(start: bytes, path: AnyPath) -> None:
         names = {name.lower() for name in given}
         if len(names) > 2 and len(names & {*columns, *_TELLING}) > 1:
             missing = ", ".join(name for name in columns if name not in names)
-            raise SlurmError(f"{where}: a table like {kind} without the column {missing}: add it")
+            raise SlurmError(
+                f"{where}: is a table like {kind} without the column {missing}; add it"
+            )
     if line.count("|") > 1:
         raise SlurmError(
-            f"{where}: a table parted by | whose first line names no columns: "
-            "if it is of sacct, print it without -n (--noheader)"
+            f"{where}: is a table with | between columns whose first line names no columns; "
+            "if sacct printed it, leave out -n (--noheader)"
         )
 
 
@@ -311,7 +313,10 @@ def _check(submissions: Submissions, conf: Conf, account: Account) -> None:
                     first.setdefault((what, name), job)
         dates = (job.submit_s, job.begin_s or 0.0, job.run_s or 0.0)
         if max(dates) > values.LONGEST_S:
-            text = f"{shown(job.id)} comes or runs for more than 20 years: correct its dates"
+            text = (
+                f"{shown(job.id)} is submitted, begins or runs for more than 20 years; correct "
+                "its dates"
+            )
             account.problem(*_told(text, job, account))
         if job.dependency is not None:
             try:
@@ -320,8 +325,8 @@ def _check(submissions: Submissions, conf: Conf, account: Account) -> None:
                 account.problem(*_told(fault.message.removeprefix(": "), job, account))
     for (what, name), count in strange.items():
         text = (
-            f"{what} {shown(name)} of {count} jobs is not in {conf.origin}: add it there, "
-            "or leave them out"
+            f"{what} {shown(name)} of {count} jobs is not defined in {conf.origin}; add it there,"
+            "or remove the jobs"
         )
         account.problem(*_told(text, first[what, name], account))
     account.check()

@@ -44,7 +44,7 @@ def read(path: str | os.PathLike[str], cleaning: Cleaning, account: Account) -> 
         if (column != UNKNOWN).any()
     ]
     if unread:
-        account.unused(f"columns that are not read: {', '.join(unread)}")
+        account.unused(f"columns that are not used: {', '.join(unread)}")
     rows = np.full((len(lines.rows), len(swf.FIELDS)), UNKNOWN)
     rows[:, :SHARED] = lines.rows[:, :SHARED]
     names = {name: lines.names[name] for name, _ in swf.ORIGINS}

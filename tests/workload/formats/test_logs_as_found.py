@@ -186,7 +186,7 @@ def test_a_log_of_a_grid_is_read(read, tmp_path):
     assert found == [("0", 0, 4, 100, 300, "U1", "G1"), ("1", 60, 2, 50, None, "U2", "G1")]
     assert (made.jobs[0].executable, made.jobs[0].queue, made.num_hosts) == ("X7", "Q0", 64)
     told = "\n".join(made.notes)
-    assert "columns that are not read: OrigSiteID, LastRunSiteID, JobStructure, " in told
+    assert "columns that are not used: OrigSiteID, LastRunSiteID, JobStructure, " in told
     assert "left out 1 jobs cancelled before they ran" in told
     (tmp_path / "grid").write_text(GWF)  # known by its content too
     assert read_workload(tmp_path / "grid").frame().equals(made.frame())
