@@ -14,9 +14,9 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ptaskmodel"
 
 # The rooms from the ground up: each imports only from those before it.
 ROOMS = (
-    *("kernels", "platform", "workload", "sharing", "engine", "mpi", "simulation", "packets"),
-    *("recording", "energy", "apps", "calibration", "batch", "slurm", "connect", "results"),
-    *("runs", "campaign", "cli"),
+    *("style", "kernels", "platform", "workload", "sharing", "engine", "mpi", "simulation"),
+    *("packets", "recording", "energy", "apps", "calibration", "batch", "slurm", "connect"),
+    *("results", "runs", "campaign", "cli"),
 )
 # The folders of a room, in the same sense.
 FOLDERS = {

@@ -64,7 +64,13 @@ LAYERS = (
             ("sharing", "rates of tasks"),
         ),
     ),
-    (WARM, (("kernels", "Python functions as machine code"),)),
+    (
+        WARM,
+        (
+            ("kernels", "Python functions as machine code"),
+            ("style", "numbers, colours"),
+        ),
+    ),
     (GREY, (("", "used by all: errors, units, names, files"),)),
 )
 

@@ -1,0 +1,246 @@
+"""Write numbers for readers: three digits, a unit that reads well, one unit in a column.
+
+The scripts of pages do the same; both are tested on tests/style/quantities.json.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Final
+
+UNKNOWN: Final = "–"
+MINUS: Final = "−"
+# Thousands are set apart by a thin space at which no line breaks.
+THIN: Final = "\u202f"
+DIGITS: Final = 3
+_ROUNDING = Context(prec=DIGITS, rounding=ROUND_HALF_UP)
+_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
+
+
+def _prefixed(
+    unit: str, scale: float = 1.0, prefixes: str = " kMGTPE"
+) -> tuple[tuple[float, float, str], ...]:
+    return tuple(
+        (scale * 1000.0**k, scale * 1000.0**k, prefix.strip() + unit)
+        for k, prefix in enumerate(prefixes)
+    )
+
+
+# By kind of quantity: (the least value that is told in a unit, the unit, its name), in the unit in
+# which a value is given: s, bytes, bytes/s, flop, flop/s, J, W; shares are parts of 1.
+UNITS: Final = {
+    "": ((0.0, 1.0, ""),),
+    "time": (
+        *((0.0, 1e-9, "ns"), (1e-6, 1e-6, "µs"), (1e-3, 1e-3, "ms"), (1.0, 1.0, "s")),
+        *((120.0, _MINUTE, "min"), (120 * _MINUTE, _HOUR, "h"), (48 * _HOUR, _DAY, "d")),
+    ),
+    "share": ((0.0, 0.01, "%"),),
+    "bytes": _prefixed("B"),
+    "rate": _prefixed("bit/s", 0.125),
+    "work": _prefixed("flop"),
+    "speed": _prefixed("flop/s"),
+    "energy": ((0.0, 1.0, "J"), *_prefixed("Wh", _HOUR, " kMGT")),
+    "power": _prefixed("W"),
+}
+# Round lengths of time, as steps of an axis or cells of a picture have.
+_STEPS: Final = (
+    *(1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
+    *(60.0, 120.0, 300.0, 600.0, 900.0, 1800.0),
+    *(_HOUR, 2 * _HOUR, 6 * _HOUR, 12 * _HOUR, _DAY),
+)
+
+
+def number(value: float | None, kind: str = "") -> str:
+    """Return a value with three digits and its unit: "13.3", "1 235", "66.7 %", "44.8 TB".
+
+    Digits before the point are all kept. value: None and nan are unknown, "–". kind: a key of
+    UNITS; a time is told as by `duration`.
+    """
+    if kind == "time":
+        return duration(value)
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    scale, unit = unit_of(value, kind)
+    return _signed(value, lambda amount: f"{_digits(amount / scale)} {unit}".rstrip())
+
+
+def duration(seconds: float | None) -> str:
+    """Return a length of time as one says it: 131 ms, 33.5 s, 43 min, 15 h 54 min, 7 d 20 h.
+
+    seconds: None and nan are unknown, "–".
+    """
+    if seconds is None or math.isnan(seconds):
+        return UNKNOWN
+    return _signed(seconds, _duration)
+
+
+def _duration(seconds: float) -> str:
+    if math.isinf(seconds):
+        return "∞"
+    shown = _rounded(seconds)
+    if shown < 2 * _MINUTE:
+        scale, unit = unit_of(shown, "time")
+        return f"{_digits(shown / scale)} {unit}"
+    minutes = _whole(seconds / _MINUTE)
+    if minutes < 120:
+        return f"{minutes} min"
+    large, small, name, part = minutes, 60, "h", "min"
+    if minutes >= 48 * 60:
+        large, small, name, part = _whole(seconds / _HOUR), 24, "d", "h"
+    whole, rest = divmod(large, small)
+    return f"{_grouped(str(whole))} {name}" + (f" {rest} {part}" if rest else "")
+
+
+def difference(value: float | None, kind: str = "") -> str:
+    """Return a change with its sign: "+43 min", "−2.5 %"; none has no sign.
+
+    value, kind: as of `number`.
+    """
+    text = number(value, kind)
+    return f"+{text}" if value is not None and value > 0 else text
+
+
+def count(how_many: int, what: str = "") -> str:
+    """Return a number of things, ``how_many`` of ``what``: "1 job", "10 000 jobs", "12"."""
+    text = _grouped(str(how_many))
+    return f"{text} {what}{'s' * (how_many != 1)}" if what else text
+
+
+def p_value(p: float) -> str:
+    """Return a probability of a test: "p = 0.002", "p < 0.001"; of nan ""."""
+    if math.isnan(p):
+        return ""
+    return "p < 0.001" if p < 0.001 else f"p = {_plain(_fixed(p, 3))}"
+
+
+def moment(seconds: float, begin_unix_s: float | None = None) -> str:
+    """Return a date of a run: "Mon 4 Mar 08:10" (UTC), or "day 5, 14:20" of one without dates.
+
+    seconds: since the run's begin. begin_unix_s: when that was, s since 1970; None: not known, and
+    the first 48 h are told as by `duration`.
+    """
+    if begin_unix_s is not None:
+        at = datetime.fromtimestamp(begin_unix_s + seconds, UTC)
+        return f"{at:%a} {at.day} {at:%b} {at:%H:%M}"
+    if _rounded(seconds) < 48 * _HOUR:
+        return duration(seconds)
+    days, minutes = divmod(int(seconds // _MINUTE), 24 * 60)
+    return f"day {days + 1}, {minutes // 60:02}:{minutes % 60:02}"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Values in one unit, as a column of a table shows them.
+
+    scale, unit: the unit, and its name for the head. decimals: of all values.
+    """
+
+    scale: float
+    unit: str
+    decimals: int
+
+    def text(self, value: float | None) -> str:
+        """Return ``value`` without its unit; trailing zeros are kept."""
+        if value is None or math.isnan(value):
+            return UNKNOWN
+        return _signed(value, lambda amount: _grouped(_fixed(amount / self.scale, self.decimals)))
+
+    def head(self, name: str) -> str:
+        """Return the head of a column: its ``name``, and the unit."""
+        return f"{name} ({self.unit})" if self.unit else name
+
+
+def column(values: Iterable[float | None], kind: str = "") -> Column:
+    """Return the unit of a column from the median of its values that are not 0.
+
+    values, kind: as of `number`.
+    """
+    known = sorted(abs(v) for v in values if v is not None and math.isfinite(v) and v)
+    if not known:
+        scale, unit = unit_of(1.0, kind)
+        return Column(scale, unit, 0)
+    median = known[(len(known) - 1) // 2]
+    scale, unit = unit_of(median, kind)
+    if all(value / scale == round(value / scale) for value in known):
+        return Column(scale, unit, 0)
+    exponent = Decimal(_rounded(median) / scale).adjusted()
+    return Column(scale, unit, max(DIGITS - 1 - exponent, 0))
+
+
+def texts(values: Sequence[float | None], name: str, kind: str = "") -> list[str]:
+    """Return a column of a table: its head, and below it the values in one unit.
+
+    values, kind: as of `number`. name: of the head.
+    """
+    made = column(values, kind)
+    return [made.head(name), *map(made.text, values)]
+
+
+def unit_of(value: float, kind: str) -> tuple[float, str]:
+    """Return (scale, name) of the unit in which a value reads well.
+
+    value, kind: as of `number`.
+    """
+    shown = _rounded(abs(value)) if math.isfinite(value) else math.inf
+    units = UNITS[kind]
+    if not shown and kind == "time":
+        return 1.0, "s"
+    return next(((s, name) for least, s, name in reversed(units) if shown >= least), units[0][1:])
+
+
+def round_time(at_least_s: float) -> float:
+    """Return the shortest round length of time of ``at_least_s``, s: 30 s, 15 min, 6 h, 2 d."""
+    for step in _STEPS:
+        if at_least_s > 0.5 and step >= at_least_s:
+            return step
+    unit = _DAY if at_least_s > _DAY else 1.0
+    power = 10.0 ** math.floor(math.log10(at_least_s / unit))
+    return next(k * power * unit for k in (1.0, 2.0, 5.0, 10.0) if k * power * unit >= at_least_s)
+
+
+def _signed(value: float, write: Callable[[float], str]) -> str:
+    text = write(abs(value))
+    return MINUS + text if value < 0 and any(c in "123456789∞" for c in text) else text
+
+
+def _rounded(value: float) -> float:
+    """Three digits, the half away from zero."""
+    return float(_ROUNDING.create_decimal_from_float(value))
+
+
+def _digits(value: float) -> str:
+    """Three digits, and all of those before the point; no trailing zeros."""
+    if math.isinf(value):
+        return "∞"
+    shown = _ROUNDING.create_decimal_from_float(value)
+    if value and not 1e-6 <= value < 1e15:
+        mantissa, _, exponent = f"{shown:e}".partition("e")
+        return f"{_plain(mantissa)}e{int(exponent)}"
+    if value >= 10.0 ** (DIGITS - 1):
+        return _grouped(str(_whole(value)))
+    return _plain(f"{shown:f}")
+
+
+def _fixed(value: float, decimals: int) -> str:
+    if math.isinf(value):
+        return "∞"
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP):f}"
+
+
+def _whole(value: float) -> int:
+    return int(Decimal(value).quantize(Decimal(1), ROUND_HALF_UP))
+
+
+def _plain(text: str) -> str:
+    """A decimal without trailing zeros."""
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _grouped(text: str) -> str:
+    """Digits before the point in groups of three."""
+    whole, point, rest = text.partition(".")
+    return f"{int(whole):,}".replace(",", THIN) + point + rest if whole.isdigit() else text
