@@ -14,8 +14,7 @@ class Colours(NamedTuple):
     ink, soft: text. line: grid and edges. panel, paper: ground. use: computing, hosts in use.
     wait: queue, waiting jobs and ranks. transfer: messages, links in use. lost: killed, failed,
     thrown away, warnings; always with hatching or a sign. nothing: idle, not used, not told apart.
-    gain, lose: differences only, with their sign. wait_text, transfer_text: where letters have the
-    colour.
+    gain, lose: differences only, with their sign. wait_text, transfer_text, lost_text: of letters.
     """
 
     ink: str
@@ -29,6 +28,7 @@ class Colours(NamedTuple):
     transfer: str
     transfer_text: str
     lost: str
+    lost_text: str
     nothing: str
     gain: str
     lose: str
@@ -38,12 +38,14 @@ class Colours(NamedTuple):
 LIGHT: Final = Colours(
     ink="#1B1F24", soft="#57606A", line="#D0D7DE", panel="#F6F8FA", paper="#FFFFFF",
     use="#0072B2", wait="#E69F00", wait_text="#8A5A00", transfer="#CC79A7", transfer_text="#8F3D6B",
-    lost="#A3002B", nothing="#D0D7DE", gain="#1B7837", lose="#762A83", link="#0B5FA5",
+    lost="#A3002B", lost_text="#A3002B", nothing="#D0D7DE",
+    gain="#1B7837", lose="#762A83", link="#0B5FA5",
 )  # fmt: skip
 DARK: Final = Colours(
     ink="#E6EDF3", soft="#9AA7B4", line="#30363D", panel="#1C2128", paper="#14181D",
     use="#3D8FD1", wait="#F2C14E", wait_text="#F2C14E", transfer="#D783B0", transfer_text="#D783B0",
-    lost="#E5484D", nothing="#3A424B", gain="#5FBF86", lose="#C9A0DC", link="#6CB6F5",
+    lost="#E5484D", lost_text="#F2777B", nothing="#3A424B",
+    gain="#5FBF86", lose="#C9A0DC", link="#6CB6F5",
 )  # fmt: skip
 # Roles of areas and lines that lie side by side.
 SIDE_BY_SIDE: Final = ("use", "wait", "transfer", "lost", "nothing")

@@ -80,7 +80,7 @@ def test_text_is_read_on_paper_and_panel(roles):
         "use",
         "wait_text",
         "transfer_text",
-        "lost",
+        "lost_text",
         "gain",
         "lose",
         "link",
