@@ -1,12 +1,12 @@
 """Write numbers for readers: three digits, a unit that reads well, one unit in a column.
 
-The scripts of pages do the same; both are tested on tests/style/quantities.json.
+The scripts of pages do the same; both are tested on tests/numbers.json.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -19,11 +19,10 @@ THIN: Final = "\u202f"
 DIGITS: Final = 3
 _ROUNDING = Context(prec=DIGITS, rounding=ROUND_HALF_UP)
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
+Units = tuple[tuple[float, float, str], ...]
 
 
-def _prefixed(
-    unit: str, scale: float = 1.0, prefixes: str = " kMGTPE"
-) -> tuple[tuple[float, float, str], ...]:
+def _prefixed(unit: str, scale: float = 1.0, prefixes: str = " kMGTP") -> Units:
     return tuple(
         (scale * 1000.0**k, scale * 1000.0**k, prefix.strip() + unit)
         for k, prefix in enumerate(prefixes)
@@ -31,21 +30,22 @@ def _prefixed(
 
 
 # By kind of quantity: (the least value that is told in a unit, the unit, its name), in the unit in
-# which a value is given: s, bytes, bytes/s, flop, flop/s, J, W; shares are parts of 1.
-UNITS: Final = {
-    "": ((0.0, 1.0, ""),),
+# which values are given: parts of 1, s, bytes, bytes/s, flop/s, J, W.
+UNITS: Final[dict[str, Units]] = {
+    "number": ((0.0, 1.0, ""),),
+    "share": ((0.0, 0.01, "%"),),
     "time": (
-        *((0.0, 1e-9, "ns"), (1e-6, 1e-6, "µs"), (1e-3, 1e-3, "ms"), (1.0, 1.0, "s")),
+        *((1e-9, 1e-9, "ns"), (1e-6, 1e-6, "µs"), (1e-3, 1e-3, "ms"), (1.0, 1.0, "s")),
         *((120.0, _MINUTE, "min"), (120 * _MINUTE, _HOUR, "h"), (48 * _HOUR, _DAY, "d")),
     ),
-    "share": ((0.0, 0.01, "%"),),
     "bytes": _prefixed("B"),
     "rate": _prefixed("bit/s", 0.125),
-    "work": _prefixed("flop"),
-    "speed": _prefixed("flop/s"),
-    "energy": ((0.0, 1.0, "J"), *_prefixed("Wh", _HOUR, " kMGT")),
-    "power": _prefixed("W"),
+    "work": _prefixed("flop/s"),
+    "energy": _prefixed("Wh", _HOUR, " kM"),
+    "power": _prefixed("W", prefixes=" kMG"),
 }
+# The unit of nothing at all.
+_OF_ZERO: Final = {"time": (1.0, "s"), "energy": (1000.0 * _HOUR, "kWh")}
 # Round lengths of time, as steps of an axis or cells of a picture have.
 _STEPS: Final = (
     *(1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
@@ -54,7 +54,7 @@ _STEPS: Final = (
 )
 
 
-def number(value: float | None, kind: str = "") -> str:
+def number(value: float | None, kind: str = "number") -> str:
     """Return a value with three digits and its unit: "13.3", "1 235", "66.7 %", "44.8 TB".
 
     Digits before the point are all kept. value: None and nan are unknown, "–". kind: a key of
@@ -81,10 +81,9 @@ def duration(seconds: float | None) -> str:
 def _duration(seconds: float) -> str:
     if math.isinf(seconds):
         return "∞"
-    shown = _rounded(seconds)
-    if shown < 2 * _MINUTE:
-        scale, unit = unit_of(shown, "time")
-        return f"{_digits(shown / scale)} {unit}"
+    if _rounded(seconds) < 2 * _MINUTE:
+        scale, unit = unit_of(seconds, "time")
+        return f"{_digits(seconds / scale)} {unit}"
     minutes = _whole(seconds / _MINUTE)
     if minutes < 120:
         return f"{minutes} min"
@@ -95,7 +94,7 @@ def _duration(seconds: float) -> str:
     return f"{_grouped(str(whole))} {name}" + (f" {rest} {part}" if rest else "")
 
 
-def difference(value: float | None, kind: str = "") -> str:
+def change(value: float | None, kind: str = "number") -> str:
     """Return a change with its sign: "+43 min", "−2.5 %"; none has no sign.
 
     value, kind: as of `number`.
@@ -117,19 +116,23 @@ def p_value(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {_plain(_fixed(p, 3))}"
 
 
-def moment(seconds: float, begin_unix_s: float | None = None) -> str:
-    """Return a date of a run: "Mon 4 Mar 08:10" (UTC), or "day 5, 14:20" of one without dates.
+def date(seconds: float | None, span_s: float, begin_unix_s: float | None = None) -> str:
+    """Return a date of a run: "Mon 4 Mar 08:10" (UTC), "day 5, 14:20", "1:30" or "33.5 s".
 
-    seconds: since the run's begin. begin_unix_s: when that was, s since 1970; None: not known, and
-    the first 48 h are told as by `duration`.
+    seconds: since the run's begin. span_s: its length. begin_unix_s: when it began, s since
+    1970; None: not known.
     """
+    if seconds is None or math.isnan(seconds):
+        return UNKNOWN
     if begin_unix_s is not None:
         at = datetime.fromtimestamp(begin_unix_s + seconds, UTC)
         return f"{at:%a} {at.day} {at:%b} {at:%H:%M}"
-    if _rounded(seconds) < 48 * _HOUR:
+    if span_s < 120 * _MINUTE:
         return duration(seconds)
-    days, minutes = divmod(int(seconds // _MINUTE), 24 * 60)
-    return f"day {days + 1}, {minutes // 60:02}:{minutes % 60:02}"
+    minutes = _whole(seconds / _MINUTE)
+    days, rest = divmod(minutes, 24 * 60) if span_s >= 48 * _HOUR else (None, minutes)
+    clock = f"{rest // 60}:{rest % 60:02}"
+    return clock if days is None else f"day {days + 1}, {clock}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,30 +157,18 @@ class Column:
         return f"{name} ({self.unit})" if self.unit else name
 
 
-def column(values: Iterable[float | None], kind: str = "") -> Column:
+def column(values: Iterable[float | None], kind: str = "number") -> Column:
     """Return the unit of a column from the median of its values that are not 0.
 
     values, kind: as of `number`.
     """
     known = sorted(abs(v) for v in values if v is not None and math.isfinite(v) and v)
-    if not known:
-        scale, unit = unit_of(1.0, kind)
-        return Column(scale, unit, 0)
-    median = known[(len(known) - 1) // 2]
+    median = (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2 if known else 0.0
     scale, unit = unit_of(median, kind)
-    if all(value / scale == round(value / scale) for value in known):
+    if all(abs(value / scale - round(value / scale)) < 1e-9 for value in known):
         return Column(scale, unit, 0)
-    exponent = Decimal(_rounded(median) / scale).adjusted()
-    return Column(scale, unit, max(DIGITS - 1 - exponent, 0))
-
-
-def texts(values: Sequence[float | None], name: str, kind: str = "") -> list[str]:
-    """Return a column of a table: its head, and below it the values in one unit.
-
-    values, kind: as of `number`. name: of the head.
-    """
-    made = column(values, kind)
-    return [made.head(name), *map(made.text, values)]
+    exponent = math.floor(math.log10(median / scale))
+    return Column(scale, unit, min(max(DIGITS - 1 - exponent, 0), DIGITS))
 
 
 def unit_of(value: float, kind: str) -> tuple[float, str]:
@@ -185,21 +176,39 @@ def unit_of(value: float, kind: str) -> tuple[float, str]:
 
     value, kind: as of `number`.
     """
-    shown = _rounded(abs(value)) if math.isfinite(value) else math.inf
     units = UNITS[kind]
-    if not shown and kind == "time":
-        return 1.0, "s"
+    if not value:
+        return _OF_ZERO.get(kind, units[0][1:])
+    shown = _rounded(abs(value)) * (1 + 1e-9) if math.isfinite(value) else math.inf
     return next(((s, name) for least, s, name in reversed(units) if shown >= least), units[0][1:])
+
+
+def round_number(at_least: float) -> float:
+    """Return the smallest of 1, 2, 5 times a power of ten that is ``at_least`` so large."""
+    power = 10.0 ** math.floor(math.log10(at_least))
+    return next(k * power for k in (1, 2, 5, 10) if k * power >= at_least * (1 - 1e-9))
 
 
 def round_time(at_least_s: float) -> float:
     """Return the shortest round length of time of ``at_least_s``, s: 30 s, 15 min, 6 h, 2 d."""
-    for step in _STEPS:
-        if at_least_s > 0.5 and step >= at_least_s:
-            return step
-    unit = _DAY if at_least_s > _DAY else 1.0
-    power = 10.0 ** math.floor(math.log10(at_least_s / unit))
-    return next(k * power * unit for k in (1.0, 2.0, 5.0, 10.0) if k * power * unit >= at_least_s)
+    if at_least_s < 1.0:
+        return round_number(at_least_s)
+    if at_least_s > _DAY:
+        return _DAY * round_number(at_least_s / _DAY)
+    return next(step for step in _STEPS if step >= at_least_s * (1 - 1e-9))
+
+
+def ticks(begin_s: float, end_s: float, most: float) -> tuple[str, list[float], float]:
+    """Return round dates for an axis of time: the name of its unit, the dates in it, the unit in s.
+
+    begin_s, end_s: the range of the axis. most: about how many dates there may be.
+    """
+    step = round_time((end_s - begin_s) / most)
+    units = UNITS["time"]
+    scale, name = next(((s, n) for _, s, n in reversed(units) if step >= s), units[0][1:])
+    first, last = (k / step for k in (begin_s, end_s))
+    marks = range(math.ceil(first - 1e-9), math.floor(last * (1 + 1e-9)) + 1)
+    return name, [float(f"{k * step / scale:.12g}") for k in marks], scale
 
 
 def _signed(value: float, write: Callable[[float], str]) -> str:
@@ -217,7 +226,7 @@ def _digits(value: float) -> str:
     if math.isinf(value):
         return "∞"
     shown = _ROUNDING.create_decimal_from_float(value)
-    if value and not 1e-6 <= value < 1e15:
+    if value and not 1e-3 <= value < 1e15:
         mantissa, _, exponent = f"{shown:e}".partition("e")
         return f"{_plain(mantissa)}e{int(exponent)}"
     if value >= 10.0 ** (DIGITS - 1):

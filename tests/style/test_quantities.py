@@ -1,4 +1,4 @@
-"""Numbers as readers see them; scripts of pages are tested on quantities.json too."""
+"""Numbers as readers see them; scripts of pages are tested on the same cases."""
 
 from __future__ import annotations
 
@@ -9,27 +9,39 @@ import pytest
 
 from ptaskmodel.style import quantities
 
-CASES = json.loads(Path(__file__).with_name("quantities.json").read_text(encoding="utf-8"))
+CASES = json.loads((Path(__file__).parents[1] / "numbers.json").read_text(encoding="utf-8"))
+
+
+def column(kind, values):
+    made = quantities.column(values, kind)
+    return [made.unit, [made.text(value) for value in values]]
+
+
 WRITERS = {
-    "number": lambda given: quantities.number(*given),
     "duration": quantities.duration,
-    "difference": lambda given: quantities.difference(*given),
+    "change": quantities.change,
     "count": lambda given: quantities.count(*given),
-    "p_value": quantities.p_value,
-    "moment": lambda given: quantities.moment(*given),
-    "column": lambda given: quantities.texts(*given),
-    "round_time": quantities.round_time,
+    "p": quantities.p_value,
+    "column": lambda given: column(*given),
+    "date": lambda given: quantities.date(*given),
+    "ticks": lambda given: list(quantities.ticks(*given)[:2]),
 }
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", CASES)
 def test_the_table_of_cases(name):
+    write = WRITERS.get(name, lambda value: quantities.number(value, name))
     for given, text in CASES[name]:
-        assert WRITERS[name](given) == text, given
+        assert write(given) == text, given
 
 
 def test_what_is_not_a_number():
     assert [quantities.number(v) for v in (float("nan"), float("-inf"))] == ["–", "−∞"]
     assert quantities.duration(float("inf")) == "∞"
     assert quantities.p_value(float("nan")) == ""
-    assert quantities.texts([float("inf"), None, 2.5], "x") == ["x", "∞", "–", "2.50"]
+    assert column("number", [float("inf"), None, 2.5]) == ["", ["∞", "–", "2.50"]]
+
+
+@pytest.mark.parametrize(("least", "step"), [(0.3, 0.5), (40, 60), (1694.6, 1800), (1e5, 172800)])
+def test_cells_are_round(least, step):
+    assert quantities.round_time(least) == step

@@ -18,7 +18,7 @@ function number(x) {
   if (missing(x)) return UNKNOWN;
   const size = Math.abs(x);
   if (size >= 999.5) return signed(x, grouped(size.toFixed(0)));
-  if (size && size < 1e-3) { const [digits, power] = size.toExponential(2).split("e"); return signed(x, `${Number(digits)}e${Number(power)}`); }
+  if (size && (size < 1e-3 || size >= 1e15)) { const [digits, power] = size.toExponential(2).split("e"); return signed(x, `${Number(digits)}e${Number(power)}`); }
   return signed(x, String(rounded(size)));
 }
 /* [scale, name] of the unit in which a value has at least one digit before the point. */
@@ -29,7 +29,7 @@ function duration(x) {
   if (missing(x)) return UNKNOWN;
   if (!x) return "0 s";
   if (x < 0) return MINUS + duration(-x);
-  if (x < 120) return withUnit(TIMES, x);
+  if (rounded(x) < 120) return withUnit(TIMES, x);
   const minutes = Math.floor(x / MINUTE + 0.5);
   if (minutes < 120) return `${minutes} min`;
   const [whole, part, names] = minutes < 48 * 60 ? [minutes, 60, ["h", "min"]] : [Math.floor(minutes / 60 + 0.5), 24, ["d", "h"]];
