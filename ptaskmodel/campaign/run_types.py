@@ -32,7 +32,7 @@ Parameters = Mapping[str, Any]
 Numbers = dict[str, float | int]
 
 # What is said of a run that is not a result of it.
-NOT_METRICS = ("format", "versions", "inputs", "remarks", "files", "series")
+NOT_METRICS = ("format", "versions", "inputs", "parameters", "remarks", "files", "series")
 # What a run may give beside numbers: kept with it, for pictures.
 SERIES = "series"
 # How many platforms, workloads ... a worker keeps.

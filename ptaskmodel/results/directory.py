@@ -6,7 +6,7 @@ import csv
 import json
 import math
 import platform
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -150,15 +150,19 @@ def number(text: str | None) -> float | None:
     return finite(text) if text else None
 
 
-def provenance(inputs: Iterable[str | Path]) -> dict[str, Any]:
-    """What a summary says of where results come from: versions, digests of the inputs.
+def provenance(
+    inputs: Iterable[str | Path], parameters: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What a summary says of where results come from: parameters, versions, digests of the inputs.
 
-    After the inputs that are given come the files that they name: traces, arrays, includes.
+    parameters: values of options by name; None: not known. After the inputs that are given come the
+    files that they name: traces, arrays, includes.
     """
 
     import numpy
 
     return {
+        **({"parameters": dict(parameters)} if parameters else {}),
         "versions": {
             "ptaskmodel": __version__,
             "python": platform.python_version(),

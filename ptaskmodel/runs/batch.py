@@ -55,6 +55,7 @@ from ptaskmodel.runs.options.rows import (
     check_nothing_to_write,
     fields_in,
     fresh,
+    parameters_of,
     values,
 )
 from ptaskmodel.workload.formats.table import Cleaning
@@ -124,6 +125,7 @@ def batch_into(
     writing: BatchWriting | None = None,
     *,
     inputs: Iterable[str | Path] = (),
+    parameters: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     driver: Driver | None = None,
 ) -> BatchRun:
@@ -131,7 +133,8 @@ def batch_into(
 
     The directory is written atomically, and replaces earlier results; None: nothing is written.
     writing: what to record; None: the defaults. inputs: the files that platform and workload come
-    from, which the summary lists with their digests. progress: called with the progress of the run.
+    from, which the summary lists with their digests. parameters: values of options by name,
+    for the summary; None: not known. progress: called with the progress of the run.
     driver: decides instead of the policy of the options.
 
     Raises PTaskModelError if the directory holds anything else, or something cannot be simulated or
@@ -159,7 +162,8 @@ def batch_into(
         result = run_batch(platform, workload, options, progress, power=power, driver=driver)
         queue = QueueMeasures(result.schedule)
         return BatchRun(
-            _summary(result, queue, options, writing, watch.kernels_s, inputs, power), result
+            _summary(result, queue, options, writing, watch.kernels_s, inputs, parameters, power),
+            result,
         )
     with whole_directory(directory) as place, PowerFile(place if options.energy else None) as power:
         observed: list[str] = []
@@ -175,7 +179,9 @@ def batch_into(
         watches = observation if writing.traces or writing.attribution else None
         result = run_batch(platform, workload, options, progress, watches, power, driver)
         queue = QueueMeasures(result.schedule)
-        summary = _summary(result, queue, options, writing, watch.kernels_s, inputs, power)
+        summary = _summary(
+            result, queue, options, writing, watch.kernels_s, inputs, parameters, power
+        )
         files = (*_write(place, result, queue, writing, power), *observed, SUMMARY)
         write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
         _draw(place, files)
@@ -190,6 +196,7 @@ class BatchInputs(NamedTuple):
     options: BatchOptions
     writing: BatchWriting
     inputs: tuple[Path, ...]
+    parameters: Mapping[str, Any]
 
 
 def batch_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh) -> BatchInputs:
@@ -216,7 +223,9 @@ def batch_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh
     check_sizes(workload, len(platform.hosts))
     files += [given[name] for name in ("failures", "maintenance") if given[name] is not None]
     writing = BatchWriting(**fields_in(BatchWriting, given))
-    return BatchInputs(platform, workload, options, writing, tuple(map(Path, files)))
+    return BatchInputs(
+        platform, workload, options, writing, tuple(map(Path, files)), parameters_of(BATCH, given)
+    )
 
 
 def _transformed(
@@ -258,6 +267,7 @@ def _summary(
     writing: BatchWriting,
     kernels_s: float,
     inputs: tuple[str | Path, ...],
+    parameters: Mapping[str, Any] | None,
     power: PowerFile,
 ) -> dict[str, Any]:
     named = dict(zip(("platform", "workload"), map(str, inputs), strict=False))
@@ -282,7 +292,7 @@ def _summary(
         **queue.summary(),
         **_fairness(result, options),
         **_energy(result, power),
-        **provenance(inputs),
+        **provenance(inputs, parameters),
     }
 
 

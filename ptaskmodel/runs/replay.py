@@ -40,7 +40,7 @@ from ptaskmodel.results.tables.mpi import (
     doing,
 )
 from ptaskmodel.runs.options.replay import REPLAY, check_rank_options
-from ptaskmodel.runs.options.rows import check_nothing_to_write, fresh, values
+from ptaskmodel.runs.options.rows import check_nothing_to_write, fresh, parameters_of, values
 from ptaskmodel.workload.actions import ACTIONS, COMPUTE
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ class ReplayInputs(NamedTuple):
     collectives: dict[str, str]
     wanted: ReplayFiles
     inputs: tuple[Path, ...]
+    parameters: Mapping[str, Any]
 
 
 def replay_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh) -> ReplayInputs:
@@ -131,6 +132,7 @@ def replay_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fres
             given["trace_limit_GB"],
         ),
         tuple(map(Path, files)),
+        parameters_of(REPLAY, given),
     )
 
 
@@ -164,6 +166,7 @@ def replay_into(
     collectives: Mapping[str, str] | None = None,
     wanted: ReplayFiles | None = None,
     inputs: Iterable[str | Path] = (),
+    parameters: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> ReplayRun:
     """Replay a trace and write what became of its ranks in a directory of results.
@@ -192,7 +195,7 @@ def replay_into(
         told = Told()
     if directory is None:
         result = made.run(told, progress)
-        summary = summary_of(platform, trace, result, watch, inputs)
+        summary = summary_of(platform, trace, result, watch, inputs, parameters)
         if told:
             summary["critical_path"] = ReplayPath(made, hosts, told).summary()
         return ReplayRun(result, summary)
@@ -212,7 +215,7 @@ def replay_into(
             files += stack.enter_context(observation).files
         result = made.run(_together(listeners), progress)
         stack.close()
-        summary = summary_of(platform, trace, result, watch, inputs)
+        summary = summary_of(platform, trace, result, watch, inputs, parameters)
         if told and wanted.critical_path:
             path = ReplayPath(made, hosts, told)
             summary["critical_path"] = path.summary()
@@ -251,10 +254,12 @@ def summary_of(
     result: ReplayResult,
     watch: Stopwatch,
     inputs: Iterable[str | Path] = (),
+    parameters: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What summary.json holds: makespan, counts, mean seconds of a rank in each state, choices.
 
-    watch: has run as long as the replay.
+    watch: has run as long as the replay. inputs: files read. parameters: values of options by
+    name; None: not known.
     """
     spent = dict.fromkeys(STATES, 0.0)
     computing = result.spent_s[:, COMPUTE]
@@ -277,7 +282,7 @@ def summary_of(
         "end_date": result.makespan_s,
         "simulation_wall_time_s": watch.rest_s,
         "kernels_wall_time_s": watch.kernels_s,
-        **provenance(inputs),
+        **provenance(inputs, parameters),
     }
 
 

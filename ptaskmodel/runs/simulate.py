@@ -29,6 +29,7 @@ from ptaskmodel.runs.options.rows import (
     check_nothing_to_write,
     fields_in,
     fresh,
+    parameters_of,
     values,
 )
 from ptaskmodel.runs.options.simulate import PACKETS, SIMULATE
@@ -114,6 +115,7 @@ class SimulationInputs(NamedTuple):
     tasks: Sequence[Task]
     options: SimulationOptions
     inputs: tuple[Path, ...]
+    parameters: Mapping[str, Any]
 
 
 def simulation_inputs(
@@ -125,6 +127,7 @@ def simulation_inputs(
     and its arguments give an input. Raises PTaskModelError.
     """
     given = values(SIMULATE, parameters)
+    kept = parameters_of(SIMULATE, given)
     check_group(given)
     tasks, files = read(read_tasks_file, parameters["tasks"])
     platform = read(load_platform, parameters["platform"])
@@ -148,7 +151,7 @@ def simulation_inputs(
             check_given_routes(routing, platform, tasks)
             files.append(routing.file)
     options = SimulationOptions(**fields_in(SimulationOptions, given))
-    return SimulationInputs(platform, tasks, options, tuple(map(Path, files)))
+    return SimulationInputs(platform, tasks, options, tuple(map(Path, files)), kept)
 
 
 def _model_of(path: str | Path, name: str | None) -> NetworkModel:
@@ -169,6 +172,7 @@ def simulate_into(
     options: SimulationOptions | None = None,
     *,
     inputs: Iterable[str | Path] = (),
+    parameters: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> SimulationRun:
     """Run tasks on a platform and write a directory of results.
@@ -176,7 +180,8 @@ def simulate_into(
     The directory is written atomically, and replaces earlier results; None: nothing is written.
     options: of the run; None: the defaults. inputs: the files that platform and tasks come from;
     the summary lists them, the files that they name, and all digests (`compare` and ``plot
-    topology`` use them). progress: called with the progress of the run.
+    topology`` use them). parameters: values of options by name, for the summary; None: not known.
+    progress: called with the progress of the run.
 
     Raises PTaskModelError if the directory holds anything else, or something cannot be simulated or
     written; then nothing is written.
@@ -231,7 +236,9 @@ def simulate_into(
             if progress is not None:
                 over = sum(record.end_s is not None for record in records)
                 progress(runner.now, over, len(records))
-            summary = summarise(runner, records, took_s, processor_s, watch.kernels_s, inputs)
+            summary = summarise(
+                runner, records, took_s, processor_s, watch.kernels_s, inputs, parameters
+            )
             states = summary["counts"]
             summary["remarks"] = for_summary(
                 remarks_on(platform),

@@ -36,7 +36,7 @@ from ptaskmodel.results.tables.slurm_summary import (
     summary_of,
     unread_notes,
 )
-from ptaskmodel.runs.options.rows import fields_in, fresh, values
+from ptaskmodel.runs.options.rows import fields_in, fresh, parameters_of, values
 from ptaskmodel.runs.options.slurm import CHANGES, SLURM
 from ptaskmodel.slurm.accounts.facts import AUTO, Accounts, accounts_of_jobs
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
@@ -140,6 +140,7 @@ class SlurmInputs(NamedTuple):
     reserved: Reserved | None
     failures: Mapping[str, Changes]
     inputs: tuple[Path, ...]
+    parameters: Mapping[str, Any]
 
 
 def slurm_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh) -> SlurmInputs:
@@ -192,6 +193,7 @@ def slurm_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh
             for file in (*files, *(given[name] for name in more))
             if file and str(file) != AUTO
         ),
+        parameters=parameters_of(SLURM, given),
     )
 
 
@@ -228,6 +230,7 @@ def slurm_into(
     reserved: Reserved | None = None,
     failures: Mapping[str, Changes] | None = None,
     inputs: Iterable[str | Path] = (),
+    parameters: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> SlurmResults:
     """Simulate a configuration and write what became of the jobs in a directory of results.
@@ -235,7 +238,8 @@ def slurm_into(
     The directory appears once all is written, and replaces earlier results; None: nothing is
     written. platform: whose hosts are the nodes, by name, or in order if no name is a node's; jobs
     that are parallel tasks share it. inputs: the files that were read, named in the summary with
-    their digests. The rest is as in `simulate_slurm`.
+    their digests. parameters: values of options by name, for the summary; None: not known. The rest
+    is as in `simulate_slurm`.
 
     Raises PTaskModelError if the directory holds anything else, or something cannot be simulated.
     """
@@ -295,7 +299,7 @@ def slurm_into(
             "test_cost_s": options.costs.test_s,
             "settings": settings_of(conf),
             "simulation_wall_time_s": took_s,
-            **provenance(inputs),
+            **provenance(inputs, parameters),
         }
         return found, alone, summary
 

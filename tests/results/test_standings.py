@@ -121,6 +121,17 @@ def test_equal_inputs_are_said_and_other_ones_listed(runs, tmp_path):
     assert [line[0] for line in found.choices()] == ["input"]
 
 
+def test_every_recorded_parameter_that_differs_is_listed(runs, tmp_path):
+    alike = {"fairness": "none", "policy": "easy"}
+    places = [
+        made(tmp_path, name, [OK] * 4, parameters=alike | more)
+        for name, more in (("idle", {"delay_power": "idle"}), ("busy", {"delay_power": "busy"}))
+    ]
+    assert standings(places).choices() == [("delay_power", "idle", "busy")]
+    # What an earlier version made has not recorded them: only what both say is compared.
+    assert standings([runs[0], places[0]]).choices() == []
+
+
 def test_other_jobs_are_not_comparable(runs, tmp_path):
     found = standings([runs[0], made(tmp_path, "more", [OK] * 5)])
     assert found.apart == {"more": "other jobs"}

@@ -84,7 +84,11 @@ class Standings:
     def choices(self) -> list[tuple[str, ...]]:
         """(name, its value in each run) of the inputs and choices that differ."""
         summaries = [results.summary for results in self.runs.values()]
-        rows = [(name, *(str(summary.get(name, "-")) for summary in summaries)) for name in CHOICES]
+        chosen = [_chosen(summary) for summary in summaries]
+        names = dict.fromkeys(name for one in chosen for name in one)
+        if not all("parameters" in summary for summary in summaries):
+            names = {name: None for name in names if all(name in one for one in chosen)}
+        rows = [(name, *(str(one.get(name, "-")) for one in chosen)) for name in names]
         inputs = [_inputs(summary) for summary in summaries]
         common = set.intersection(*({digest for _, digest in listed} for listed in inputs))
         others = ([one for one in listed if one[1] not in common] for listed in inputs)
@@ -217,6 +221,12 @@ def _wasted(found: Standings, order: Sequence[str]) -> str:
         return ""
     full = f"; {fullest}'s machine is fullest ({100 * known[fullest]:.0f} %)"
     return f"{full}, with work that was thrown away ({100 * mine:.2g} % useful)"
+
+
+def _chosen(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of options and settings by name; what a run found out for itself is known, too."""
+    effective = {name: summary[name] for name in CHOICES if isinstance(summary.get(name), str)}
+    return {**(summary.get("parameters") or {}), **effective, **(summary.get("settings") or {})}
 
 
 def _inputs(summary: Mapping[str, Any]) -> list[tuple[str, str]]:

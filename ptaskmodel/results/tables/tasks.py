@@ -99,12 +99,13 @@ def summarise(
     processor_s: float,
     kernels_s: float,
     inputs: Iterable[str | Path] = (),
+    parameters: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What summary.json holds: makespan, counts, choices made, versions, digests of the inputs.
 
     wall_time_s: how long the simulation took, s; processor_s: the processor's time of it;
     kernels_s: the wall time of having its kernels ready (loaded or compiled). inputs: the files
-    that it was read from.
+    that it was read from. parameters: values of options by name; None: not known.
     """
     counts = Counter(record.final_state for record in records)
     return {
@@ -118,7 +119,7 @@ def summarise(
         "simulation_wall_time_s": wall_time_s,
         "simulation_processor_time_s": processor_s,
         "kernels_wall_time_s": kernels_s,
-        **provenance(inputs),
+        **provenance(inputs, parameters),
     }
 
 

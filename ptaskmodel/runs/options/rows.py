@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields
 from math import inf, isfinite
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptaskmodel.engine.usage.network_models import COUNTS, NETWORK_MODELS
@@ -115,6 +116,16 @@ def values(options: Iterable[Option], given: Mapping[str, Any]) -> dict[str, Any
             value = {key: _read(option, key, each) for key, each in (value or {}).items()}
         found[option.name] = value
     return found
+
+
+def parameters_of(options: Iterable[Option], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a summary keeps of `given`, the values of `options`.
+
+    Options that are not set, or only say what to write, are left out. Files become texts.
+    """
+    names = [option.name for option in options if not option.writes]
+    found = {name: given[name] for name in names if given[name] not in (None, {}, ())}
+    return {name: str(one) if isinstance(one, Path) else one for name, one in found.items()}
 
 
 def _read(option: Option, key: str, value: Any) -> Any:
