@@ -94,7 +94,8 @@ def test_jobs_that_ran_past_their_limit_are_told_but_not_those_that_it_killed(ra
     )
     found = ran(HEADER + rows)
     assert "1 jobs run longer than their time limit and will be killed" in found.said
-    effects = [one["effect"] for one in found.remarks if "longer than their time limit" in one["text"]]
+    text = "longer than their time limit"
+    effects = [one["effect"] for one in found.remarks if text in one["text"]]
     assert effects == ["killed"]
 
 
