@@ -157,6 +157,7 @@ def slurm_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh
         _submissions,
         *files,
         changes,
+        given["slurm_version"],
         given["processors_per_node"],
         given["ignore_memory"],
         given["dependencies"],
@@ -201,11 +202,12 @@ def _submissions(
     conf_file: str | Path,
     workload_file: str | Path,
     changes: tuple[tuple[str, Any], ...],
+    version: str,
     processors_per_node: int | None,
     ignore_memory: bool,
     dependencies: bool,
 ) -> tuple[Conf, Submissions]:
-    conf = read_conf(conf_file, dict(changes))
+    conf = read_conf(conf_file, dict(changes), version)
     if ignore_memory:
         conf = without_memory(conf)
     return conf, read_submissions(

@@ -18,9 +18,9 @@ from ptaskmodel.slurm.conf.reading import read_conf
 SMALL = "NodeName=n[1-2] CPUs=4\nPartitionName=p Nodes=ALL\n"
 
 
-def conf_of(tmp_path, text, name="slurm.conf"):
+def conf_of(tmp_path, text, name="slurm.conf", **options):
     (tmp_path / name).write_text(text)
-    return read_conf(tmp_path / name)
+    return read_conf(tmp_path / name, **options)
 
 
 @pytest.mark.parametrize("name", FOLDERS)

@@ -22,6 +22,7 @@ from ptaskmodel.runs.options.rows import (
     number_time_or_text,
     profile_rows,
 )
+from ptaskmodel.slurm.conf.versions import REFERENCE, VERSIONS
 
 # What a Slurm, simulated or real, is given besides its configuration and a workload.
 SLURM_READING = (
@@ -44,6 +45,11 @@ NODE_LAW = tuple(name for name in FAILURE_LAW if not name.startswith("link_"))
 
 SLURM = (
     *SLURM_READING,
+    Option(
+        "slurm_version", VERSIONS, REFERENCE, None,
+        "The Slurm that the configuration is for: whose defaults and keys hold. Jobs are scheduled"
+        f" as by {REFERENCE}.", POLICY,
+    ),
     Option(
         "reservations", FILE, None, None,
         "Advance reservations: `create reservation` lines, or what scontrol shows of them.",

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from ptaskmodel.batch.machine.host_sets import Mask, members, of_hosts
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.remarks import Remark
+from ptaskmodel.slurm.conf.versions import REFERENCE
 
 # What PartitionName's OverSubscribe may be.
 NO, YES, FORCE, EXCLUSIVE = "NO", "YES", "FORCE", "EXCLUSIVE"
@@ -247,15 +248,16 @@ class PriorityParameters:
 class Conf:
     """A slurm.conf. select_parameters, preempt_mode, enforce: sets of words in upper case.
 
-    nodes, partitions: in the order of the file. down_nodes: states of nodes that DownNodes lines
-    give. epilog: whether there is one. database: whether accounting goes to slurmdbd. others: keys
-    that were read past, in order.
+    version: of the Slurm that it is for (`versions.VERSIONS`). nodes, partitions: in the order of
+    the file. down_nodes: states of nodes that DownNodes lines give. epilog: whether there is one.
+    database: whether accounting goes to slurmdbd. others: keys that were read past, in order.
     remarks: what Slurm changes of what was given.
     """
 
     nodes: tuple[NodeLine, ...]
     partitions: tuple[Partition, ...]
     switches: tuple[Switch, ...] = ()
+    version: str = REFERENCE
     cluster_name: str = "cluster"
     scheduler_type: str = BACKFILL
     scheduler: SchedulerParameters = SchedulerParameters()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.slurm.conf import facts, values
 from ptaskmodel.slurm.conf.facts import CANCEL, GANG, OFF, REQUEUE, SUSPEND, WITHIN
+from ptaskmodel.slurm.conf.versions import REFERENCE
 
 Reader = Callable[[str], Any]
 Table = dict[str, tuple[str, Reader]]
@@ -148,6 +149,11 @@ def _topology(text: str) -> str:
     plugin = text if "/" in text else f"topology/{text}"
     known = {"topology/flat": facts.FLAT, "topology/default": facts.FLAT}
     found = known.get(plugin.lower(), plugin.lower())
+    if found == "topology/block":
+        raise ValueError(
+            f"blocks came with Slurm 23.11 and are not simulated, since only {REFERENCE} could be "
+            f"compared; give {facts.FLAT} or {facts.TREE}"
+        )
     if found not in (facts.FLAT, facts.TREE):
         raise ValueError(f"give {facts.FLAT} or {facts.TREE}: no other is simulated")
     return found

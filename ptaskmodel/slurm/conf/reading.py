@@ -15,7 +15,7 @@ from typing import Any
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, shown_path
 from ptaskmodel.remarks import Remark, warn
-from ptaskmodel.slurm.conf import values
+from ptaskmodel.slurm.conf import values, versions
 from ptaskmodel.slurm.conf.facts import (
     CONS_RES,
     LINEAR,
@@ -53,6 +53,10 @@ from ptaskmodel.slurm.conf.lines import (
 )
 
 SCHEDULER = "SchedulerParameters"
+# Where options of preemption stand from Slurm 23.02 on, without this beginning of their names.
+PREEMPTION, PREFIX = "PreemptParameters", "preempt_"
+# Where Slurm 25.05 and later look for a topology first.
+BLOCKS = "topology.yaml"
 Value = bool | int | float | str
 Changes = Mapping[str, Value]
 DEFAULT = "DEFAULT"
@@ -122,15 +126,20 @@ def _written(value: Value) -> str:
     return str(value)
 
 
-def read_conf(path: AnyPath, changes: Changes = MappingProxyType({})) -> Conf:
+def read_conf(
+    path: AnyPath,
+    changes: Changes = MappingProxyType({}),
+    version: str = versions.REFERENCE,
+) -> Conf:
     """The facts of the slurm.conf at `path`, and of topology.conf beside it if it needs one.
 
     changes: other values of its keys, or of options of its SchedulerParameters (``bf_interval``).
+    version: of the Slurm that it is for, one of `versions.VERSIONS`: whose defaults and keys hold.
     Raises SlurmError, one line with file and line, for a value that makes no sense.
     """
     origin = shown_path(path)
     lines = changed(read_lines(path), changes, origin) if changes else read_lines(path)
-    conf = _Builder(origin).built(lines, Path(path).parent)
+    conf = _Builder(origin, version).built(lines, Path(path).parent)
     for one in conf.others:
         if one.meant:
             warn(f"{one.where}: {one.key} is not known; did you mean {one.meant}?")
@@ -140,11 +149,11 @@ def read_conf(path: AnyPath, changes: Changes = MappingProxyType({})) -> Conf:
 class _Builder:
     """What the lines read so far have said."""
 
-    def __init__(self, origin: str) -> None:
-        self.origin = origin
+    def __init__(self, origin: str, version: str) -> None:
+        self.origin, self.version = origin, version
         self.scalars: dict[str, Any] = {}
         self.priority: dict[str, Any] = {}
-        self.scheduler = SchedulerParameters()
+        self.options: dict[str, dict[str, Any]] = {SCHEDULER: {}, PREEMPTION: {}}
         self.lines: list[NodeLine] = []
         self.groups: list[
             tuple[str, dict[str, Any], Pair]
@@ -179,6 +188,7 @@ class _Builder:
                 f"{self.half_life_at}: PriorityDecayHalfLife=0 without PriorityUsageResetPeriod: "
                 "Slurm does not start so; give one of both"
             )
+        self._take_version(folder)
         home = {name: None for line in self.lines for name in line.names}
         if not self.groups:
             raise SlurmError(f"{self.last}: ends without a PartitionName line; give a partition")
@@ -202,7 +212,8 @@ class _Builder:
             tuple(self.lines),
             tuple(self._made(*group, home) for group in self.groups),
             switches,
-            scheduler=self.scheduler,
+            version=self.version,
+            scheduler=SchedulerParameters(**self.options[SCHEDULER] | self.options[PREEMPTION]),
             priority=PriorityParameters(**self.priority),
             down_nodes=MappingProxyType({name: state for name, (state, _) in self.down.items()}),
             others=tuple(self.others),
@@ -213,8 +224,12 @@ class _Builder:
 
     def _scalar(self, pair: Pair) -> None:
         key = pair.key.lower()
-        if key == "schedulerparameters":
-            self.scheduler = self._options(pair)
+        self._check_version(pair)
+        if key == SCHEDULER.lower():
+            self.options[SCHEDULER] = self._options(pair)
+        elif key == PREEMPTION.lower() and versions.reaches(self.version, versions.SINCE[key]):
+            given = ",".join(f"{PREFIX}{one}" for one in values.names(pair.value))
+            self.options[PREEMPTION] = self._options(pair._replace(value=given), PREEMPTION)
         elif key in SCALARS:
             self._set_once(self.scalars, SCALARS[key], pair)
         elif key in PRIORITY:
@@ -223,6 +238,47 @@ class _Builder:
             self._unread(pair, (*SCALARS, *PRIORITY, "schedulerparameters", *LINES))
         for word in sorted(values.words(pair.value) - WORDS[key]) if key in WORDS else ():
             self.others.append(Unread(f"{pair.key} {word}", word, pair.where))
+
+    def _check_version(self, pair: Pair) -> None:
+        if why := versions.refusal(pair.key.lower(), pair.value.lower(), self.version):
+            raise SlurmError(f"{pair.where}: {pair.key}={shown(pair.value)}: {why}")
+
+    def _take_version(self, folder: Path) -> None:
+        """Take the defaults of the version; check what only the whole of the files tells."""
+        for key, value in versions.defaults_of(self.version).items():
+            if SCALARS[key.lower()][0] not in self.scalars:
+                self._scalar(Pair(key, value, f"{self.origin}, default of Slurm {self.version}"))
+        blocks = folder / BLOCKS
+        if versions.reaches(self.version, "25.05") and blocks.exists():
+            raise SlurmError(
+                f"{shown_path(blocks)}: it came with Slurm 25.05 and is not simulated, since only "
+                f"{versions.REFERENCE} could be compared; write {TOPOLOGY} instead"
+            )
+        plugins = self.scalars.get("topology_plugin"), self.scalars.get("select_type", LINEAR)
+        if plugins == (TREE, LINEAR) and versions.reaches(self.version, versions.NO_LINEAR_TREE):
+            raise SlurmError(
+                f"{self.origin}: TopologyPlugin={TREE}: Slurm {versions.NO_LINEAR_TREE} took trees "
+                "out of select/linear; write SelectType=select/cons_tres"
+            )
+        told = max(
+            ((versions.since(one.key), one) for one in self.others),
+            key=lambda found: found[0],
+            default=None,
+        )
+        if told and not versions.reaches(self.version, told[0]):
+            since, one = told
+            given = [
+                key
+                for key in versions.defaults_of(since)
+                if SCALARS[key.lower()][0] not in self.scalars
+            ]
+            effect = (
+                f"; that changes {' and '.join(given)}, which the file leaves out" if given else ""
+            )
+            self.notes.append(
+                f"{one.where}: {one.key} came with Slurm {since}, and the file is read as of "
+                f"{self.version}: give --slurm-version {since}{effect}"
+            )
 
     def _unread(self, pair: Pair, known: Iterable[str], whose: str = "") -> None:
         """Keep what is not known, with what it may have been meant to be."""
@@ -237,7 +293,7 @@ class _Builder:
         if name == "decay_half_life_s":
             self.half_life_at = pair.where
 
-    def _options(self, pair: Pair) -> SchedulerParameters:
+    def _options(self, pair: Pair, whose: str = SCHEDULER) -> dict[str, Any]:
         """SchedulerParameters, found as Slurm finds them: by what the text contains."""
         text = pair.value.lower()
         fields: dict[str, Any] = {}
@@ -260,9 +316,10 @@ class _Builder:
         for item in values.names(text):
             name, known = item.partition("=")[0], item.lower()
             if not any(one in known for one in (*(f"{name}=" for name in OPTIONS), *SWITCHES)):
-                given = Pair(name, item, pair.where)
-                self._unread(given, (*OPTIONS, *SWITCHES), "SchedulerParameters ")
-        return SchedulerParameters(**fields)
+                shorter = name.removeprefix(PREFIX) if whose == PREEMPTION else name
+                given = Pair(shorter, item, pair.where)
+                self._unread(given, (*OPTIONS, *SWITCHES), f"{whose} ")
+        return fields
 
     def _table(self, table: Table, pairs: list[Pair], defaults: Mapping[str, Any]) -> dict:
         """The fields that pairs after the first give, over the defaults."""
@@ -270,6 +327,7 @@ class _Builder:
         for pair in pairs[1:]:
             entry = table.get(pair.key.lower())
             if entry is None:
+                self._check_version(pair)
                 self._unread(pair, table)
                 continue
             if entry[0] in given:

@@ -222,6 +222,10 @@ def gres(text: str) -> tuple[Gres, ...]:
 
 def licenses(text: str) -> Mapping[str, int]:
     """Licences between commas: name, name:count."""
+    if "|" in text:
+        raise ValueError(
+            "give licences between commas: a choice, as of Slurm 25.05, is not simulated"
+        )
     found: dict[str, int] = {}
     for item in names(text):
         name, _, count = item.replace("*", ":").partition(":")

@@ -169,6 +169,12 @@ def _one(field: str, read: Callable[[str], Any]) -> _Reader:
     return lambda text: {field: read(text)}
 
 
+def _one_qos(text: str) -> str:
+    if "," in text:
+        raise ValueError("give one QOS: several, as Slurm 24.11 has them, are not simulated")
+    return text
+
+
 def _whole(least: int) -> Callable[[str], int]:
     return lambda text: values.whole(text, least)
 
@@ -196,7 +202,7 @@ _VALUED: dict[str, _Reader] = {
     "--ntasks-per-node": _one("tasks_per_node", _whole(1)),
     "--partition": _one("partitions", values.names),
     "--priority": _one("priority", lambda text: values.whole(text, 0, 2**32 - 1)),
-    "--qos": _one("qos", str),
+    "--qos": _one("qos", _one_qos),
     "--reservation": _one("reservation", str),
     "--switches": _switches,
     "--threads-per-core": _threads,
