@@ -361,7 +361,7 @@ def standings_text(found: Standings) -> str:
     """Return a comparison of runs as text: whether they did the same work, then all metrics in
     groups.
     """
-    header = ("", *found.runs, "better")
+    header = ("", *found.runs, "better if")
     rows: list[tuple[str, ...]] = []
     if found.apart:
         why = (found.apart.get(name, "yes") for name in found.runs)
@@ -370,7 +370,7 @@ def standings_text(found: Standings) -> str:
         rows.append((group.title, *("" for _ in header[1:])))
         rows += [
             (
-                f"  {metric.name}",
+                f"  {found.label(metric, values)}",
                 *(found.text(metric, values, k) for k in range(len(values))),
                 metric.better,
             )

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ptaskmodel.batch.jobs import attempt
 from ptaskmodel.cli import main
-from ptaskmodel.results.comparison.batches import standings
-from ptaskmodel.results.comparison.metrics import AMOUNT, COUNT, SHARE, change_text
+from ptaskmodel.results.comparison.batches import curves_of, standings
+from ptaskmodel.results.comparison.metrics import COUNT, NUMBER, SHARE, change_text
+from ptaskmodel.results.comparison.repetitions import short_names
 from ptaskmodel.results.comparison.tasks import compare
 from ptaskmodel.results.pictures.drawing import clock_text
 from ptaskmodel.results.states import WORDS, in_words, outcome_of
+from ptaskmodel.results.tables.idle import Spell, idle_while_waiting
 from ptaskmodel.simulation.records import STATE_NAMES
 from ptaskmodel.slurm.jobs import record
 
@@ -74,33 +78,63 @@ def test_the_first_question_is_whether_the_work_was_the_same(runs):
     found = standings(runs)
     titles = [group.title for group in found.groups]
     assert titles[0] == "Did they do the same work?"
-    assert titles[-1] == "Of the 1 jobs that ended in all runs"
+    assert titles[-1] == "Of the 1 job that ended in all runs"
     assert row(found, "ended")[1] == [3.0, 1.0, 1.0]
     metric, values = row(found, "killed at walltime")
     assert (metric.better, values) == ("less", [1.0, 3.0, 0.0])
     assert row(found, "not yet submitted")[1] == [0.0, 0.0, 1.0]
     names = [metric.name for metric, _ in found.groups[2].rows]
-    assert names.index("useful utilisation (%)") == names.index("utilisation (%)") + 1
+    assert names.index("useful utilisation") == names.index("utilisation") + 1
 
 
 def test_a_stopped_run_is_compared_with_none(runs):
     found = standings(runs)
-    metric, values = row(found, "mean waiting (min)")
+    metric, values = row(found, "mean waiting")
     texts = [found.text(metric, values, k) for k in range(3)]
-    assert texts == ["10", "1 (90 % less)", "0.01667"]
+    assert texts == ["600", "60, 90 % less", "1"]
     assert standings(runs[::-1]).first == "wild"
 
 
 def test_host_hours_of_killed_jobs_are_thrown_away(runs):
     # One job of 60 s on two hosts; three jobs of 90 s on two hosts.
-    values = row(standings(runs), "host hours of killed jobs")[1]
+    values = row(standings(runs), "thrown away with killed jobs (host h)")[1]
     assert values[:2] == pytest.approx([120 / 3600, 540 / 3600])
 
 
 def test_jobs_that_ended_in_all_runs_have_metrics_of_their_own(runs):
     found = standings(runs)
     assert found.ended_in_all == 1
-    assert row(found, "mean time of these (min)")[1][:2] == [1.0, 1.5]
+    assert row(found, "mean time of these")[1][:2] == [60.0, 90.0]
+
+
+def test_idle_hosts_are_counted_while_a_job_waits():
+    submits, starts, ends = (np.array(dates) for dates in ([0.0, 0.0], [0.0, 10.0], [10.0, 30.0]))
+    found = idle_while_waiting(submits, starts, ends, np.array([1.0, 4.0]), 4.0)
+    # One of four works while the other job waits, for 10 s; later nobody waits.
+    assert found.idle == 30.0
+    assert found.worst == Spell(0.0, 10.0, 1.0, 1.0)
+
+
+def test_runs_that_differ_by_their_seed_are_one_curve_with_a_range(runs, tmp_path):
+    places = [
+        made(tmp_path, f"easy_{seed}", [OK] * 4, parameters={"policy": "easy", "seed": seed})
+        for seed in (1, 2)
+    ]
+    for k, place in enumerate(places):
+        lines = (Path(place) / "jobs.csv").read_text().splitlines()
+        moved = [line.replace(",30.0,", f",{30.0 + 10 * k},") for line in lines]
+        (Path(place) / "jobs.csv").write_text("\n".join(moved) + "\n")
+    (_, _, (first, second)), *_ = curves_of(standings([*places, runs[0]]))
+    assert (first.name, first.runs, second.name) == ("easy (2 seeds)", 2, "calm")
+    assert (first.low[-1], first.middle[-1], first.high[-1]) == (30.0, 35.0, 40.0)
+    assert first.parts.tolist() == [0.25, 0.5, 0.75, 1.0]
+
+
+def test_what_long_names_share_is_taken_out():
+    names = [f"policy=easy_load=0.9_seed={seed}_made" for seed in (1, 12)]
+    assert short_names(names) == ["1", "12"]
+    assert short_names(["first-fit", "first-come"]) == ["first-fit", "first-come"]
+    assert short_names(["a" * 40]) == ["a" * 40]
 
 
 def test_no_run_is_crowned(runs, tmp_path, capsys):
@@ -151,11 +185,11 @@ def test_two_runs_are_counted_three_by_three(runs, capsys):
 
 
 def test_changes_are_told_in_words():
-    said = [change_text(AMOUNT, 4.0, after) for after in (4.0, 5.0, 3.0, 10.0)]
+    said = [change_text(NUMBER, 4.0, after) for after in (4.0, 5.0, 3.0, 10.0)]
     assert said == ["the same", "25 % more", "25 % less", "2.5 times"]
     assert change_text(COUNT, 99.0, 14.0) == "85 fewer"
-    assert change_text(SHARE, 92.0, 95.5) == "3.5 points more"
-    assert change_text(AMOUNT, 0.0, 2.0) == "2 more"
+    assert change_text(SHARE, 0.92, 0.955) == "3.5 points more"
+    assert change_text(NUMBER, 0.0, 2.0) == "2 more"
 
 
 def test_every_state_has_plain_words():

@@ -8,42 +8,60 @@ from __future__ import annotations
 
 import csv
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_file
 from ptaskmodel.results.comparison.metrics import (
+    COUNT,
+    NUMBER,
+    SAME,
+    SHARE,
+    TIME,
+    USERS,
     Group,
     Metric,
     change_text,
     ended,
     metrics_of,
     number_of,
-    value_text,
 )
-from ptaskmodel.results.loading import Results, results_of
-from ptaskmodel.results.pictures.drawing import (
-    GREY,
-    check_picture,
-    clock_text,
-    colour_of,
-    new_figure,
-    save,
-    short_name,
-    time_unit,
+from ptaskmodel.results.comparison.repetitions import (
+    Curve,
+    chosen,
+    curves,
+    inputs_of,
+    repetitions,
+    short_names,
 )
-from ptaskmodel.results.pictures.load import OVER_TIME, columns_of
-from ptaskmodel.results.tables.slurm_reading import is_slurm, last_date_s, queue_depth, read_jobs
+from ptaskmodel.results.loading import Results, ShownTask, results_of
+from ptaskmodel.results.pictures.drawing import check_picture, new_figure, save, short_name
+from ptaskmodel.style.colours import LIGHT, MARKERS, category
+from ptaskmodel.style.quantities import Column, count, duration, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 LINE = 0.27  # inches of a metric
-CHOICES = ("policy", "allocation", "solver", "network_model", "count")
+# Runs that the sentence at the head names.
+MOST_NAMED = 5
+# What logarithmic axes of waits, s, and of slowdowns name.
+LOG_TIMES = {
+    1: "1 s",
+    10: "10 s",
+    60: "1 min",
+    600: "10 min",
+    3600: "1 h",
+    21600: "6 h",
+    86400: "1 d",
+    604800: "1 week",
+}
+RATIOS = {1: "1", 2: "2", 5: "5", 10: "10", 100: "100", 1000: "1000"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,17 +83,26 @@ class Standings:
     def what(self) -> str:
         return self.runs[self.first].what
 
+    def label(self, metric: Metric, values: Sequence[float | None]) -> str:
+        """The name of a `metric`, and the unit of its `values`."""
+        return metric.column(values).head(metric.name)
+
     def text(self, metric: Metric, values: Sequence[float | None], k: int) -> str:
-        """The value of run k for a reader, with its change against the first run in words."""
+        """The value of a `metric` of run `k`, and its change against the first run in words.
+
+        values: of all runs. Of what became of tasks, also which part of the submitted ones it is.
+        """
         value = values[k]
         if value is None:
-            return "-"
-        shown = value_text(value)
-        names = list(self.runs)
-        base = values[names.index(self.first)]
-        if names[k] == self.first or names[k] in self.apart or base is None:
+            return ""
+        shown = metric.column(values).text(value)
+        name = list(self.runs)[k]
+        if metric.kind == COUNT and metric.better and (whole := self.runs[name].submitted):
+            shown += f" ({number(value / whole, SHARE)})"
+        base = values[list(self.runs).index(self.first)]
+        if name == self.first or name in self.apart or base is None:
             return shown
-        return f"{shown} ({change_text(metric.kind, base, value)})"
+        return f"{shown}, {change_text(metric.kind, base, value)}"
 
     def head(self) -> str:
         """How much of the work each run did, and what filled a full machine, in one sentence."""
@@ -84,12 +111,12 @@ class Standings:
     def choices(self) -> list[tuple[str, ...]]:
         """(name, its value in each run) of the inputs and choices that differ."""
         summaries = [results.summary for results in self.runs.values()]
-        chosen = [_chosen(summary) for summary in summaries]
-        names = dict.fromkeys(name for one in chosen for name in one)
+        made = [chosen(summary) for summary in summaries]
+        names = dict.fromkeys(name for one in made for name in one)
         if not all("parameters" in summary for summary in summaries):
-            names = {name: None for name in names if all(name in one for one in chosen)}
-        rows = [(name, *(str(one.get(name, "-")) for one in chosen)) for name in names]
-        inputs = [_inputs(summary) for summary in summaries]
+            names = {name: None for name in names if all(name in one for one in made)}
+        rows = [(name, *(str(one.get(name, "-")) for one in made)) for name in names]
+        inputs = [inputs_of(summary) for summary in summaries]
         common = set.intersection(*({digest for _, digest in listed} for listed in inputs))
         others = ([one for one in listed if one[1] not in common] for listed in inputs)
         for each in itertools.zip_longest(*others, fillvalue=("-", "")):
@@ -98,7 +125,7 @@ class Standings:
 
     def inputs_text(self) -> str:
         """Whether all runs read the same."""
-        inputs = [_inputs(results.summary) for results in self.runs.values()]
+        inputs = [inputs_of(results.summary) for results in self.runs.values()]
         digests = [[digest for _, digest in listed] for listed in inputs]
         if not digests[0] or any(each != digests[0] for each in digests):
             return "Inputs differ." if any(digests) else "Inputs are not known."
@@ -107,10 +134,11 @@ class Standings:
         return f"All runs have equal inputs ({names}){same}."
 
     def write(self, path: str | Path) -> None:
-        """Write a CSV file: a line for each metric with its group, a column for each run."""
+        """Write a CSV file: a line for each metric with its group, a column for each run, in SI."""
         with whole_file(path) as stream:
             writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(("group", "metric", *self.runs))
+            whole = (results.directory.name for results in self.runs.values())
+            writer.writerow(("group", "metric", *whole))
             for group in self.groups:
                 for metric, values in group.rows:
                     texts = ("" if v is None else v for v in values)
@@ -131,11 +159,11 @@ def standings(
     """
     if picture is not None:
         check_picture(picture)
-    found: dict[str, Results] = {}
-    for each in runs:
-        results = results_of(each)
-        name = results.directory.name
-        found[name if name not in found else str(results.directory)] = results
+    every = [results_of(each) for each in runs]
+    names = [results.directory.name for results in every]
+    if len(set(names)) < len(names):
+        names = [str(results.directory) for results in every]
+    found = dict(zip(short_names(names), every, strict=True))
     kinds = {results.what for results in found.values()}
     if len(kinds) > 1:
         listed = ", ".join(f"{r.directory}: {r.what}s" for r in found.values())
@@ -169,7 +197,7 @@ def _apart(runs: Mapping[str, Results]) -> dict[str, str]:
     for name, results in runs.items():
         mine = {task.task_id for task in results.tasks}
         if results.stopped is not None:
-            found[name] = f"stopped at {clock_text(results.stopped.at_s)}"
+            found[name] = f"stopped at {duration(results.stopped.at_s)}"
         elif ids is None:
             ids = mine
         elif mine != ids:
@@ -188,18 +216,35 @@ def _head(found: Standings) -> Iterable[str]:
     if len(order) > 1 and len(set(counts.values())) == 1:
         done, whole = counts[order[0]]
         who = "Both runs end" if len(order) == len(found.runs) == 2 else "The runs each end"
-        yield f"{who} {done:,} of {whole:,} {what}s{_which_differ(found)}."
+        yield f"{who} {count(done)} of {count(whole, what)}{_which_differ(found)}."
+        yield from _first_difference(found, order)
     elif order:
         done, whole = counts[order[0]]
-        texts = [f"{order[0]} ends {done:,} of {whole:,} {what}s"]
-        texts += [f"{name} {counts[name][0]:,}" for name in order[1:]]
+        texts = [f"{order[0]} ends {count(done)} of {count(whole, what)}"]
+        texts += [f"{name} {count(counts[name][0])}" for name in order[1:MOST_NAMED]]
+        if more := order[MOST_NAMED:]:
+            texts.append(f"{len(more)} more at least {count(counts[more[-1]][0])}")
         yield ", ".join(texts) + _wasted(found, order) + "."
     for name, why in found.apart.items():
         results = found.runs[name]
         yield (
-            f"{name} is not comparable ({why}): it ends {len(ended(results)):,} of "
-            f"{results.submitted:,} {what}s."
+            f"{name} is not comparable ({why}): it ends {count(len(ended(results)))} of "
+            f"{count(results.submitted, what)}."
         )
+
+
+def _first_difference(found: Standings, order: Sequence[str]) -> Iterable[str]:
+    """Of runs that did the same work: the first metric of users in which they differ."""
+    names = list(found.runs)
+    for group in found.groups:
+        for metric, values in group.rows if group.title == USERS else ():
+            mine = {
+                name: value for name in order if (value := values[names.index(name)]) is not None
+            }
+            if len(mine) == len(order) and max(mine.values()) > min(mine.values()) * (1 + SAME):
+                shown = [f"{name} {number(mine[name], metric.kind)}" for name in order[:MOST_NAMED]]
+                yield f"{metric.name[0].upper()}{metric.name[1:]}: {', '.join(shown)}."
+                return
 
 
 def _which_differ(found: Standings) -> str:
@@ -219,93 +264,112 @@ def _wasted(found: Standings, order: Sequence[str]) -> str:
     mine = useful[fullest]
     if fullest == order[0] or mine is None:
         return ""
-    full = f"; {fullest}'s machine is fullest ({100 * known[fullest]:.0f} %)"
-    return f"{full}, with work that was thrown away ({100 * mine:.2g} % useful)"
+    full = f"; {fullest}'s machine is fullest ({number(known[fullest], SHARE)})"
+    return f"{full}, with work that was thrown away ({number(mine, SHARE)} useful)"
 
 
-def _chosen(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of options and settings by name; what a run found out for itself is known, too."""
-    effective = {name: summary[name] for name in CHOICES if isinstance(summary.get(name), str)}
-    return {**(summary.get("parameters") or {}), **effective, **(summary.get("settings") or {})}
+def curves_of(found: Standings) -> list[tuple[str, str, list[Curve]]]:
+    """(what of, kind of axis, the curves of runs `found`, one of those that differ by their seed).
 
+    Waiting of all jobs that started; slowdowns of all tasks of which they are known; of jobs also
+    the waiting of those that ended in all runs, if others did not.
+    """
+    alike = {name: run for name, run in found.runs.items() if name not in found.apart}
+    groups = repetitions(alike or found.runs)
+    common = set.intersection(*(ended(run) for run in (alike or found.runs).values()))
 
-def _inputs(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(path, digest) of each."""
-    listed = summary.get("inputs") or []
-    return [(str(one.get("path", "")), str(one.get("sha256", ""))) for one in listed]
+    def of(value: Callable[[ShownTask], float | None], ids: set[str] | None = None) -> list[Curve]:
+        return curves(
+            {
+                name: [
+                    [x for task in run.tasks if (ids is None or task.task_id in ids)
+                     and (x := value(task)) is not None]
+                    for run in its
+                ]
+                for name, its in groups.items()
+            }
+        )  # fmt: skip
+
+    made = [
+        (f"waiting of all {found.what}s that started", TIME, of(lambda task: task.waiting_s)),
+        (f"contention slowdown of all {found.what}s", NUMBER, of(lambda task: task.slowdown)),
+    ]
+    if common and any(ended(run) != common for run in alike.values()):
+        title = f"waiting of the {count(len(common), found.what)} that ended in all runs"
+        made.insert(1, (title, TIME, of(lambda task: task.waiting_s, common)))
+    return [one for one in made if any(curve.middle.max() > 0.0 for curve in one[2])]
 
 
 def standings_figure(found: Standings) -> Figure:
-    """Each metric of each run as a part of the largest, and the queue of each batch over time."""
+    """Each metric of each run as a part of the largest, and cumulative waits and slowdowns."""
     rows = [
-        (metric.name, values)
+        (found.label(metric, values), metric.column(values), values)
         for group in found.groups
         for metric, values in group.rows
         if max(value or 0.0 for value in values) > 0.0
     ]
-    queues = {}
-    if found.what == "job":
-        queues = {name: _queue(results) for name, results in found.runs.items()}
-    above, below = LINE * len(rows) + 1.2, 3.0 if queues else 0.0
-    figure = new_figure(11.0, above + below)
-    if queues:
-        panels = figure.subplots(2, 1, height_ratios=(above, below))
-        _queues(panels[1], queues)
-        _dots(panels[0], found, rows)
-    else:
-        _dots(figure.subplots(), found, rows)
+    below = curves_of(found)
+    high = LINE * len(rows) + 1.2
+    figure = new_figure(11.0, high + 3.0 * len(below))
+    panels = figure.subplots(1 + len(below), 1, height_ratios=(high, *(3.0 for _ in below)))
+    first, *others = np.atleast_1d(panels)
+    _dots(first, found, rows)
+    for axes, (title, kind, of_runs) in zip(others, below, strict=True):
+        _cumulative(axes, title, kind, of_runs)
     return figure
 
 
-def _dots(axes: Any, found: Standings, rows: list[tuple[str, list[float | None]]]) -> None:
-    for place, (_, values) in enumerate(rows):
-        largest = max(value or 0.0 for value in values)
-        axes.axhline(place, color=GREY, linewidth=0.5, alpha=0.6)
+def _dots(
+    axes: Any, found: Standings, rows: Sequence[tuple[str, Column, list[float | None]]]
+) -> None:
+    for place, (_, column, values) in enumerate(rows):
+        axes.axhline(place, color=LIGHT.line, linewidth=0.5)
         axes.annotate(
-            value_text(largest), (1.0, place), (6, 0), xycoords=("axes fraction", "data"),
-            textcoords="offset points", va="center", fontsize=8,
+            column.text(max(value or 0.0 for value in values)), (1.0, place), (6, 0), va="center",
+            xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=8,
         )  # fmt: skip
     for k, name in enumerate(found.runs):
         points = [
             (100.0 * value / max(each or 0.0 for each in values), place)
-            for place, (_, values) in enumerate(rows)
+            for place, (_, _, values) in enumerate(rows)
             if (value := values[k]) is not None
         ]
         apart = name in found.apart
         axes.plot(
             *zip(*points, strict=True), MARKERS[k % len(MARKERS)], linestyle="none", clip_on=False,
-            color=colour_of(k), markerfacecolor="white" if apart else colour_of(k), zorder=3,
+            color=run_colour(k), markerfacecolor=LIGHT.paper if apart else run_colour(k), zorder=3,
             label=short_name(name, 40) + (", not comparable" if apart else ""),
         )  # fmt: skip
-    axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=8)
+    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows], fontsize=8)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(0.0, 100.0)
     axes.set_xlabel("% of the largest, which is at the right")
-    figure = axes.figure
-    figure.legend(loc="outside upper left", ncols=4, frameon=False, fontsize=9)
+    axes.figure.legend(loc="outside upper left", ncols=4, frameon=False, fontsize=9)
 
 
-def _queues(axes: Any, queues: dict[str, dict[str, list[float]]]) -> None:
-    last = max((date for queue in queues.values() for date in queue["time"][-1:]), default=1.0)
-    unit, unit_name = time_unit(last)
-    for k, queue in enumerate(queues.values()):
-        dates = [date / unit for date in queue["time"]]
-        depths = [depth / 3600 for depth in queue["queue_depth"]]
-        axes.plot(dates, depths, color=colour_of(k), linewidth=1.2)
-        axes.plot(dates[-1:], depths[-1:], MARKERS[k % len(MARKERS)], color=colour_of(k))
-    axes.set_ylim(bottom=0)
-    axes.set_xlim(0, last / unit)
-    axes.set_ylabel("queue depth (h)")
-    axes.set_xlabel(f"time ({unit_name})")
-    axes.set_title("Time that the jobs in the queue have waited so far, summed", fontsize=10,
-                   loc="left")  # fmt: skip
-    axes.grid(alpha=0.3, axis="y")
+def run_colour(k: int) -> str:
+    """The colour of the run of number `k`; the others are compared with that of 0."""
+    return category(k - 1) if k else LIGHT.soft
 
 
-def _queue(results: Results) -> dict[str, list[float]]:
-    """Dates in s, and how long the jobs in the queue have waited then."""
-    if not is_slurm(results.summary):
-        return columns_of(results.directory / OVER_TIME, "time", "queue_depth")
-    jobs = read_jobs(results.directory)
-    dates, depths = queue_depth(jobs, last_date_s(jobs))
-    return {"time": dates.tolist(), "queue_depth": depths.tolist()}
+def _cumulative(axes: Any, title: str, kind: str, of_runs: Sequence[Curve]) -> None:
+    """Cumulative curves, with the range over runs that differ by their seed; x is logarithmic."""
+    low, least = (1.0, 10.0) if kind == NUMBER else (1.0, 86400.0)
+    for k, curve in enumerate(of_runs):
+        style = {"color": run_colour(k), "linestyle": "-" if k else "--"}
+        parts = 100.0 * curve.parts
+        axes.step(np.maximum(curve.middle, low), parts, where="post", label=curve.name, **style)
+        if curve.runs > 1:
+            reach = np.maximum(curve.low, low), np.maximum(curve.high, low)
+            axes.fill_betweenx(parts, *reach, color=run_colour(k), alpha=0.2, linewidth=0)
+    axes.set_xscale("log")
+    axes.set_xlim(low, max(least, *(float(curve.high.max()) for curve in of_runs)))
+    marks = LOG_TIMES if kind == TIME else RATIOS
+    shown = [x for x in marks if x <= axes.get_xlim()[1]]
+    axes.set_xticks(shown, [marks[x] for x in shown])
+    axes.minorticks_off()
+    axes.set_ylim(0.0, 100.0)
+    axes.set_ylabel("at most that (%)")
+    axes.set_title(f"{title[0].upper()}{title[1:]} (log)", fontsize=10, loc="left")
+    axes.grid(color=LIGHT.line)
+    axes.legend(frameon=False, fontsize=9)

@@ -10,12 +10,13 @@ import numpy as np
 
 from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.results.states import ENDED, KILLED, NOT_SUBMITTED, WORDS, counted, outcome_of
+from ptaskmodel.results.tables.idle import idle_while_waiting
+from ptaskmodel.style.quantities import Column, column, count, number
 
-# Values from here on are shown to the unit.
-LARGE = 1e4
 # Relative difference up to which values are called the same.
 SAME = 1e-9
-COUNT, SHARE, AMOUNT = "count", "share", "amount"
+# Kinds of metrics: of things counted, and those of `style.quantities`.
+COUNT, NUMBER, SHARE, TIME, ENERGY, POWER = "count", "number", "share", "time", "energy", "power"
 LESS, MORE = "less", "more"
 WORK, USERS, MACHINE = (
     "Did they do the same work?",
@@ -24,18 +25,26 @@ WORK, USERS, MACHINE = (
 )
 
 
+# What makes one number of those that are known.
+Fold = Callable[[Iterable[float | None]], float | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A number of each run.
 
-    of: the number, None where a run has none. better: LESS, MORE or "" for neither. kind: COUNT,
-    SHARE (in %) or AMOUNT, which says how changes are told.
+    of: the number in SI units, shares as parts of 1; None where a run has none. better: LESS, MORE
+    or "" for neither. kind: COUNT or a kind of quantity: how values and changes are told.
     """
 
     name: str
     of: Callable[[Results], float | None]
     better: str = LESS
-    kind: str = AMOUNT
+    kind: str = NUMBER
+
+    def column(self, values: Iterable[float | None]) -> Column:
+        """The unit and the digits in which `values` of several runs are told."""
+        return column(values, NUMBER if self.kind == COUNT else self.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,31 +72,33 @@ def metrics_of(
         _at("killed, only because of neighbours", "killed_only_by_neighbours", kind=COUNT),
     ]
     users = [
-        _at("mean waiting (min)", "waiting_s", "mean", factor=1 / 60),
-        _at("median waiting (min)", "waiting_s", "p50", factor=1 / 60),
-        _at("95 % wait at most (min)", "waiting_s", "p95", factor=1 / 60),
-        _at("largest waiting (min)", "waiting_s", "max", factor=1 / 60),
+        _at("median waiting", "waiting_s", "p50", kind=TIME),
+        _at("95 % wait at most", "waiting_s", "p95", kind=TIME),
+        _at("longest waiting", "waiting_s", "max", kind=TIME),
+        _at("mean waiting", "waiting_s", "mean", kind=TIME),
+        _at("median bounded slowdown", "bounded_slowdown", "p50"),
         _at("mean bounded slowdown", "bounded_slowdown", "mean"),
         *([] if what == "job" else _times(what)),
-        _contention(what),
+        *_contention(what),
         _at("unfair jobs, by runtimes", "unfair_jobs", "runtimes", kind=COUNT),
         _at("unfair jobs, by estimates", "unfair_jobs", "estimates", kind=COUNT),
-        Metric("host hours of killed jobs", _thrown_away_h),
+        Metric("thrown away with killed jobs (host h)", _thrown_away_h),
     ]
     machine = [
-        _at("utilisation (%)", "utilisation", factor=100.0, better=MORE, kind=SHARE),
-        _at("useful utilisation (%)", "useful_utilisation", factor=100.0, better=MORE, kind=SHARE),
-        _at("loss of capacity (%)", "loss_of_capacity", factor=100.0, kind=SHARE),
+        _at("utilisation", "utilisation", better=MORE, kind=SHARE),
+        _at("useful utilisation", "useful_utilisation", better=MORE, kind=SHARE),
+        _at("loss of capacity", "loss_of_capacity", kind=SHARE),
+        Metric(f"idle while {what}s waited (host h)", idle_while_waiting_h),
         _at("jobs per hour", "throughput_jobs_per_hour", better=MORE),
-        _at("mean queue depth (h)", "queue_depth_s", "mean", factor=1 / 3600),
-        _at("largest queue depth (h)", "queue_depth_s", "max", factor=1 / 3600),
-        _at("energy (kWh)", "energy", "total_J", factor=1 / 3.6e6),
-        _at("peak power (kW)", "energy", "peak_W", factor=1e-3),
+        _at("mean queue depth", "queue_depth_s", "mean", kind=TIME),
+        _at("largest queue depth", "queue_depth_s", "max", kind=TIME),
+        _at("energy", "energy", "total_J", kind=ENERGY),
+        _at("peak power", "energy", "peak_W", kind=POWER),
         _makespan(what),
     ]
     found = [(WORK, work), (USERS, users), (MACHINE, machine)]
     if common and any(ended(runs[name]) != common for name in alike):
-        found.append((f"Of the {len(common):,} {what}s that ended in all runs", _of(common)))
+        found.append((f"Of the {count(len(common), what)} that ended in all runs", _of(common)))
     return found
 
 
@@ -107,35 +118,36 @@ def _counting(word: str) -> Metric:
     return Metric(word, lambda r: float(outcomes(r).get(word, 0)), LESS, COUNT)
 
 
-def _at(
-    name: str, *path: str, factor: float = 1.0, better: str = LESS, kind: str = AMOUNT
-) -> Metric:
+def _at(name: str, *path: str, better: str = LESS, kind: str = NUMBER) -> Metric:
     """A number in the summary."""
-
-    def of(results: Results) -> float | None:
-        value = number_of(results.summary, *path)
-        return None if value is None else factor * value
-
-    return Metric(name, of, better, kind)
+    return Metric(name, lambda results: number_of(results.summary, *path), better, kind)
 
 
 def _makespan(what: str) -> Metric:
     if what == "job":
-        return _at("makespan (h)", "makespan_s", factor=1 / 3600)
-    return Metric("makespan (s)", lambda results: results.end_s)
+        return _at("makespan", "makespan_s", kind=TIME)
+    return Metric("makespan", lambda results: results.end_s, kind=TIME)
 
 
 def _times(what: str) -> list[Metric]:
+    def times(results: Results) -> list[float]:
+        return [task.duration_s for task in results.tasks if task.duration_s is not None]
+
     return [
-        Metric(f"mean time of a {what} (s)", lambda r: _mean(t.duration_s for t in r.tasks)),
-        Metric(f"longest time of a {what} (s)", lambda r: _most(t.duration_s for t in r.tasks)),
+        Metric(f"median time of a {what}", lambda r: _median(times(r)), kind=TIME),
+        Metric(f"mean time of a {what}", lambda r: _mean(times(r)), kind=TIME),
+        Metric(f"longest time of a {what}", lambda r: max(times(r), default=None), kind=TIME),
     ]
 
 
-def _contention(what: str) -> Metric:
+def _contention(what: str) -> list[Metric]:
     """Of all tasks whose slowdown is known, killed ones included."""
-    name = f"mean contention slowdown of all {what}s"
-    return Metric(name, lambda results: _mean(task.slowdown for task in results.tasks))
+
+    def of(fold: Fold) -> Callable[[Results], float | None]:
+        return lambda results: fold(task.slowdown for task in results.tasks)
+
+    name = f"contention slowdown of all {what}s"
+    return [Metric(f"median {name}", of(_median)), Metric(f"mean {name}", of(_mean))]
 
 
 def _thrown_away_h(results: Results) -> float | None:
@@ -152,22 +164,34 @@ def _thrown_away_h(results: Results) -> float | None:
     )
 
 
+def idle_while_waiting_h(results: Results) -> float | None:
+    """Host hours that stood idle while a job waited; None if `results` know of no waiting."""
+    hosts = number_of(results.summary, "hosts")
+    known = [task for task in results.tasks if task.start_s is not None]
+    if results.what != "job" or hosts is None or all(task.waiting_s is None for task in known):
+        return None
+    starts = np.array([task.start_s for task in known], dtype=float)
+    ends = np.array([results.end_s if task.end_s is None else task.end_s for task in known])
+    waits = np.array([task.waiting_s or 0.0 for task in known])
+    sizes = np.array([float(len(task.hosts)) for task in known])
+    return idle_while_waiting(starts - waits, starts, ends, sizes, hosts).idle / 3600
+
+
 def _of(ids: set[str]) -> list[Metric]:
     """Metrics over these tasks, in runs in which all of them ended."""
 
-    def metric(name: str, of: Callable[[ShownTask], float | None], factor: float = 1.0) -> Metric:
+    def metric(name: str, of: Callable[[ShownTask], float | None], kind: str = TIME) -> Metric:
         def value(results: Results) -> float | None:
             if not ids <= ended(results):
                 return None
-            found = _mean(of(task) for task in results.tasks if task.task_id in ids)
-            return None if found is None else factor * found
+            return _mean(of(task) for task in results.tasks if task.task_id in ids)
 
-        return Metric(name, value)
+        return Metric(name, value, kind=kind)
 
     return [
-        metric("mean waiting of these (min)", lambda task: task.waiting_s, 1 / 60),
-        metric("mean time of these (min)", lambda task: task.duration_s, 1 / 60),
-        metric("mean contention slowdown of these", lambda task: task.slowdown),
+        metric("mean waiting of these", lambda task: task.waiting_s),
+        metric("mean time of these", lambda task: task.duration_s),
+        metric("mean contention slowdown of these", lambda task: task.slowdown, NUMBER),
     ]
 
 
@@ -186,13 +210,9 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def _most(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
-
-
-def value_text(value: float) -> str:
-    """A value for a reader, to four digits."""
-    return f"{value:.4g}" if abs(value) < LARGE else f"{value:,.0f}"
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.median(known)) if known else None
 
 
 def change_text(kind: str, before: float, after: float) -> str:
@@ -201,12 +221,12 @@ def change_text(kind: str, before: float, after: float) -> str:
     if abs(change) <= SAME * max(abs(before), abs(after)):
         return "the same"
     if kind == COUNT:
-        return f"{abs(change):,.0f} {'more' if change > 0 else 'fewer'}"
+        return f"{count(round(abs(change)))} {'more' if change > 0 else 'fewer'}"
     more = "more" if change > 0 else "less"
     if kind == SHARE:
-        return f"{abs(change):.2g} points {more}"
+        return f"{abs(100 * change):.2g} points {more}"
     if before <= 0.0:
-        return f"{value_text(abs(change))} {more}"
+        return f"{number(abs(change), kind)} {more}"
     if after >= 2.0 * before:
-        return f"{after / before:.3g} times"
+        return f"{number(after / before)} times"
     return f"{100 * abs(change) / before:.2g} % {more}"

@@ -72,7 +72,7 @@ def _group(found: Standings, group: Group) -> Section:
     """The metrics that answer a question, a column for each run."""
     rows: list[tuple[str, ...]] = [
         (
-            metric.name,
+            found.label(metric, values),
             *(found.text(metric, values, k) for k in range(len(values))),
             metric.better,
         )
@@ -81,7 +81,7 @@ def _group(found: Standings, group: Group) -> Section:
     if found.apart and group is found.groups[0]:
         rows.insert(0, ("comparable", *(found.apart.get(each, "yes") for each in found.runs), ""))
     note = f"In brackets: the change against {found.first}."
-    return Section(group.title, note, (Table(("metric", *found.runs, "better"), rows),))
+    return Section(group.title, note, (Table(("metric", *found.runs, "better if"), rows),))
 
 
 def _differences(found: Standings) -> Section:
