@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.slurm.scheduling.bitsets import choose, ones
+from ptaskmodel.slurm.select.bitsets import choose, ones
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]

@@ -40,6 +40,7 @@ from ptaskmodel.slurm.scheduling.backfill_kernel import (
     CycleState,
     cycle,
 )
+from ptaskmodel.slurm.select.bitsets import words_of
 
 if TYPE_CHECKING:
     from ptaskmodel.slurm.controller.controller import Controller
@@ -129,11 +130,6 @@ class Places:
         place = self._free.pop()
         self.held[place] = words_of(job.allocation.nodes, self.held.shape[1])
         return place
-
-
-def words_of(nodes: Mask, words: int) -> NDArray:
-    """A set as words."""
-    return np.frombuffer(int(nodes).to_bytes(words * 8, "little"), dtype=np.uint64)
 
 
 def longer(array: NDArray, room: int) -> NDArray:

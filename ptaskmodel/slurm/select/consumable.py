@@ -21,6 +21,7 @@ from ptaskmodel.slurm.select.cores import (
     held_cpus,
     joined,
     nodes_in,
+    without,
 )
 from ptaskmodel.slurm.select.fitting import Style, dealt, fit, memory_of, takes_any
 from ptaskmodel.slurm.select.occupancy import Occupancy
@@ -37,6 +38,7 @@ from ptaskmodel.slurm.select.offers import (
     mask_of,
     piece_of,
 )
+from ptaskmodel.slurm.select.plain_fit import Choice, PlainFit, suits
 from ptaskmodel.slurm.select.switches import Tree
 
 # Whether an allocation is refused although it fits, as one over too many switches.
@@ -82,6 +84,8 @@ class Consumable:
         self._rooms: dict[tuple[Hashable, int, Mask, Mask | None, int], Room | None] = {}
         # No core of any node in use.
         self._nothing = [0] * len(nodes)
+        # Numbers of free cores, for needs to which they suffice; None: on a trial, or not `suits`.
+        self._plain = PlainFit(conf, nodes, self._by_sockets) if suits(conf) else None
         # How many GPUs the last job that asked for some found on each node, if that is followed:
         # of nodes of one weight those with more count as lighter.
         self.favours: bytearray | None = None
@@ -90,12 +94,14 @@ class Consumable:
         """One on which jobs can be removed for a trial."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other._taken = self._taken.copy()
+        other._taken, other._plain = self._taken.copy(), None
         return other
 
     def follow_favours(self, favours: bytearray | None) -> None:
         """Let the GPUs that jobs find make nodes lighter, as noted there; None: not any more."""
         self.favours = favours
+        if self._plain is not None:
+            self._plain.follow_favours(favours)
 
     def forget_favours(self, within: Mask) -> None:
         """Nodes have their own weight again: a job looks for one to start on."""
@@ -108,10 +114,14 @@ class Consumable:
     def add(self, job: JobRecord) -> None:
         """A job takes its allocation."""
         self._taken.add(job)
+        if self._plain is not None:
+            self._plain.add(job)
 
     def remove(self, job: JobRecord, running: bool = True) -> None:
         """A job gives its allocation back."""
         self._taken.remove(job)
+        if self._plain is not None:
+            self._plain.remove(job)
 
     def pause(self, job: JobRecord) -> None:
         """A job that is suspended keeps what it has."""
@@ -142,6 +152,10 @@ class Consumable:
         busy: how many jobs each node has today, where this is a prediction and such nodes come
         first. refuses: nodes that fit, but are not to be taken.
         """
+        plain = None if busy is not None or refuses is not None else self._plain_for(need)
+        if plain is not None:
+            choice = plain.place(need, within)
+            return None if choice is None else self._of_choice(need, choice, self._taken.in_use)
         among, mask = self._taken.letting_in(need, need.nodes & within)
         if len(among) < need.least or need.required & ~mask:
             return None
@@ -359,6 +373,16 @@ class Consumable:
             resources=cpus,
         )
 
+    def _plain_for(self, need: Need) -> PlainFit | None:
+        """What places a job by numbers of cores; None: they do not suffice."""
+        plain = self._plain
+        return None if plain is None or self._heavier or plain.vector_of(need) is None else plain
+
+    def _of_choice(self, need: Need, choice: Choice, used: Used) -> Allocation:
+        """What a job gets of the nodes that it takes."""
+        rooms = [Room(node, cpus) for node, cpus in choice]
+        return self._of_nodes(need, rooms, [cpus for _, cpus in choice], used, None)
+
     # --- which cores ------------------------------------------------------------------------
 
     def _allocation(
@@ -367,6 +391,17 @@ class Consumable:
         threads = [self.nodes.lines[room.node].threads for room in chosen]
         offered = [room.cpus for room in chosen]
         counts = offered if need.whole else self._deal(need, offered, threads)
+        return self._of_nodes(need, chosen, counts, used, mine)
+
+    def _of_nodes(
+        self,
+        need: Need,
+        chosen: Sequence[Room],
+        counts: Sequence[int],
+        used: Used,
+        mine: Used | None,
+    ) -> Allocation:
+        """What a job gets of nodes of which it is given so many CPUs each."""
         touched = 0 if mine is None else self._taken.rows[need.partition.name].touched
         held, cpus, memory = [], [], []
         for room, count in zip(chosen, counts, strict=True):
@@ -410,6 +445,15 @@ class Consumable:
         ends: of those that run or are suspended, earliest first; they are removed in groups, which
         grow by grows_s or else double.
         """
+        plain = None if self._busy_first or refuses is not None else self._plain_for(need)
+        if plain is not None:
+            ended, choice = plain.predict(need, within, ends)
+            if choice is None:
+                return None
+            if plain.counts(need):
+                return ends[ended - 1][0], plain.counted(need, choice)
+            used = without(self._taken.in_use, (job.allocation for _, _, job in ends[:ended]))
+            return ends[ended - 1][0], self._of_choice(need, choice, used)
         trial = self.copy()
         busy = self._taken.today if self._busy_first else None
         among = within & need.nodes

@@ -5,7 +5,7 @@ Cores in use are stored by partition, as rows of jobs that do not overlap.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import ceil
 
@@ -127,6 +127,16 @@ def held_cpus(lines: Sequence[NodeLine], held: Allocation, nodes: Mask) -> int:
     return sum(
         cores.bit_count() * lines[node].threads for node, cores in pairs if nodes >> node & 1
     )
+
+
+def without(used: Used, gone: Iterable[Allocation | None]) -> Used:
+    """The cores in use, but for those of some allocations, which share none with others."""
+    left = list(used)
+    for held in gone:
+        assert held is not None
+        for node, cores in zip(nodes_in(held.nodes), held.cores, strict=True):
+            left[node] &= ~cores
+    return left
 
 
 class Row:

@@ -4,8 +4,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.kernels.decorators import jit
+
+
+def words_of(nodes: Mask, words: int) -> NDArray[np.uint64]:
+    """A set of nodes as so many words."""
+    return np.frombuffer(int(nodes).to_bytes(words * 8, "little"), dtype=np.uint64)
 
 
 @jit
@@ -57,12 +64,12 @@ def _runs(words, runs):
         while place < 64:
             rest = word >> np.uint64(place)
             if rest & np.uint64(1):
-                more = min(_trailing_zeros(~rest), 64 - place)
+                more = min(trailing_zeros(~rest), 64 - place)
                 if length == 0:
                     runs[2 * number] = w * 64 + place
                 length += more
             else:
-                more = min(_trailing_zeros(rest), 64 - place)
+                more = min(trailing_zeros(rest), 64 - place)
                 if length > 0:
                     runs[2 * number + 1] = length
                     number, length = number + 1, 0
@@ -87,7 +94,7 @@ def _fill(words, first, end):
 
 
 @jit
-def _trailing_zeros(word):
+def trailing_zeros(word):
     """How many zeros a word ends in; 64 if it is 0."""
     if word == np.uint64(0):
         return np.int64(64)

@@ -1,0 +1,237 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
+"""What shared nodes have, offer a job and give it, for the kernels of `fit_kernel`.
+
+Cores are numbers here, not sets. Results equal those of `offers` and of `fitting.dealt`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.slurm.select.bitsets import trailing_zeros
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+# What ``need`` holds, by place; 0 for None.
+CPUS, LEAST, WANTED, MOST, CPUS_PER_TASK, LEAST_TASKS, TASKS_ASKED = range(7)
+TASKS_PER_NODE, CPUS_PER_NODE, WHOLE, ALONE, MEMORY_KIND, MEMORY_MIB, LEAST_MIB = range(7, 14)
+ONE_THREAD, FITS_IF_FREE, SIZE = range(14, 17)
+NEEDS = 17
+NO_MEMORY, OF_NODE, OF_CPU, OF_ALL = range(4)
+# SIZE of a job that takes more or fewer CPUs, by where it runs.
+VARIES = -1
+# What ``taking`` holds, by place.
+T_CPUS, T_LEAST, T_NODES, T_SPARE, T_ROOM, T_FEWEST, T_CHOSEN = range(7)
+TAKING = 7
+# What ``facts`` holds: whether CPUs are given one by one, and whether it is select/cons_res; by how
+# much predictions grow (0: they double).
+BY_CPUS, IS_CONS_RES, GROWS_S = range(3)
+FACTS = 3
+LIGHTEST = 255
+MOST_REMOVED = 200
+
+
+class SharedNodes(NamedTuple):
+    """facts: see above. cores, threads, weights, memory: of each node; favours: see `Consumable`.
+
+    free, spare, present: its free cores, its free memory (MiB), its jobs; trial_*: the same in a
+    prediction. ends: of the jobs that run, by end; first, last: of each, its nodes among held: the
+    node, the cores and the memory.
+
+    The available nodes: node, cpus, resources (see `Room`), weight, whether it must be; kept:
+    whether it is not dropped; is_open: whether runs hold it; taken: whether the job takes it. run:
+    of each run of these its anchor, CPUs, nodes, first, last, weight. given, tasks: of each, what
+    `deal` gives.
+    """
+
+    facts: Ints
+    cores: Ints
+    threads: Ints
+    weights: Ints
+    memory: Ints
+    favours: NDArray[np.uint8]
+    free: Ints
+    spare: Ints
+    present: Ints
+    trial_free: Ints
+    trial_spare: Ints
+    trial_present: Ints
+    ends: Ints
+    first: Ints
+    last: Ints
+    held: Ints
+    node: Ints
+    cpus: Ints
+    resources: Ints
+    weight: Ints
+    required: Ints
+    kept: Ints
+    is_open: Ints
+    taken: Ints
+    run: Ints
+    given: Ints
+    tasks: Ints
+    taking: Ints
+
+
+ANCHOR, RUN_CPUS, RUN_NODES, FIRST, LAST, RUN_WEIGHT = range(6)
+RUN = 6
+
+
+@jit
+def list_rooms(s, need, among, required, free, spare, present):
+    """List the nodes of some that will do; how many, 0: they cannot suffice."""
+    count, inside, musts, found = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    cpus = np.int64(0)
+    for w in range(len(among)):
+        word = among[w]
+        while word != np.uint64(0):
+            bit = trailing_zeros(word)
+            k = w * 64 + bit
+            word &= word - np.uint64(1)
+            if need[MEMORY_KIND] == OF_ALL:
+                if spare[k] != s.memory[k]:
+                    continue
+            elif spare[k] < need[LEAST_MIB]:
+                continue
+            if need[ALONE] and present[k] > 0:
+                continue
+            inside += 1
+            must = np.int64(required[w] >> np.uint64(bit) & np.uint64(1))
+            musts += must
+            if free[k] == 0:
+                continue
+            cpus += free[k] * s.threads[k]
+            offer = _offer(s, need, k, free[k], spare[k])
+            if offer > 0:
+                s.node[count], s.cpus[count], s.resources[count] = k, offer, offer
+                s.weight[count] = (s.weights[k] << 8) + LIGHTEST - np.int64(s.favours[k])
+                s.required[count], s.kept[count] = must, 1
+                found += must
+                count += 1
+    asked = np.int64(0)
+    for w in range(len(required)):
+        word = required[w]
+        while word != np.uint64(0):
+            word &= word - np.uint64(1)
+            asked += 1
+    if inside < need[LEAST] or musts < asked or cpus < need[CPUS] or found < asked:
+        return np.int64(0)
+    return count
+
+
+@jit
+def _offer(s, need, k, free, spare):
+    """How many CPUs a node offers; 0: it will not do. See `cpus_offered`."""
+    if need[WHOLE] and free != s.cores[k]:
+        return np.int64(0)
+    each = np.int64(1) if need[ONE_THREAD] else s.threads[k]
+    cpus, step = free * each, need[CPUS_PER_TASK]
+    if cpus < need[CPUS_PER_NODE] or cpus < need[LEAST_TASKS] * step:
+        return np.int64(0)
+    if cpus < need[TASKS_PER_NODE]:
+        return np.int64(0)
+    if need[MEMORY_KIND] != OF_CPU:
+        return cpus
+    amount, fewer = need[MEMORY_MIB], np.int64(1) if s.facts[BY_CPUS] else each
+    if need[WHOLE]:
+        if amount * cpus > spare:
+            cpus = np.int64(0)
+    elif not s.facts[BY_CPUS] and need[ONE_THREAD] and step == 1:
+        amount, fewer = amount * s.threads[k], np.int64(1)
+    if amount * cpus > spare:
+        # As many steps as it takes.
+        over = cpus - spare // amount
+        cpus = max(np.int64(0), cpus - (over + fewer - 1) // fewer * fewer)
+    cpus -= cpus % step
+    return np.int64(0) if cpus < need[TASKS_PER_NODE] else cpus
+
+
+@jit
+def size_of(s, need, count):
+    """How many CPUs a job has on the nodes that it takes, of those that are available."""
+    if need[SIZE] != VARIES:
+        return need[SIZE]
+    deal(s, need, count)
+    cpus = np.int64(0)
+    for i in range(count):
+        if not s.taken[i]:
+            continue
+        k = s.node[i]
+        if need[WHOLE]:
+            cpus += s.cores[k] * s.threads[k]
+        elif s.facts[BY_CPUS]:
+            cpus += s.given[i]
+        else:
+            each = np.int64(1) if need[ONE_THREAD] else s.threads[k]
+            cpus += (s.given[i] + each - 1) // each * s.threads[k]
+    return cpus
+
+
+@jit
+def _turns(s, i):
+    return np.int64(1) if s.facts[IS_CONS_RES] else s.threads[s.node[i]]
+
+
+@jit
+def _has_room(s, need, i):
+    """Whether a node has room for another task."""
+    if s.cpus[i] - s.given[i] < need[CPUS_PER_TASK]:
+        return False
+    return need[TASKS_PER_NODE] == 0 or s.tasks[i] < need[TASKS_PER_NODE]
+
+
+@jit
+def _give(s, need, i):
+    """Give a node another task."""
+    s.tasks[i] += 1
+    s.given[i] = min(s.given[i] + need[CPUS_PER_TASK], s.cpus[i])
+
+
+@jit
+def deal(s, need, count):
+    """Distribute the tasks over the nodes: given, which is all where it has the whole node.
+
+    See `fitting.dealt`.
+    """
+    if need[WHOLE]:
+        for i in range(count):
+            s.given[i] = s.cpus[i]
+        return
+    step, per_node, nodes = need[CPUS_PER_TASK], need[TASKS_PER_NODE], s.taking[T_CHOSEN]
+    cpus = max(nodes * max(per_node, np.int64(1)), need[CPUS], nodes * need[CPUS_PER_NODE])
+    left = cpus
+    if step > 1:
+        left = per_node * nodes if per_node else cpus // step
+    left = max(left, np.int64(1))
+    room = False
+    for i in range(count):
+        s.given[i] = s.tasks[i] = 0
+        if s.taken[i] and left > 0 and s.cpus[i] > 0:
+            _give(s, need, i)
+            left -= 1
+            room = room or s.given[i] < s.cpus[i]
+    for i in range(count):
+        if s.taken[i]:
+            for _ in range(s.given[i] % _turns(s, i) // step):
+                if left > 0 and _has_room(s, need, i):
+                    _give(s, need, i)
+                    left -= 1
+    crowded = not room
+    while left > 0:
+        room = False
+        for i in range(count):
+            if not s.taken[i]:
+                continue
+            for _ in range(max(_turns(s, i) // step, np.int64(1))):
+                if left <= 0 or not (crowded or _has_room(s, need, i)):
+                    break
+                _give(s, need, i)
+                left -= 1
+                room = room or s.cpus[i] - s.given[i] >= step
+        crowded = crowded or not room

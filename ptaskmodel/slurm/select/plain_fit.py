@@ -1,0 +1,278 @@
+"""Compiled choice among shared nodes, by `fit_kernel`, for jobs to which numbers of cores suffice.
+
+`Consumable` uses it where `suits` allows it, for the needs for which `PlainFit.vector_of` finds
+numbers; its answers equal those of `Consumable.place` and `Consumable.predict`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
+from ptaskmodel.kernels.decorators import as_compiled
+from ptaskmodel.slurm.conf.facts import CONS_RES, FORCE, YES, Conf, Nodes
+from ptaskmodel.slurm.jobs.needs import ALL, EXCLUSIVELY, OVER_OTHERS, PER_CPU, PER_NODE, Need
+from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
+from ptaskmodel.slurm.select import fit_kernel
+from ptaskmodel.slurm.select import offer_kernel as kernel
+from ptaskmodel.slurm.select.bitsets import words_of
+from ptaskmodel.slurm.select.cores import cores_for, nodes_in
+from ptaskmodel.slurm.select.fitting import memory_of, takes_any
+from ptaskmodel.slurm.select.offer_kernel import NEEDS, OF_ALL, OF_CPU, OF_NODE, SharedNodes
+from ptaskmodel.slurm.select.offers import cpus_of_core, memory_on_each
+
+# So many needs are kept at most, and so many jobs and nodes of jobs there is room for at first.
+MOST_KEPT = 50_000
+FEW = 64
+_MEMORY = {PER_NODE: OF_NODE, PER_CPU: OF_CPU, ALL: OF_ALL}
+
+# The nodes that a job takes, and the CPUs that it is given of each.
+Choice = list[tuple[int, int]]
+
+
+def suits(conf: Conf) -> bool:
+    """Whether each core has one job at most, and nodes are chosen in the usual way."""
+    words = conf.select_parameters
+    return not (
+        conf.gang
+        or conf.switches
+        or "CR_LLN" in words
+        or conf.scheduler.pack_serial_at_end
+        or any(p.over_subscribe in (YES, FORCE) for p in conf.partitions)
+    )
+
+
+class PlainFit:
+    """Numbers of free cores and memory of the nodes of a configuration, and where jobs fit.
+
+    conf, nodes: the cluster. by_sockets: the partitions whose jobs get whole sockets.
+    """
+
+    def __init__(self, conf: Conf, nodes: Nodes, by_sockets: frozenset[str]) -> None:
+        self.words = (len(nodes) + 63) // 64
+        self._nodes = nodes
+        self._by_sockets = by_sockets
+        self._is_cons_res = conf.select_type == CONS_RES
+        self._by_cpus = bool(conf.select_parameters & {"CR_CPU", "CR_CPU_MEMORY"})
+        self._even = len(set(nodes.cpus)) == len({line.threads for line in nodes.lines}) == 1
+        self._singles = all(line.threads == 1 for line in nodes.lines)
+        self._vectors: dict[Need, tuple[NDArray, NDArray] | None] = {}
+        # Of the jobs that hold nodes, by number: from where to where in ``held``; until where that
+        # is full.
+        self._held: dict[int, tuple[int, int]] = {}
+        self._used = 0
+        # The ends that are noted, and how many.
+        self._noted: Ends | None = None
+        self._count = -1
+        self.state = shared_nodes(len(nodes))
+        state = self.state
+        state.facts[kernel.BY_CPUS] = self._by_cpus
+        state.facts[kernel.IS_CONS_RES] = self._is_cons_res
+        state.facts[kernel.GROWS_S] = conf.scheduler.bf_window_linear_s
+        state.cores[:] = state.free[:] = nodes.cores
+        state.threads[:] = [line.threads for line in nodes.lines]
+        state.weights[:] = 0 if self._is_cons_res else nodes.weights
+        state.memory[:] = state.spare[:] = nodes.memory_MiB
+
+    def follow_favours(self, favours: bytearray | None) -> None:
+        """Weigh nodes by what is noted there; None: by nothing."""
+        count = len(self._nodes)
+        noted = np.zeros(count, np.uint8) if favours is None else np.frombuffer(favours, np.uint8)
+        self.state = self.state._replace(favours=noted)
+
+    # --- what is taken ----------------------------------------------------------------------
+
+    def add(self, job: JobRecord) -> None:
+        """A `job` takes its allocation."""
+        allocation = job.allocation
+        assert allocation is not None
+        held = self._take(allocation)
+        first, last = self._used, self._used + held.shape[1]
+        if last > self.state.held.shape[1]:
+            self._make_room(held.shape[1])
+            first, last = self._used, self._used + held.shape[1]
+        self.state.held[:, first:last] = held
+        self._held[job.number] = first, last
+        self._used = last
+        self._noted = None
+
+    def _take(self, allocation: Allocation) -> NDArray:
+        nodes = nodes_in(allocation.nodes)
+        memory = allocation.memory_MiB or (0,) * len(nodes)
+        held = np.array((nodes, [cores.bit_count() for cores in allocation.cores], memory))
+        self._count_in(held, 1)
+        return held
+
+    def _count_in(self, held: NDArray, sign: int) -> None:
+        state = self.state
+        state.free[held[0]] -= sign * held[1]
+        state.spare[held[0]] -= sign * held[2]
+        state.present[held[0]] += sign
+
+    def remove(self, job: JobRecord) -> None:
+        """A `job` gives its allocation back."""
+        first, last = self._held.pop(job.number)
+        self._count_in(self.state.held[:, first:last], -1)
+        self._noted = None
+
+    def _make_room(self, more: int) -> None:
+        """Move together what jobs hold, in an array with room for as much again."""
+        kept = sum(last - first for first, last in self._held.values())
+        held = np.zeros((3, 2 * (kept + more) + FEW), dtype=np.int64)
+        end = 0
+        for number, (first, last) in self._held.items():
+            held[:, end : end + last - first] = self.state.held[:, first:last]
+            self._held[number] = end, end + last - first
+            end += last - first
+        self._used = end
+        self.state = self.state._replace(held=held)
+
+    def note_ends(self, ends: Ends) -> int:
+        """Note which jobs run, by their `ends`; how many."""
+        if self._noted is ends and self._count == len(ends):
+            return self._count
+        self._noted, self._count = ends, len(ends)
+        count = len(ends)
+        if count > len(self.state.ends):
+            room: dict[str, Any] = {
+                name: np.zeros(2 * count, np.int64) for name in ("ends", "first", "last")
+            }
+            self.state = self.state._replace(**room)
+        if count:
+            state, held = self.state, self._held
+            state.ends[:count] = [end for end, _, _ in ends]
+            state.first[:count], state.last[:count] = zip(
+                *[held[job.number] for _, _, job in ends], strict=True
+            )
+        return count
+
+    # --- where a job could run --------------------------------------------------------------
+
+    def vector_of(self, need: Need) -> tuple[NDArray, NDArray] | None:
+        """The numbers of a need for the kernel and its required nodes; None: it is not plain."""
+        if need not in self._vectors:
+            if len(self._vectors) >= MOST_KEPT:
+                self._vectors.clear()
+            numbers = self._numbers(need)
+            required = words_of(need.required, self.words)
+            self._vectors[need] = None if numbers is None else (numbers, required)
+        return self._vectors[need]
+
+    def _numbers(self, need: Need) -> NDArray | None:
+        partition = need.partition
+        if (
+            need.sharing == OVER_OTHERS
+            or need.gres
+            or need.contiguous
+            or need.spread
+            or partition.lln
+            or partition.max_cpus_per_node is not None
+            or partition.name in self._by_sockets
+        ):
+            return None
+        on_one = 0 if self._is_cons_res else need.tasks_on_one
+        found = np.zeros(NEEDS, dtype=np.int64)
+        found[kernel.CPUS], found[kernel.LEAST] = need.cpus, need.least
+        found[kernel.WANTED], found[kernel.MOST] = need.wanted, need.most
+        found[kernel.CPUS_PER_TASK] = need.cpus_per_task
+        found[kernel.LEAST_TASKS] = need.tasks_per_node or on_one or 1
+        found[kernel.TASKS_ASKED] = need.tasks_asked
+        found[kernel.TASKS_PER_NODE] = need.tasks_per_node or 0
+        found[kernel.CPUS_PER_NODE] = need.cpus_per_node
+        found[kernel.WHOLE] = need.whole
+        found[kernel.ALONE] = need.sharing == EXCLUSIVELY
+        if need.memory is not None:
+            kind, amount = need.memory
+            found[kernel.MEMORY_KIND], found[kernel.MEMORY_MIB] = _MEMORY[kind], amount
+            found[kernel.LEAST_MIB] = memory_on_each(need) or 0
+        else:
+            found[kernel.LEAST_MIB] = np.iinfo(np.int64).min
+        found[kernel.ONE_THREAD] = need.one_thread
+        found[kernel.FITS_IF_FREE] = takes_any(need)
+        found[kernel.SIZE] = self._size(need)
+        return found
+
+    def _size(self, need: Need) -> int:
+        """The CPUs that a job takes wherever it runs; VARIES if that depends on where."""
+        if need.whole:
+            cpus = self._nodes.cpus[0]
+            same = self._even and need.least == need.wanted and need.cpus <= need.least * cpus
+            return need.least * cpus if same else kernel.VARIES
+        plain = takes_any(need) and need.cpus_per_task == 1 and need.cpus_per_node == 1
+        counted = self._by_cpus or self._singles
+        return need.cpus if plain and counted and not need.tasks_per_node else kernel.VARIES
+
+    def place(self, need: Need, within: Mask) -> Choice | None:
+        """What a job with a plain `need` takes now of the nodes `within`; None: it does not fit."""
+        vector = self.vector_of(need)
+        assert vector is not None
+        with as_compiled():
+            among = words_of(need.nodes & within, self.words)
+            count = fit_kernel.place(self.state, vector[0], among, vector[1])
+        return self._choice(count) if count else None
+
+    def predict(self, need: Need, within: Mask, ends: Ends) -> tuple[int, Choice | None]:
+        """After how many ends it fits `within` some nodes, and what it takes; None: it never does.
+
+        ends: of the jobs that run, earliest first.
+        """
+        vector = self.vector_of(need)
+        assert vector is not None
+        running = self.note_ends(ends)
+        with as_compiled():
+            among = words_of(need.nodes & within, self.words)
+            ended, count = fit_kernel.predict(self.state, vector[0], among, vector[1], running)
+        return ended, self._choice(count) if ended else None
+
+    def _choice(self, count: int) -> Choice:
+        state = self.state
+        places = np.flatnonzero(state.taken[:count])
+        return list(zip(state.node[places].tolist(), state.given[places].tolist(), strict=True))
+
+    def counts(self, need: Need) -> bool:
+        """Whether a job with a `need` has as many CPUs, whichever the cores are."""
+        return need.whole or need.block or need.cpus_per_task == 1 or self._singles
+
+    def counted(self, need: Need, choice: Choice) -> Allocation:
+        """What a job with such a `need` gets by its `choice`, but for which cores."""
+        cpus, memory = [], []
+        for node, given in choice:
+            line, count = self._nodes.lines[node], given
+            if need.whole:
+                count = self._nodes.cpus[node]
+            elif not self._by_cpus:
+                count = cores_for(given, cpus_of_core(need, line)) * line.threads
+            cpus.append(count)
+            if need.memory is not None:
+                memory.append(memory_of(need, self._nodes.memory_MiB[node], count))
+        nodes = of_hosts(node for node, _ in choice)
+        return Allocation(nodes, len(choice), (), tuple(cpus), tuple(memory))
+
+
+def shared_nodes(count: int) -> SharedNodes:
+    """The state of the kernels for so many nodes, on which nothing runs."""
+    of_nodes = ("cores", "threads", "weights", "memory", "free", "spare", "present", "node")
+    trial = ("trial_free", "trial_spare", "trial_present", "given", "tasks", "cpus", "resources")
+    rooms = ("weight", "required", "kept", "is_open", "taken")
+    arrays = {name: np.zeros(count, np.int64) for name in (*of_nodes, *trial, *rooms)}
+    few = {name: np.zeros(FEW, np.int64) for name in ("ends", "first", "last")}
+    return SharedNodes(
+        facts=np.zeros(kernel.FACTS, np.int64),
+        favours=np.zeros(count, np.uint8),
+        held=np.zeros((3, FEW), np.int64),
+        run=np.zeros((count + 1, kernel.RUN), np.int64),
+        taking=np.zeros(kernel.TAKING, np.int64),
+        **arrays,
+        **few,
+    )
+
+
+def prepare_kernels() -> None:
+    """Use the kernels as they are used (see `kernels.building`)."""
+    state, words = shared_nodes(1), words_of(0, 1)
+    need = np.zeros(NEEDS, np.int64)
+    fit_kernel.place(state, need, words, words)
+    fit_kernel.predict(state, need, words, words, 0)

@@ -1,0 +1,91 @@
+"""The compiled choice among shared nodes is that of Python, node by node and core by core."""
+
+import random
+
+import pytest
+from slurm.small_clusters import conf_of
+
+from ptaskmodel.batch.machine.host_sets import of_hosts
+from ptaskmodel.slurm.conf.facts import nodes_of
+from ptaskmodel.slurm.jobs.needs import need_of
+from ptaskmodel.slurm.jobs.record import JobRecord
+from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
+from ptaskmodel.slurm.select.plugin import select_of
+from ptaskmodel.workload.works import DelayWork
+
+UNITS = "CR_CPU", "CR_Core", "CR_Core_Memory", "CR_CPU_Memory", "CR_Core,CR_ONE_TASK_PER_CORE"
+PARTITIONS = """PartitionName=p Nodes=ALL Default=YES MaxTime=60 OverSubscribe={shared}
+PartitionName=q Nodes=a[1-6],b[2-5] MaxTime=60 DefMemPerCPU=100
+"""
+
+
+def cluster(tmp_path, draw):
+    """Nodes of up to three kinds, 15 in all, some with threads or a weight of their own."""
+    plugin = draw.choice(["cons_tres", "cons_tres", "cons_res"])
+    text = f"SelectType=select/{plugin}\nSelectTypeParameters={draw.choice(UNITS)}\n"
+    text += f"SchedulerParameters=bf_window_linear={draw.choice([0, 0, 40])}\n"
+    for name in "abc":
+        shape = draw.choice(["CPUs=4", "Sockets=2 CoresPerSocket=3", "CPUs=8 ThreadsPerCore=2"])
+        memory, weight = draw.choice([1000, 4000]), draw.choice([1, 1, 3])
+        text += f"NodeName={name}[1-5] {shape} RealMemory={memory} Weight={weight}\n"
+    shared = draw.choice(["NO", "NO", "EXCLUSIVE"])
+    conf = conf_of(tmp_path, text + PARTITIONS.replace("a[1-6]", "a[1-5]").format(shared=shared))
+    return conf, nodes_of(conf)
+
+
+def request(draw, name):
+    options = {"tasks": draw.choice([1, 1, 2, 3, 5, 8, 13, 24])}
+    if draw.random() < 0.4:
+        least = draw.choice([1, 2, 3, 5])
+        options |= {"min_nodes": least, "max_nodes": draw.choice([least, least + 2, 9])}
+        options["tasks"] = draw.choice([None, options["tasks"]])
+    options["cpus_per_task"] = draw.choice([1, 1, 1, 2, 3])
+    if draw.random() < 0.2:
+        options["tasks_per_node"] = draw.choice([1, 2])
+    kind = draw.choice(["memory_per_node_MiB", "memory_per_cpu_MiB", None, None])
+    if kind:
+        options[kind] = draw.choice([0, 50, 300, 900])
+    if draw.random() < 0.2:
+        options["nodelist"] = tuple(draw.sample(["a1", "a2", "b3", "c5"], draw.choice([1, 2])))
+    options["one_thread"] = draw.random() < 0.2
+    options["distribution"] = draw.choice([None, None, "block", "cyclic"])
+    options["exclusive"] = WHOLE_NODES if draw.random() < 0.15 else None
+    return JobRequest(name, 0.0, DelayWork(1.0), **options)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_jobs_get_the_same_cores_now_and_later(tmp_path, seed):
+    draw = random.Random(seed)
+    conf, nodes = cluster(tmp_path, draw)
+    quick, slow = select_of(conf, nodes), select_of(conf, nodes)
+    assert quick._plain is not None
+    slow._plain = None
+    running = []
+    found = 0
+    for number in range(60):
+        partition = draw.choice(conf.partitions)
+        asked = request(draw, f"j{number}")
+        need = need_of(asked, partition, conf, nodes)
+        within = of_hosts(k for k in range(len(nodes)) if draw.random() < draw.choice([0.6, 1.0]))
+        now = quick.start(need, within)
+        assert now == slow.start(need, within), number
+        ends = sorted((end, job.number, job) for end, job in running)
+        later = [each.predict(need, within, ends) for each in (quick, slow)]
+        assert (later[0] is None) == (later[1] is None), number
+        if later[0] is not None:
+            (date, mine), (its_date, its) = later
+            assert (date, mine._replace(cores=())) == (its_date, its._replace(cores=())), number
+            found += 1
+        if now is not None:
+            job = JobRecord(asked, number, 0, [partition])
+            job.set_needs([need])
+            limit = draw.choice([20, 70, 300, 2000])
+            job.start(partition, now, 0, "", limit_s=limit, longest_s=1, listed=number)
+            running.append((job.end_s, job))
+            for each in (quick, slow):
+                each.add(job)
+        if running and draw.random() < 0.4:
+            _, job = running.pop(draw.randrange(len(running)))
+            for each in (quick, slow):
+                each.remove(job)
+    assert found > 5
