@@ -273,10 +273,10 @@ def _messages(
 
 def _check(ranks: int, bytes: float) -> None:
     if ranks < 1:
-        raise WorkloadError(f"collective among {ranks} ranks: give at least one")
+        raise WorkloadError(f"collective among {ranks} ranks; give at least one")
     if not 0.0 <= bytes < float("inf"):
-        raise WorkloadError(f"collective of {bytes} bytes: give a finite number >= 0")
+        raise WorkloadError(f"collective of {bytes} bytes; give a finite number >= 0")
 
 
 def _unknown(what: str, given: str, known: tuple[str, ...]) -> WorkloadError:
-    return WorkloadError(f"unknown {what} {given!r}: use one of {', '.join(known)}")
+    return WorkloadError(f"unknown {what} {given!r}; use one of {', '.join(known)}")

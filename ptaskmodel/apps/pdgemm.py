@@ -179,10 +179,10 @@ def place(
     slots = np.repeat(np.arange(len(hosts)), processes // len(hosts))
     if how == "random":
         if seed is None:
-            raise WorkloadError("placement 'random': give a seed, so that it can be repeated")
+            raise WorkloadError("placement 'random'; give a seed, so that it can be repeated")
         slots = np.random.default_rng(seed).permutation(slots)
     elif how != "linear":
-        raise WorkloadError(f"unknown placement {how!r}: use linear, random, or name the hosts")
+        raise WorkloadError(f"unknown placement {how!r}; use linear, random, or name the hosts")
     return tuple(hosts[slot] for slot in slots.tolist())
 
 

@@ -45,14 +45,14 @@ class Size:
     def __post_init__(self) -> None:
         for name in ("ranks", "iterations"):
             if getattr(self, name) < 1:
-                raise WorkloadError(f"{name} {getattr(self, name)}: give at least 1")
+                raise WorkloadError(f"{name} {getattr(self, name)}; give at least 1")
         if not (0 <= self.bytes <= 2**53 and 0.0 <= self.flops < math.inf):
             raise WorkloadError(
-                f"flops {self.flops:g}, bytes {self.bytes}: give finite numbers that are not "
+                f"flops {self.flops:g}, bytes {self.bytes}; give finite numbers that are not "
                 "negative"
             )
         if not 0.0 <= self.imbalance <= 1.0:
-            raise WorkloadError(f"imbalance {self.imbalance:g}: give a number from 0 to 1")
+            raise WorkloadError(f"imbalance {self.imbalance:g}; give a number from 0 to 1")
 
     def computations(self) -> list[list[Action]]:
         """What each rank computes in each iteration, [iteration][rank]."""
@@ -69,11 +69,11 @@ def program(name: str, size: Size) -> Trace:
     MAX_ACTIONS actions.
     """
     if name not in PROGRAMS:
-        raise WorkloadError(f"unknown program {shown(name)}: use one of {', '.join(PROGRAMS)}")
+        raise WorkloadError(f"unknown program {shown(name)}; use one of {', '.join(PROGRAMS)}")
     if size.ranks * size.iterations * 10 > MAX_ACTIONS:
         raise WorkloadError(
             f"{name}: {size.ranks} ranks and {size.iterations} iterations make a trace of more "
-            f"than {MAX_ACTIONS:,} actions: give less"
+            f"than {MAX_ACTIONS:,} actions; give less"
         )
     actions = MAKERS[name](size)
     whole = [[("init",), *own, ("finalize",)] for own in actions]

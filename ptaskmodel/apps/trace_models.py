@@ -76,7 +76,7 @@ def compare_in_company(
     """
     if not simulation.network_model.parallel:
         raise SimulationError(
-            f"{simulation.network_model.name} carries no parallel tasks: give a simulation by L07, "
+            f"{simulation.network_model.name} carries no parallel tasks; give a simulation by L07, "
             "and this one as replayed_in"
         )
     platform, reference = simulation.platform, replayed_in or simulation
@@ -199,6 +199,6 @@ def pairs_of(sources: Sequence[str], targets: Sequence[str]) -> list[tuple[str, 
     """Each of the sources with the target at its place. Raises WorkloadError if they differ."""
     if len(sources) != len(targets):
         raise WorkloadError(
-            f"flows from {len(sources)} hosts to {len(targets)}: give as many of both"
+            f"flows from {len(sources)} hosts to {len(targets)}; give as many of both"
         )
     return list(zip(sources, targets, strict=True))

@@ -104,7 +104,7 @@ class WindowSums:
     def __init__(self, trace: Trace, makespan_s: float, windows: int) -> None:
         if windows < 1 or not makespan_s > 0.0:
             raise WorkloadError(
-                f"{windows} windows of a replay of {makespan_s:g} s: give at least one, of a trace "
+                f"{windows} windows of a replay of {makespan_s:g} s; give at least one, of a trace "
                 "that takes time"
             )
         self._trace = trace
@@ -220,10 +220,10 @@ def task_of_trace(
     Raises WorkloadError as the functions above do, SimulationError for an unknown algorithm.
     """
     if phases not in PHASES:
-        raise WorkloadError(f"unknown phases {shown(phases)}: use one of {', '.join(PHASES)}")
+        raise WorkloadError(f"unknown phases {shown(phases)}; use one of {', '.join(PHASES)}")
     if phases == "time":
         if platform is None:
-            raise WorkloadError("phases in time need a platform to replay on: give one")
+            raise WorkloadError("phases in time need a platform to replay on; give one")
         found = windows(
             trace,
             platform,

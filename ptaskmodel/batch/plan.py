@@ -60,7 +60,7 @@ def check_sizes(workload: Workload, num_hosts: int) -> None:
         job = workload.jobs[int(too_large[0])]
         raise SimulationError(
             f"job '{job.id}' asks for {job.num_hosts} hosts and the platform has "
-            f"{num_hosts}: use a larger platform or leave the job out (--leave-out-larger)"
+            f"{num_hosts}; use a larger platform or leave the job out (--leave-out-larger)"
         )
 
 
@@ -155,14 +155,14 @@ class Plan:
         self._alone: AloneTimes | None = None
         if options.delay_power not in DELAY_POWERS:
             raise SimulationError(
-                f"delay_power '{options.delay_power}': use one of {', '.join(DELAY_POWERS)}"
+                f"delay_power '{options.delay_power}'; use one of {', '.join(DELAY_POWERS)}"
             )
         if options.walltimes not in WALLTIMES:
             raise SimulationError(
-                f"walltimes '{options.walltimes}': use one of {', '.join(WALLTIMES)}"
+                f"walltimes '{options.walltimes}'; use one of {', '.join(WALLTIMES)}"
             )
         if options.loop not in LOOPS:
-            raise SimulationError(f"loop '{options.loop}': use one of {', '.join(LOOPS)}")
+            raise SimulationError(f"loop '{options.loop}'; use one of {', '.join(LOOPS)}")
         self.limited = options.walltimes != "ignore"
         workload = self._with_profiles(workload)
         self.only_delays = only_delays(workload)
@@ -232,7 +232,7 @@ class Plan:
         """The workload with the kind of profiles that the options ask for."""
         kind = self.options.profiles
         if kind not in PROFILES:
-            raise SimulationError(f"profiles '{kind}': use one of {', '.join(PROFILES)}")
+            raise SimulationError(f"profiles '{kind}'; use one of {', '.join(PROFILES)}")
         if kind == "ptask":
             from ptaskmodel.batch.jobs.parallel_tasks import bundled_profiles
 
@@ -386,7 +386,7 @@ class Plan:
         except ValueError:
             factor = 0.0
         if name != "factor" or not 0 < factor < float("inf"):
-            raise SimulationError(f"estimates '{kind}': use exact, walltime or factor:NUMBER")
+            raise SimulationError(f"estimates '{kind}'; use exact, walltime or factor:NUMBER")
         estimate = Scaled(factor, exact, self.limited)
         note = f"estimates: {factor:g} times the duration, at most the walltime"
         if self.options.estimates is None:

@@ -437,15 +437,15 @@ def _fairness(
 def _check_fairness(options: BatchOptions) -> None:
     if options.fairness is not None and options.fairness not in FAIRNESS:
         raise SimulationError(
-            f"fairness '{options.fairness}' is unknown: use one of {', '.join(FAIRNESS)}"
+            f"fairness '{options.fairness}' is unknown; use one of {', '.join(FAIRNESS)}"
         )
     if options.fairness is not None and options.failure_law:
         raise SimulationError(
-            "--fairness: failures that are drawn cannot be drawn again in forks: give them in a "
+            "--fairness: failures that are drawn cannot be drawn again in forks; give them in a "
             "file (--failures)"
         )
     if options.frozen and options.fairness is None:
-        raise SimulationError("--frozen says how fair starts are found: give --fairness too")
+        raise SimulationError("--frozen says how fair starts are found; give --fairness too")
 
 
 def _run_to_its_end(simulation: BatchSimulation, until_s: float | None) -> Schedule:

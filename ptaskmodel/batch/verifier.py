@@ -38,7 +38,7 @@ class Verifier:
 
     def __init__(self, promise: str = "none") -> None:
         if promise not in PROMISES:
-            raise SimulationError(f"promise '{promise}' is unknown: use one of {PROMISES}")
+            raise SimulationError(f"promise '{promise}' is unknown; use one of {PROMISES}")
         self._promise = promise
         self._head: Job | None = None
         self._date = inf

@@ -64,7 +64,7 @@ def progress(c1: float, c2: float, pattern: OnOff, dates_s: FloatArray) -> Float
 
 def _check(c1: float, c2: float) -> None:
     if not (0.0 < c1 < math.inf and 0.0 < c2 < math.inf):
-        raise PTaskModelError(f"progress rates c1 = {c1}, c2 = {c2}: give finite numbers > 0 (1/s)")
+        raise PTaskModelError(f"progress rates c1 = {c1}, c2 = {c2}; give finite numbers > 0 (1/s)")
 
 
 def rates_fitter(model_error: float = 0.0) -> Fitter:
@@ -143,7 +143,7 @@ def ptask_fitter(
     strangers = sorted(set(fixed) - set(PARAMETERS))
     if strangers:
         raise MeasurementError(
-            f"unknown parameter {strangers[0]!r} to fix: use one of {', '.join(PARAMETERS)}"
+            f"unknown parameter {strangers[0]!r} to fix; use one of {', '.join(PARAMETERS)}"
         )
     free = [name for name in PARAMETERS if name not in fixed]
 
@@ -203,7 +203,7 @@ def _fit_ptask_group(
         names = " and ".join(free[number] for number in best.tied)
         return not_fitted(
             group,
-            f"the predicted runtimes depend on {names} only together: give rows that tell them "
+            f"the predicted runtimes depend on {names} only together; give rows that tell them "
             f"apart, or keep one: --fix {free[best.tied[0]]}=VALUE",
         )
     fitted = values(best.values)

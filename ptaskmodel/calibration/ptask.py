@@ -144,7 +144,7 @@ def setting_from_files(
     if not tasks:
         raise MeasurementError(f"{tasks_file}: no task; the first one is the application")
     if len(pair) != 2 or pair[0] == pair[1]:
-        raise MeasurementError(f"pair {','.join(pair)!r}: name two different hosts, HOST,HOST")
+        raise MeasurementError(f"pair {','.join(pair)!r}; name two different hosts, HOST,HOST")
     for name in pair:
         platform.host(name)
     return Setting(platform, tasks[0].hosts, tasks[0].work, (pair[0], pair[1]))

@@ -124,7 +124,7 @@ def calibrate(
     Raises MeasurementError for another ``fit_on``, or if no group can be fitted.
     """
     if fit_on not in ("endpoints", "all"):
-        raise MeasurementError(f"unknown fit-on {fit_on!r}: use endpoints or all")
+        raise MeasurementError(f"unknown fit-on {fit_on!r}; use endpoints or all")
     fitted = []
     for group in groups:
         rows = group.measurements
@@ -167,6 +167,6 @@ def parse_labels(text: str) -> dict[str, str]:
     for part in filter(None, text.split(",")):
         name, equals, value = part.partition("=")
         if not (name and equals):
-            raise MeasurementError(f"labels {text!r}: give LABEL=VALUE,LABEL=VALUE")
+            raise MeasurementError(f"labels {text!r}; give LABEL=VALUE,LABEL=VALUE")
         labels[name.strip()] = value.strip()
     return labels

@@ -75,7 +75,7 @@ def calibrate_file(
     """
     options = options or CalibrationOptions()
     if not 0.0 <= options.model_error < math.inf:
-        raise MeasurementError(f"model error {options.model_error!r}: give a number from 0 to 1")
+        raise MeasurementError(f"model error {options.model_error!r}; give a number from 0 to 1")
     groups = read_measurements(measurements, options.competitors)
     if options.model == "rates":
         fitter = _rates(options)

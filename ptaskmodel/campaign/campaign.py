@@ -83,7 +83,7 @@ class Campaign:
         """The runs of a plan, checked before any is made. Raises CampaignError."""
         k, n = part
         if not 1 <= k <= n:
-            raise CampaignError(f"part {k}/{n}: give K/N with K from 1 to N")
+            raise CampaignError(f"part {k}/{n}; give K/N with K from 1 to N")
         return cls(plan, Store(directory), plan.runs()[k - 1 :: n])
 
     @classmethod
@@ -262,7 +262,7 @@ def _unseen(chosen: Collection[str], known: Collection[str]) -> str:
         return ""
     parts = [name for name in known if name.startswith(f"{strange}.")]
     near = parts or difflib.get_close_matches(strange, known, 5) or sorted(known)
-    return f"no run has '{strange}': use some of {', '.join(near)}"
+    return f"no run has '{strange}'; use some of {', '.join(near)}"
 
 
 def write_table(frame: pandas.DataFrame, path: str | Path) -> None:
@@ -281,7 +281,7 @@ def write_table(frame: pandas.DataFrame, path: str | Path) -> None:
             _plain(frame).to_parquet(partial, index=False, engine="pyarrow")
         except ImportError:
             raise CampaignError(
-                f"{path}: Parquet needs pyarrow: run pip install pyarrow, or give .csv"
+                f"{path}: Parquet needs pyarrow; run pip install pyarrow, or give .csv"
             ) from None
 
 

@@ -64,7 +64,7 @@ class Cluster:
     def __post_init__(self) -> None:
         if not self.address.startswith(SCHEMES):
             raise CampaignError(
-                f"'{self.address}' is not a scheduler: give tcp://HOST:PORT or tls://HOST:PORT"
+                f"'{self.address}' is not a scheduler; give tcp://HOST:PORT or tls://HOST:PORT"
             )
         given = [one for one in (self.ca, self.certificate, self.key) if one is not None]
         tls = self.address.startswith("tls://")
@@ -91,7 +91,7 @@ class Cluster:
             from distributed import Client
             from distributed.security import Security
         except ImportError:
-            raise CampaignError("Dask is not installed: run pip install distributed") from None
+            raise CampaignError("Dask is not installed; run pip install distributed") from None
         security = None
         if self.ca is not None:
             security = Security(

@@ -156,12 +156,12 @@ def plan_of(text: str, folder: Path, name: str) -> Plan:
         for key, value in _flat(given.get("factors", {})).items()
     }
     if not factors and "parameters" not in given:
-        raise CampaignError("nothing to run: give [parameters] and [factors]")
+        raise CampaignError("nothing to run; give [parameters] and [factors]")
     for key in factors:
         if key in fixed:
             raise CampaignError(f"'{key}' is a parameter and a factor; give it in one place")
     if "run" not in given:
-        raise CampaignError('run: is missing; say what is run: run = "batch", for instance')
+        raise CampaignError('run: is missing; say what is run; run = "batch", for instance')
     kind = kind_of(given["run"], _texts(given, "files"), folder)
     if given.get("files") and kind.known is not None:
         raise CampaignError(f"files: {kind.name} knows its files; leave this out")
@@ -302,10 +302,10 @@ def _sampling(given: Mapping[str, Any] | None) -> Sampling | None:
         return None
     unknown = set(given) - {"count", "method", "seed"}
     if unknown:
-        raise CampaignError(f"sample: '{min(unknown)}' is unknown: use count, method, seed")
+        raise CampaignError(f"sample: '{min(unknown)}' is unknown; use count, method, seed")
     method = given.get("method", "latin-hypercube")
     if method not in METHODS:
-        raise CampaignError(f"sample.method: {shown(method)}: use one of {', '.join(METHODS)}")
+        raise CampaignError(f"sample.method: {shown(method)}; use one of {', '.join(METHODS)}")
     for key in ("count", "seed"):
         value = given.get(key, 0)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -323,13 +323,13 @@ def _baseline(
         levels = factors.get(name)
         if levels is None:
             raise CampaignError(
-                f"compare_with: '{name}' is not a factor: use one of {', '.join(factors)}"
+                f"compare_with: '{name}' is not a factor; use one of {', '.join(factors)}"
             )
         if isinstance(levels, Interval):
             raise CampaignError(f"compare_with: '{name}' is drawn and has no levels")
         if value not in levels:
             known = ", ".join(map(str, levels))
             raise CampaignError(
-                f"compare_with.{name}: {shown(value)} is not a level: use one of {known}"
+                f"compare_with.{name}: {shown(value)} is not a level; use one of {known}"
             )
     return dict(given)

@@ -277,7 +277,7 @@ def kind_of(name: str, files: Iterable[str], folder: Path) -> Kind:
     path, mark, function = name.rpartition(":")
     if not mark or not path.endswith(".py") or not function.isidentifier():
         raise CampaignError(
-            f"run: {shown(name)} is unknown: use one of {', '.join(KINDS)} or FILE.py:FUNCTION"
+            f"run: {shown(name)} is unknown; use one of {', '.join(KINDS)} or FILE.py:FUNCTION"
         )
     source = folder / path
     if not source.is_file():

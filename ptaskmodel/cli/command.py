@@ -27,7 +27,7 @@ class Choice(click.Choice):
         if value not in self.choices:
             hint = did_you_mean(str(value), self.choices)
             known = ", ".join([*self.choices, *self.others])
-            self.fail(f"{_name(param)} '{value}' is unknown: use one of {known}{hint}", param, ctx)
+            self.fail(f"{_name(param)} '{value}' is unknown; use one of {known}{hint}", param, ctx)
         return value
 
 
@@ -129,5 +129,5 @@ class Group(click.Group):
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             known = self.list_commands(ctx)
             hint = did_you_mean(name, known)
-            ctx.fail(f"command '{name}' is unknown: use one of {', '.join(known)}{hint}")
+            ctx.fail(f"command '{name}' is unknown; use one of {', '.join(known)}{hint}")
         return super().resolve_command(ctx, args)

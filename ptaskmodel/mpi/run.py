@@ -53,7 +53,7 @@ def hosts_of_ranks(
     """
     if hosts is None:
         if platform is None:
-            raise SimulationError("ranks need hosts: name them, or give a platform")
+            raise SimulationError("ranks need hosts; name them, or give a platform")
         hosts = sorted(host.name for host in platform.hosts)
     elif platform is not None:
         for name in hosts:
@@ -190,7 +190,7 @@ class Replay:
     ) -> None:
         if len(hosts) != trace.ranks:
             raise SimulationError(
-                f"{trace.origin}: has {trace.ranks} ranks for {len(hosts)} hosts: give one for each"
+                f"{trace.origin}: has {trace.ranks} ranks for {len(hosts)} hosts; give one for each"
             )
         self.trace = trace
         self.protocol = protocol = protocol_of(model, platform.config)

@@ -200,7 +200,7 @@ class Builder:
         if index is None:
             hint = "declare it before this line"
             if name in self.duplex:
-                hint = f"it is SPLITDUPLEX: write {name}_UP, {name}_DOWN or a direction"
+                hint = f"it is SPLITDUPLEX; write {name}_UP, {name}_DOWN or a direction"
             raise self.source.error(element, f"unknown link {short(name)}; {hint}")
         return index
 

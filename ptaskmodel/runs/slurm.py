@@ -331,7 +331,7 @@ def check_options(
         raise SlurmError("--cycles: the dates are those of one real controller; leave out "
                          "--controllers and --test-cost")  # fmt: skip
     if platform is None and options.profiles != AS_GIVEN:
-        raise SlurmError(f"--profiles {options.profiles}: give a --platform too")
+        raise SlurmError(f"--profiles {options.profiles}; give a --platform too")
 
 
 def _watch(part: Part, options: SlurmOptions) -> Watch:

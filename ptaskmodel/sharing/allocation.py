@@ -83,10 +83,10 @@ def verify(
     Raises SharingError for an unknown rule or rates of another length.
     """
     if rule not in RULES:
-        raise SharingError(f"rule {rule!r} is unknown: choose one of {', '.join(RULES)}")
+        raise SharingError(f"rule {rule!r} is unknown; choose one of {', '.join(RULES)}")
     x = np.asarray(rates, np.float64)
     if x.shape != (problem.n,):
-        raise SharingError(f"rates have shape {x.shape}: give {problem.n} rates")
+        raise SharingError(f"rates have shape {x.shape}; give {problem.n} rates")
     impossible = np.flatnonzero(~((x >= 0) & np.isfinite(x)))
     if impossible.size:
         return Certificate(rule, np.inf, np.inf, NOBODY, int(impossible[0]), tolerance)

@@ -74,7 +74,7 @@ class SharingProblem:
         flat = [element for row in rows for element in row]
         for element in flat:
             if len(element) not in (2, 3):
-                raise SharingError(f"element {element!r}: give (resource, usage) or add a share")
+                raise SharingError(f"element {element!r}; give (resource, usage) or add a share")
         return cls.from_triplets(
             [element[0] for element in flat],
             [i for i, row in enumerate(rows) for _ in row],
@@ -153,7 +153,7 @@ class SharingProblem:
         """A checked problem from an array ``usage[resource, task]`` (and ``share`` likewise)."""
         matrix = np.asarray(usage, np.float64)
         if matrix.ndim != 2:
-            raise SharingError(f"usage has {matrix.ndim} dimensions: give usage[resource, task]")
+            raise SharingError(f"usage has {matrix.ndim} dimensions; give usage[resource, task]")
         task, resource = np.nonzero(matrix.T)
         return cls.from_triplets(
             resource,
@@ -175,7 +175,7 @@ def _array(values: ArrayLike, name: str, dtype: Any) -> NDArray:
     except (TypeError, ValueError, OverflowError):
         raise SharingError(f"{name}: {values!r} is not a list of numbers") from None
     if array.ndim != 1:
-        raise SharingError(f"{name} has {array.ndim} dimensions: give one")
+        raise SharingError(f"{name} has {array.ndim} dimensions; give one")
     return array
 
 
@@ -185,7 +185,7 @@ def _sized(values: ArrayLike, name: str, size: int, dtype: Any) -> NDArray:
     if np.ndim(values) == 0:
         array = np.full(size, array[0], dtype)
     if array.size != size:
-        raise SharingError(f"{name} has {array.size} values: give {size}")
+        raise SharingError(f"{name} has {array.size} values; give {size}")
     return array
 
 

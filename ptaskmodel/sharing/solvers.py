@@ -53,7 +53,7 @@ def flow_maxmin(problem: SharingProblem) -> Allocation:
 def solve(problem: SharingProblem, rule: str) -> Allocation:
     """The allocation of a problem by any rule of the table; SharingError if it is unknown."""
     if rule not in RULES:
-        raise SharingError(f"rule {rule!r} is unknown: choose one of {', '.join(RULES)}")
+        raise SharingError(f"rule {rule!r} is unknown; choose one of {', '.join(RULES)}")
     from ptaskmodel.sharing.allocation import Allocation
 
     entry = RULES[rule]

@@ -131,7 +131,7 @@ class Intake:
         """Say what is wrong with the hosts of what is given as a task, if anything is."""
         if not isinstance(task, Task):
             raise WorkloadError(
-                f"{type(task).__name__} is no task: give Execution, Flow, ParallelTask, Delay, "
+                f"{type(task).__name__} is no task; give Execution, Flow, ParallelTask, Delay, "
                 "Sequence or Task (add_all takes several)"
             ) from None
         unknown = next((name for name in task.hosts if name not in self.host_index), None)

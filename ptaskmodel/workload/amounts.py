@@ -43,13 +43,15 @@ def check_number(field: str, value: Any, *, positive: bool = False) -> float:
     """``value`` as a float that is 0 (unless ``positive``) or in [SMALLEST, LARGEST]."""
     if type(value) is not float:
         if isinstance(value, bool | str | bytes | complex):
-            raise FieldError(field, f"{cut(repr(value), SHOWN)} is not a number")
+            raise FieldError(field, f"{cut(repr(value), SHOWN)} is not a number; give one")
         try:
             value = float(value)
         except OverflowError:
-            raise FieldError(field, f"is larger than {LARGEST:g}") from None
+            raise FieldError(field, f"is larger than {LARGEST:g}; give a smaller number") from None
         except (TypeError, ValueError):
-            raise FieldError(field, f"{cut(repr(value), SHOWN)} is not a number") from None
+            raise FieldError(
+                field, f"{cut(repr(value), SHOWN)} is not a number; give one"
+            ) from None
     if SMALLEST <= value <= LARGEST or (value == 0 and not positive):
         return value
     raise FieldError(field, _why_bad(value, positive))
@@ -64,7 +66,7 @@ def _why_bad(value: float, positive: bool) -> str:
         return "0 is too small; give a number above 0"
     if value < SMALLEST:
         return f"{value!r} is below {SMALLEST:g}; give a larger number{'' if positive else ' or 0'}"
-    return f"{value!r} is larger than {LARGEST:g}"
+    return f"{value!r} is larger than {LARGEST:g}; give a smaller number"
 
 
 def check_amounts(field: str, values: FloatArray) -> None:

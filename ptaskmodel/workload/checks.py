@@ -79,10 +79,10 @@ def _idle_ranks(tasks: Sequence[Task]) -> Iterator[Found]:
             moved[demand.flow_from] = moved[demand.flow_to] = True
             moved |= demand.pair_bytes > 0
         if (idle := np.flatnonzero(moved & ~computes)).size and computes.any():
-            text = f"{_ranks(idle)} no flop but bytes, while others compute; is cpu complete?"
+            text = f"{_ranks(idle)} bytes but no flop, while other ranks compute; is cpu complete?"
             yield Finding(_place(k, task), "traffic to an idle host", text), task.profile
         if (idle := np.flatnonzero(~moved & ~computes)).size and (moved | computes).any():
-            text = f"{_ranks(idle)} neither flop nor bytes; leave out such hosts"
+            text = f"{_ranks(idle)} neither flop nor bytes; remove such hosts"
             yield Finding(_place(k, task), "idle host", text), task.profile
 
 
@@ -101,6 +101,7 @@ def warn_if_long(work: Work, where: str) -> None:
     stages = work.summed(lambda part: 1.0)
     if stages > LONG_STAGES:
         warn(
-            f"{where}: makes {stages:,.0f} stages, one after the other: simulating them takes some "
-            f"{stages * STAGE_S / 60:,.0f} minutes a task; make fewer, larger stages"
+            f"{where}: makes {stages:,.0f} consecutive stages, which take about "
+            f"{stages * STAGE_S / 60:,.0f} minutes to simulate for each task; make fewer, "
+            "larger stages"
         )

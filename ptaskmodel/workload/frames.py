@@ -44,7 +44,7 @@ def workload_from_frame(
     frame = _table(frame, name)
     missing = [c for c in ("job_id", "submit_time_s", "num_hosts") if c not in frame.columns]
     if missing:
-        raise WorkloadError(f"{name}: the table has no column '{missing[0]}': add it")
+        raise WorkloadError(f"{name}: the table has no column '{missing[0]}'; add it")
     known: dict[str, Work] = dict(profiles or {})
     jobs: list[Job] = []
     seen: set[str] = set()
@@ -52,7 +52,7 @@ def workload_from_frame(
         where = f"{name}: row {row}"
         job_id = str(record["job_id"])
         if job_id in seen:
-            raise WorkloadError(f"{where}: job '{job_id}' is there twice: give each its own id")
+            raise WorkloadError(f"{where}: job '{job_id}' is there twice; give each its own id")
         seen.add(job_id)
         profile, work = _row_profile(record, known, where)
         known[profile] = work
@@ -60,7 +60,7 @@ def workload_from_frame(
         num_hosts = _number(record, "num_hosts", where)
         if submit_s is None or num_hosts is None or not num_hosts.is_integer():
             given = f"submit_time_s {record['submit_time_s']!r}, num_hosts {record['num_hosts']!r}"
-            raise WorkloadError(f"{where}: {given}: give a date in s and a whole number of hosts")
+            raise WorkloadError(f"{where}: {given}; give a date in s and a whole number of hosts")
         walltime_s = _number(record, "walltime_s", where)
         said = _said_besides(record, where)
         made = Job(job_id, submit_s, int(num_hosts), profile, work, walltime_s, **said)
@@ -77,7 +77,9 @@ def _table(given: Any, name: str) -> pandas.DataFrame:
     if isinstance(given, Sequence) and given and all(isinstance(row, Mapping) for row in given):
         return pd.DataFrame(given)
     kind = type(given).__name__
-    raise WorkloadError(f"{name}: a {kind} is no pandas.DataFrame (nor rows as dicts); make one")
+    raise WorkloadError(
+        f"{name}: a {kind} is neither a pandas.DataFrame nor a list of dicts; give one"
+    )
 
 
 def _unread(names: list[str]) -> tuple[Remark, ...]:
@@ -101,7 +103,7 @@ def _said_besides(record: dict, where: str) -> dict[str, Any]:
     for name in (*WHOLE_NUMBERS, *NUMBERS):
         if (number := _number(record, name, where)) is not None:
             if name in WHOLE_NUMBERS and not number.is_integer():
-                raise WorkloadError(f"{where}: {name} is {number:g}: give a whole number")
+                raise WorkloadError(f"{where}: {name} is {number:g}; give a whole number")
             said[name] = int(number) if name in WHOLE_NUMBERS else number
     return said
 
@@ -125,7 +127,7 @@ def _number(record: dict, name: str, where: str) -> float | None:
         return float(value)
     except (TypeError, ValueError):
         unit = "" if name == "num_hosts" else " of seconds"
-        what = f"{name} is {shown(str(value))}: give a number{unit}"
+        what = f"{name} is {shown(str(value))}; give a number{unit}"
         raise WorkloadError(f"{where}: {what}") from None
 
 
@@ -137,16 +139,16 @@ def _row_profile(record: dict, known: Mapping[str, Work], where: str) -> tuple[s
         work = known[profile]
         if delay is not None and work.duration_s not in (None, delay):
             raise WorkloadError(
-                f"{where}: profile {profile!r} lasts {work.duration_s:g} s elsewhere, here "
-                f"{delay:g} s: give each its own name, or leave profile out"
+                f"{where}: profile {profile!r} lasts {work.duration_s:g} s in an earlier row, here "
+                f"{delay:g} s; give each its own name, or leave profile out"
             )
         return profile, work
     if delay is None:
         raise WorkloadError(
-            f"{where}: profile {profile!r} is unknown and there is no delay_s: give either"
+            f"{where}: profile {profile!r} is unknown and there is no delay_s; give either"
         )
     if delay < 0:
-        raise WorkloadError(f"{where}: delay_s is {delay}: it must be 0 or more")
+        raise WorkloadError(f"{where}: delay_s is {delay}; give 0 or more")
     if not isinstance(profile, str):
         profile = f"delay_{repr(delay).removesuffix('.0')}"
     return profile, DelayWork(delay)

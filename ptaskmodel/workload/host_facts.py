@@ -29,15 +29,16 @@ class HostFacts:
         none = f"the platform has no storage '{storage}'"
         if len(hosts) == 1:
             warn(
-                f"{none}: its only one, {hosts[0]}, is taken (as by --storage {storage}={hosts[0]})"
+                f"{none}; its only storage, {hosts[0]}, is used (as with --storage "
+                f"{storage}={hosts[0]})"
             )
             return hosts[0]
         if hosts:
             known = ", ".join(sorted(self.storages)[:SHOWN])
             more = f" and {len(self.storages) - SHOWN} more" if len(self.storages) > SHOWN else ""
             raise WorkloadError(
-                f"{none}: its storages are {known}{more}; say --storage {storage}={hosts[0]}"
+                f"{none}, whose storages are {known}{more}; give --storage {storage}={hosts[0]}"
             )
         raise WorkloadError(
-            f"{none}: give one host the property role=storage, or say --storage {storage}=HOST"
+            f"{none}; give one host the property role=storage, or give --storage {storage}=HOST"
         )

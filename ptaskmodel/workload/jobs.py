@@ -189,27 +189,28 @@ def checked_job(job: Job, where: str) -> Job:
     """The job itself, or WorkloadError if a quantity of it makes no sense."""
     if not (0 <= job.submit_time_s < float("inf")):
         raise WorkloadError(
-            f"{where}: job '{job.id}' is submitted at {job.submit_time_s:g} s: the date must be "
+            f"{where}: job '{job.id}' is submitted at {job.submit_time_s:g} s; give a time that is "
             "finite and 0 or more"
         )
     if job.num_hosts < 0:
         raise WorkloadError(
-            f"{where}: job '{job.id}' asks for {job.num_hosts} hosts: ask for 1 or more"
+            f"{where}: job '{job.id}' requests {job.num_hosts} hosts; request 1 or more"
         )
     if job.walltime_s is not None and not job.walltime_s > 0:
         raise WorkloadError(
-            f"{where}: job '{job.id}' has a walltime of {job.walltime_s:g} s: it must be positive "
+            f"{where}: job '{job.id}' has a walltime of {job.walltime_s:g} s; give a positive one "
             "(leave it out for no limit)"
         )
     if not 0 <= job.think_time_s < float("inf"):
         raise WorkloadError(
-            f"{where}: job '{job.id}' has a think time of {job.think_time_s:g} s: it must be "
+            f"{where}: job '{job.id}' has a think time of {job.think_time_s:g} s; give one that is "
             "finite and 0 or more"
         )
     if job.competitors is not None and not 0 < job.competitors < float("inf"):
         raise WorkloadError(
-            f"{where}: job '{job.id}' counts for {job.competitors:g} competitors: the number must "
-            "be finite and above 0"
+            f"{where}: job '{job.id}' counts as {job.competitors:g} competitors; give a "
+            "number that is "
+            "finite and above 0"
         )
     _check_demands(job, where)
     return job
@@ -222,7 +223,7 @@ def _check_demands(job: Job, where: str) -> None:
         least = 1 if name == "cores" else 0
         if amount is not None and not least <= amount < float("inf"):
             raise WorkloadError(
-                f"{where}: job '{job.id}' asks for {amount} of '{name}': ask for {least} or more"
+                f"{where}: job '{job.id}' requests {amount} of '{name}'; request {least} or more"
             )
 
 

@@ -112,9 +112,9 @@ def lublin(
     grows, all else stays. Walltimes are ``walltime_factor`` times the run time; None: none.
     """
     if jobs < 1 or hosts < 1:
-        raise WorkloadError("a workload needs 1 job and 1 host or more")
+        raise WorkloadError("a workload needs at least 1 job and 1 host; raise the number")
     if not 0 < pace < math.inf:
-        raise WorkloadError(f"the pace is {pace:g}: it must be positive")
+        raise WorkloadError(f"the pace is {pace:g}; give a positive number")
     chosen = (model or LublinModel()).for_machine(hosts)
     random = np.random.default_rng(seed)
     sizes = np.minimum(_sizes(chosen, jobs, random), hosts)
@@ -233,12 +233,16 @@ def weibull(
     The mean time between arrivals is scale_s * gamma(1 + 1 / shape). The first job is at 0.
     """
     if jobs < 1 or not kinds:
-        raise WorkloadError("a workload needs 1 job and 1 kind of job or more")
+        raise WorkloadError("a workload needs at least 1 job and 1 kind of job; add one")
     if not (shape > 0 and scale_s > 0 and math.isfinite(scale_s)):
-        raise WorkloadError(f"Weibull({shape:g}, {scale_s:g}): both must be positive and finite")
+        raise WorkloadError(
+            f"arrivals of Weibull({shape:g}, {scale_s:g}); give positive, finite numbers"
+        )
     weights = np.array([kind.weight for kind in kinds])
     if not (weights >= 0).all() or weights.sum() <= 0:
-        raise WorkloadError("the weights of the kinds of jobs must be 0 or more, one above 0")
+        raise WorkloadError(
+            "the weights of the kinds of jobs are not all 0 or more, with one above 0; correct them"
+        )
     random = np.random.default_rng(seed)
     chosen = random.choice(len(kinds), size=jobs, p=weights / weights.sum())
     gaps = scale_s * random.weibull(shape, jobs)

@@ -42,17 +42,18 @@ def format_of(path: str | os.PathLike[str]) -> str:
             return name
     if start.startswith(b"<"):
         raise WorkloadError(
-            f"{shown_path(path)}: is XML, as platforms are; the platform comes first, then the "
+            f"{shown_path(path)}: is XML, the format of platforms; give the platform first, "
+            "then the "
             "workload"
         )
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise WorkloadError(f"{shown_path(path)}: is UTF-16; save it as UTF-8")
     formats = ", ".join(formats_of(JOBS))
     if start.split(b"\n")[0].count(b"|") > 1:
-        formats += "; if it is of sacct, `ptaskmodel slurm` reads it"
+        formats += "; `ptaskmodel slurm` also reads tables of sacct"
     raise WorkloadError(
-        f"{shown_path(path)}: begins with {shown(start[:20].decode('utf-8', 'replace'))}, as no "
-        f"workload does; the formats are {formats}"
+        f"{shown_path(path)}: begins with {shown(start[:20].decode('utf-8', 'replace'))}, like "
+        f"no known format of workloads; give one of {formats}"
     )
 
 
@@ -83,7 +84,7 @@ def counted_from_first(workload: Workload) -> Workload:
         jobs = tuple(
             replace(job, submit_time_s=job.submit_time_s - first_s) for job in workload.jobs
         )
-    text = f"dates are Unix seconds: they are counted from the first, {first_s:.9g}"
+    text = f"dates are Unix seconds: time 0 of the simulation is the first, {first_s:.9g}"
     if first_s < LATEST_DATE_S:
         text += f" ({datetime.fromtimestamp(first_s, UTC):%Y-%m-%d %H:%M:%S} UTC)"
     remark = Remark(text, WARNING, None, TAKEN, workload.origin or None, None, "submit")
@@ -103,7 +104,9 @@ def write_workload(
     name = format_ or _named(path)
     if name not in formats_of(JOBS):
         suffixes = " or ".join(FORMATS[name].suffixes[0] for name in formats_of(JOBS))
-        raise WorkloadError(f"{path}: end the name in {suffixes}, or say --format")
+        raise WorkloadError(
+            f"{path}: the name tells no format; end it in {suffixes}, or give --format"
+        )
     _module(name).write(workload, path, writing or Writing())
 
 

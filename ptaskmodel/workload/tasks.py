@@ -66,9 +66,11 @@ class Task:
         if type(self.after) is not tuple:
             object.__setattr__(self, "after", _names("after", self.after))
         if not isinstance(self.work, Work):
-            raise FieldError("work", f"{self.work!r} is not a work")
+            raise FieldError("work", f"{self.work!r} is not a Work; give one, such as ParallelWork")
         if not self.work.is_plain:
-            problem = f"a {type(self.work).__name__} is of a job; bind it to the hosts of the job"
+            problem = (
+                f"a {type(self.work).__name__} describes a job; bind it to the hosts of the job"
+            )
             raise FieldError("work", problem)
         ranks = self.work.ranks
         if ranks is not None and ranks != len(self.hosts):
@@ -138,7 +140,7 @@ def _check_alone(work: Work | None, **others: Any) -> None:
     """A work is given instead of the arguments that it would be made of."""
     besides = next((name for name, value in others.items() if value is not None), None)
     if besides is not None:
-        given = "is given without a work" if work is None else "is given besides a work"
+        given = "is given without a work" if work is None else "is given in addition to a work"
         raise FieldError(besides, f"{given}; give both hosts and work, or neither")
 
 
@@ -310,4 +312,6 @@ def check_acyclic(waits: Iterable[tuple[int, Iterable[int]]], ids: Seq[str]) -> 
     _, circle = in_order(dict(waits))
     if circle:
         name = ids[min(circle)]
-        raise WorkloadError(f"task {name!r}: waits for itself through its `after` list")
+        raise WorkloadError(
+            f"task {name!r}: waits for itself through its `after` list; remove one of these"
+        )

@@ -21,6 +21,6 @@ class TraceWork(Work):
     def divided(self, flops: float, bytes: float) -> TraceWork:
         """Raise WorkloadError: a trace cannot be scaled by `flops` and `bytes`."""
         raise WorkloadError(
-            f"{self.trace.origin}: a trace cannot be scaled; make it a parallel task first "
+            f"{self.trace.origin}: a trace cannot be scaled; convert it to a parallel task first "
             "(ptaskmodel trace to-ptask)"
         )

@@ -253,10 +253,11 @@ def trace_of(lines: Lines, ranks: int, origin: str, told: Sequence[Remark]) -> T
     said = []
     if len(known) > 1:
         said.append(
-            f"some ranks say init with a field and some without: elements have {first_type:g} bytes"
+            "some ranks call init with a field and others without; elements are taken as "
+            f"{first_type:g} bytes"
         )
     if beyond:
-        said.append(f"left out {beyond:,} fields beyond those that their actions have")
+        said.append(f"ignored {beyond:,} surplus fields of actions")
     whose, actions, start, values = lines.ranks, lines.actions, lines.start, lines.values
     if not in_order:
         order = np.argsort(whose, kind="stable")
@@ -275,8 +276,8 @@ def trace_of(lines: Lines, ranks: int, origin: str, told: Sequence[Remark]) -> T
         own = np.flatnonzero(lines.ranks == rank)[unclear - int(first[rank])]
         raise WorkloadError(
             f"{lines.place(int(own))}: {ACTIONS[actions[unclear]]}: -333 "
-            "stands for any source or for none (MPI_PROC_NULL), and fewer messages come than are "
-            "asked for so: write -555 for any, -666 for none"
+            "is ambiguous (any source, or MPI_PROC_NULL), and it receives more messages than "
+            "are sent; write -555 for any source, -666 for MPI_PROC_NULL"
         )
     return Trace(actions, first, start, values, first_type, origin, (*told, *map(Remark, said)))
 
@@ -321,7 +322,7 @@ def _check(lines: Lines, ranks: int) -> int:
             if any(name.startswith("*") for name in fields.names):
                 raise WorkloadError(
                     f"{lines.place(long[0])}: {ACTIONS[action]} has {given} fields, "
-                    f"{len(names)} at most on {ranks} rank{'s' * (ranks != 1)}: give a count for "
+                    f"{len(names)} at most on {ranks} rank{'s' * (ranks != 1)}; give a count for "
                     "each rank"
                 )
             beyond += int((counts[long] - len(names)).sum())
@@ -338,7 +339,7 @@ def _of_fewer(action: int, given: int, least: int) -> str:
     """What more to say of too few fields, if a communicator of fewer ranks has as many."""
     if not least_fields(action, 1) <= given < least or least == least_fields(action, 1):
         return ""
-    return "; a call on fewer ranks cannot be replayed: traces do not say on which"
+    return "; a collective on fewer ranks cannot be replayed, as traces do not name its ranks"
 
 
 def _check_fields(
@@ -353,7 +354,7 @@ def _check_fields(
             kind = ACTIONS[lines.actions[there[at]]]
             raise WorkloadError(
                 f"{lines.place(int(there[at]))}: {kind}: field {k + 1} is "
-                f"{values[at]:g}: {EXPECTED[name].format(last=ranks - 1)}"
+                f"{values[at]:g}; {EXPECTED[name].format(last=ranks - 1)}"
             )
 
 
@@ -391,7 +392,7 @@ def trace_of_actions(ranks: Sequence[Iterable[Action]], origin: str = "trace") -
         for name, *fields in actions:
             if name not in NUMBER:
                 known = ", ".join(ACTIONS)
-                raise WorkloadError(f"{origin}: {shown(name)} is not an action; known are {known}")
+                raise WorkloadError(f"{origin}: {shown(name)} is not an action; use one of {known}")
             whose.append(rank)
             kinds.append(NUMBER[str(name)])
             values += map(float, fields)

@@ -171,26 +171,33 @@ class ParallelWork(Work):
         ):
             array = getattr(self, name)
             if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype != kind:
-                raise FieldError(name, f"is not a one-dimensional array of {kind.__name__}")
+                raise FieldError(
+                    name, f"is not a one-dimensional array of {kind.__name__}; give one"
+                )
             object.__setattr__(self, name, frozen(array))
         n, count = len(self.flops), len(self.flow_bytes)
         if n == 0:
             raise FieldError("flops", "is empty; a work needs at least one rank")
         check_amounts("flops", self.flops)
         if not len(self.flow_from) == len(self.flow_to) == count:
-            raise FieldError("flow_bytes", "flow_from, flow_to and flow_bytes differ in length")
+            raise FieldError(
+                "flow_bytes",
+                "flow_from, flow_to and flow_bytes differ in length; give equal lengths",
+            )
         object.__setattr__(self, "pair_bytes", 0.0)
         if count == 0:
             return
         check_amounts("flow_bytes", self.flow_bytes)
         if self.flow_bytes.min() == 0:
-            raise FieldError("flow_bytes", "holds a 0; leave that flow out")
+            raise FieldError("flow_bytes", "holds a 0; remove that flow")
         for name, ends in (("flow_from", self.flow_from), ("flow_to", self.flow_to)):
             if ends.min() < 0 or ends.max() >= n:
-                raise FieldError(name, f"holds a rank outside 0..{n - 1}")
+                raise FieldError(name, f"holds a rank outside 0..{n - 1}; correct it")
         pairs = self.flow_from * n + self.flow_to
         if count > 1 and (pairs[1:] <= pairs[:-1]).any():
-            raise FieldError("flow_from", "the flows are not in row-major order, each pair once")
+            raise FieldError(
+                "flow_from", "the flows are not in row-major order with each pair once; sort them"
+            )
         self._recognise()
 
     def _recognise(self) -> None:
@@ -224,7 +231,7 @@ class ParallelWork(Work):
         flows.
         """
         if bytes is not None and flows is not None:
-            raise FieldError("flows", "is given besides bytes; give one of the two")
+            raise FieldError("flows", "is given in addition to bytes; keep one of the two")
         flops_array = flops_of(ranks, flops)
         if flows is not None:
             return cls._trusted(flops_array, *flows_of_list(ranks, flows))
@@ -417,10 +424,15 @@ class SequenceWork(Work):
             raise FieldError("stages", "is empty; give at least one stage")
         for k, stage in enumerate(stages):
             if not isinstance(stage, Work):
-                raise FieldError("stages", f"{stage!r} is not a work", (k,))
+                raise FieldError(
+                    "stages", f"{stage!r} is not a Work; give one, such as ParallelWork", (k,)
+                )
         sizes = sorted({stage.ranks for stage in stages if stage.ranks is not None})
         if len(sizes) > 1:
-            problem = f"need different numbers of hosts ({', '.join(map(str, sizes))})"
+            problem = (
+                f"need different numbers of hosts ({', '.join(map(str, sizes))}); give stages of "
+                "one size"
+            )
             raise FieldError("stages", problem)
         if type(self.repeat) is not int or not 1 <= self.repeat <= MAX_REPEAT:
             problem = f"{self.repeat!r} is not a whole number from 1 to {MAX_REPEAT}"
@@ -428,10 +440,13 @@ class SequenceWork(Work):
         nested = [stage for stage in stages if isinstance(stage, SequenceWork)]
         depth = 1 + max((stage.depth for stage in nested), default=0)
         if depth > MAX_DEPTH:
-            raise FieldError("stages", f"are nested more than {MAX_DEPTH} deep")
+            raise FieldError("stages", f"are nested more than {MAX_DEPTH} deep; flatten them")
         count = len(stages) + sum(stage.repeat * stage.stages_per_round - 1 for stage in nested)
         if count > MAX_STAGES:
-            raise FieldError("stages", f"make {count} stages a round, more than {MAX_STAGES}")
+            raise FieldError(
+                "stages",
+                f"make {count} stages a round, more than {MAX_STAGES}; make fewer, larger stages",
+            )
         object.__setattr__(self, "stages", stages)
         object.__setattr__(self, "ranks", sizes[0] if sizes else None)
         object.__setattr__(self, "duration_s", _duration_s(stages, self.repeat))
@@ -484,7 +499,7 @@ class SequenceWork(Work):
         if len(steps) * self.repeat > MAX_STEPS:
             raise WorkloadError(
                 f"a sequence of usage traces makes {len(steps) * self.repeat:,} steps, more than "
-                f"{MAX_STEPS:,}: repeat it less"
+                f"{MAX_STEPS:,}; repeat it less"
             )
         return steps * self.repeat
 

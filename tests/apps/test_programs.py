@@ -75,12 +75,12 @@ def test_imbalance_is_drawn_by_the_seed():
 @pytest.mark.parametrize(
     ("name", "size", "message"),
     [
-        ("bucket-sort", {"ranks": 2}, "unknown program 'bucket-sort': use one of all-to-all,"),
+        ("bucket-sort", {"ranks": 2}, "unknown program 'bucket-sort'; use one of all-to-all,"),
         ("pdgemm", {"ranks": 5}, "5 ranks do not make a square grid; use e.g. 4"),
         ("master-worker", {"ranks": 1}, "needs at least 2 ranks"),
-        ("stencil", {"ranks": 0}, "ranks 0: give at least 1"),
+        ("stencil", {"ranks": 0}, "ranks 0; give at least 1"),
         ("stencil", {"ranks": 4, "bytes": -1}, "give finite numbers"),
-        ("stencil", {"ranks": 4, "imbalance": 1.5}, "imbalance 1.5: give a number from 0 to 1"),
+        ("stencil", {"ranks": 4, "imbalance": 1.5}, "imbalance 1.5; give a number from 0 to 1"),
         ("stencil", {"ranks": 10**6, "iterations": 10**3}, "more than 50,000,000 actions"),
     ],
 )
@@ -105,9 +105,9 @@ def test_a_trace_written_as_text_comes_back(tmp_path):
 
 
 def test_actions_are_checked():
-    with pytest.raises(WorkloadError, match="trace: 'jump' is not an action; known are init"):
+    with pytest.raises(WorkloadError, match="trace: 'jump' is not an action; use one of init"):
         trace_of_actions([[("jump",)]])
-    with pytest.raises(WorkloadError, match="trace:2: send: field 1 is 7: give a rank, 0 to 0"):
+    with pytest.raises(WorkloadError, match="trace:2: send: field 1 is 7; give a rank, 0 to 0"):
         trace_of_actions([[("init",), ("send", 7, 0, 1)]])
 
 

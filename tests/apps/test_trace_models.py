@@ -66,5 +66,5 @@ def test_messages_may_travel_by_the_model_of_smpi():
     made = compare_in_company(by_tasks, trace, hosts, windows=(), replayed_in=by_smpi)
     assert made[0].alone_s == pytest.approx(replay(platform(), trace, hosts).makespan_s, rel=1e-9)
     assert made[0].taken_s > made[0].alone_s
-    with pytest.raises(SimulationError, match="SMPI carries no parallel tasks: give a simulation"):
+    with pytest.raises(SimulationError, match="SMPI carries no parallel tasks; give a simulation"):
         compare_in_company(by_smpi, trace, hosts)

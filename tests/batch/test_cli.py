@@ -180,7 +180,7 @@ BAD_OPTIONS = {
     "redirected": (
         ["--policy", "redirection"]
         + [f"--policy-option={option}" for option in ("alpha=0.5", "theta=1", "redirected=wait")],
-        "redirected is 'wait': use start or queue",
+        "redirected is 'wait'; use start or queue",
     ),
     "balance": (
         ["--policy", "metric-aware", "--policy-option", "balance=2"],
@@ -348,7 +348,7 @@ def test_workloads_are_generated_and_cut(capsys, workload, tmp_path):
         "--pick",
         "0",
     )
-    assert "cut out of the whole" in told(capsys, "info", week)
+    assert "window of the log" in told(capsys, "info", week)
     kinds = [
         {"id": "a", "subtime": 0, "res": 4, "profile": "wait", "weight": 3},
         {"id": "b", "subtime": 0, "res": 8, "profile": "short"},
@@ -360,14 +360,14 @@ def test_workloads_are_generated_and_cut(capsys, workload, tmp_path):
 
 BAD_COMMANDS = {
     "no such file": (["info", "absent.swf"], "no such file"),
-    "format": (["convert", "{w}", "-o", "{out}"], "end the name in .json or .swf"),
+    "format": (["convert", "{w}", "-o", "{out}"], "end it in .json or .swf"),
     "version": (
         ["convert", "{w}", "-o", "{out}.json", "--batsim-version", "7"],
         "not in the range",
     ),
     "no speed": (["convert", "{w}", "-o", "{out}.json", "--profiles", "ptask"], "give --speed"),
     "no window": (["extract", "{w}"], "no window of 7 days"),
-    "no jobs": (["generate", "lublin", "-o", "{out}.json", "--jobs", "0"], "needs 1 job"),
+    "no jobs": (["generate", "lublin", "-o", "{out}.json", "--jobs", "0"], "needs at least 1 job"),
     "zero": (["info", "{w}", "--zero-run-time", "x"], "nor 'drop'"),
     "nowhere": (["convert", "{w}", "-o", "/nonexistent/x.json"], "cannot be written: No such file"),
 }

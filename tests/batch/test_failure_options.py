@@ -91,11 +91,11 @@ BAD = {
     "columns": (["--failures", "windows.csv"], "windows.csv:1: the header names column 'date'"),
     "no host": (["--failures", "bad.csv"], "there is no host and no link 'n9'"),
     "law form": (["--failure-law", "mtbf"], "--failure-law: 'mtbf' is not KEY=VALUE"),
-    "law key": (["--failure-law", "rate=3"], "option 'rate' is unknown: use one of mtbf"),
-    "law number": (["--failure-law", "mtbf=often"], "mtbf is 'often': give 0.001 to"),
+    "law key": (["--failure-law", "rate=3"], "option 'rate' is unknown; use one of mtbf"),
+    "law number": (["--failure-law", "mtbf=often"], "mtbf is 'often'; give 0.001 to"),
     "law shape": (
         ["--failure-law", "mtbf=3", "--failure-law", "shape=0"],
-        "shape is 0: give 0.1 to 100",
+        "shape is 0; give 0.1 to 100",
     ),
     "law of nothing": (["--failure-law", "repair=3"], "neither mtbf nor link_mtbf is given"),
     "rule": (["--on-failure", "pray"], "'pray'"),
@@ -105,7 +105,7 @@ BAD = {
     "checkpoint": (["--checkpoint", "often=1"], "option 'often' is unknown"),
     "fairness of drawn failures": (
         ["--failure-law", "mtbf=30", "--fairness", "both"],
-        "--fairness: failures that are drawn cannot be drawn again in forks: give them in a file",
+        "--fairness: failures that are drawn cannot be drawn again in forks; give them in a file",
     ),
 }
 

@@ -137,10 +137,10 @@ def test_what_a_host_suffers_depends_on_nothing_else(platform):
         ("date,resource\n1,h0\n", "names column 'event' 0 times"),
         ("date,date,resource,event\n", "names column 'date' 2 times"),
         ("date,resource,event\n1,h0\n", "t.csv:2: 2 fields and the header has 3"),
-        ("date,resource,event\n-1,h0,down\n", "t.csv:2: date '-1': give a finite date"),
+        ("date,resource,event\n-1,h0,down\n", "t.csv:2: date '-1'; give a finite date"),
         ("date,resource,event\nnan,h0,down\n", "give a finite date"),
         ("date,resource,event\n1s,h0,down\n", "give a finite date"),
-        ("date,resource,event\n1,h0,off\n", "event 'off': write down or up"),
+        ("date,resource,event\n1,h0,off\n", "event 'off'; write down or up"),
         ("date,resource,event\n1,h0,up\n", "'h0' is up already"),
         ("date,resource,event\n5,h0,down\n4,h0,up\n", "4 s is before the last event"),
         ("date,resource,event\n1,nobody,down\n", "there is no host and no link 'nobody'"),
@@ -536,5 +536,5 @@ def test_the_two_halves_of_a_link_are_named(tmp_path):
     (tmp_path / "p.xml").write_text(f'<platform version="4.1">{text}</platform>')
     machine = machine_of(load_platform(tmp_path / "p.xml"))
     (tmp_path / "f.csv").write_text("date,resource,event\n1,c_link_0,down\n")
-    with pytest.raises(SimulationError, match="two: use c_link_0_UP and c_link_0_DOWN"):
+    with pytest.raises(SimulationError, match="two; use c_link_0_UP and c_link_0_DOWN"):
         failures_of(machine, file=tmp_path / "f.csv")

@@ -43,7 +43,7 @@ DECIDES = {
     "resumes what waits": ("yield Resume(view.queue[0])", "which is not suspended"),
     "wakes in the past": ("yield Wake(-1)", "woken at -1"),
     "wakes never": ("yield Wake(float('inf'))", "woken at inf"),
-    "power": ("yield SetPower(HostSet.of([0]), 'dim')", "'dim': use 'on', 'off'"),
+    "power": ("yield SetPower(HostSet.of([0]), 'dim')", "'dim'; use 'on', 'off'"),
     "forgets": ("return []", "never starts job 'first' and 1 more"),
 }
 

@@ -289,7 +289,7 @@ def test_a_forecast_is_what_the_running_jobs_leave():
         ({"balance": float("nan")}, "balance is nan"),
         ({"window": 0}, "window is 0: it must be between 1 and 8"),
         ({"window": 9}, "window is 9"),
-        ({"backfill": "none"}, "backfill 'none' is unknown: use easy or conservative"),
+        ({"backfill": "none"}, "backfill 'none' is unknown; use easy or conservative"),
         ({"adaptive": "all"}, "adaptive 'all' is unknown"),
         ({"windows": "all"}, "windows 'all' is unknown"),
         ({"adaptive": "balance"}, "balance needs a threshold_s"),

@@ -299,7 +299,7 @@ def test_a_checkpoint_that_costs_nothing_known_is_refused():
 
 def test_gangs_share_whole_hosts_alone():
     jobs = [Job("a", 0.0, 1, "d", DelayWork(9.0), 9.5, cores=1)]
-    with pytest.raises(SimulationError, match="asks for cores, memory or licences: leave them out"):
+    with pytest.raises(SimulationError, match="asks for cores, memory or licences; leave them out"):
         BatchSimulation(jobs, [HostCapacity(4)] * 2, Gang(5.0)).run()
 
 

@@ -156,7 +156,7 @@ def test_storage_staging_and_sequences(tiny):
     found, _ = ends(tiny, job("s", 3, 0, StagingWork(12.0, "pfs", "disk")))
     assert found["s"][0] == pytest.approx(3 + 12 / 6)
     on_disk, _ = ends(tiny, job("s", 0, 1, StorageWork(1.0, 1.0, "disk")))
-    with pytest.warns(UserWarning, match="no storage 'tape': its only one, disk, is taken"):
+    with pytest.warns(UserWarning, match="no storage 'tape'; its only storage, disk, is used"):
         found, _ = ends(tiny, job("s", 0, 1, StorageWork(1.0, 1.0, "tape")))
     assert found == on_disk
 

@@ -123,7 +123,7 @@ def test_works_as_traces():
     assert trace.values.tolist()[:6] == [2.0, 1.0, 1.0, 0.0, 5.0, 6.0]
     trace = trace_of_work(HomogeneousWork(1.0, 2.0), 3, "all")
     assert trace.counts() == {"compute": 3, "alltoall": 3}
-    with pytest.raises(WorkloadError, match="more than 10,000,000: repeat it less"):
+    with pytest.raises(WorkloadError, match="more than 10,000,000; repeat it less"):
         trace_of_work(SequenceWork((DelayWork(2.0),), 10**8), 2, "long")
 
 

@@ -181,7 +181,7 @@ def test_a_check_warns_of_a_metric_that_no_run_has(tmp_path, capsys):
     file.write_text(f'metrics = ["inner"]\n{file.read_text()}')
     given = ["-o", str(tmp_path / "runs"), "--processes", "1", "--try", "1"]
     assert main(["campaign", "check", str(file), *given]) == 0
-    assert "warning: metrics: no run has 'inner': use some of inner.z" in capsys.readouterr().err
+    assert "warning: metrics: no run has 'inner'; use some of inner.z" in capsys.readouterr().err
 
 
 def test_what_a_user_sees(tmp_path, capsys):

@@ -197,7 +197,7 @@ def test_what_cannot_be_used_is_said(tmp_path, capsys, monkeypatch):
     for arguments, said in (
         (
             ["--on", "localhost"],
-            "'localhost' is not a scheduler: give tcp://HOST:PORT",
+            "'localhost' is not a scheduler; give tcp://HOST:PORT",
         ),
         (["--on", "tls://127.0.0.1:1"], "give a CA, a certificate and a key with tls://"),
         (["--tls-key", "k.pem"], "belong to --on tls://"),

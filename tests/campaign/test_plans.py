@@ -177,7 +177,7 @@ MISTAKES = [
     (PLAN.replace("repetitions = 2", "repetitions = 0"), "repetitions: 0 is below 1"),
     (PLAN.replace("repetitions = 2", "timeout_s = -1"), "timeout_s: -1 is not positive"),
     (PLAN.replace("repetitions = 2", "repetitions = 20000000"), "are too many runs; at most"),
-    (PLAN.replace('mode = "a"}', 'mode = "c"}'), "'c' is not a level: use one of a, b"),
+    (PLAN.replace('mode = "a"}', 'mode = "c"}'), "'c' is not a level; use one of a, b"),
     (PLAN.replace('{mode = "a"}', "{size = 4}"), "'size' is not a factor"),
     (PLAN.replace("x < 3 or", "y < 3 or"), "names 'y', which is no parameter"),
     (PLAN.replace("x < 3 or", "x < or"), "is not a condition"),

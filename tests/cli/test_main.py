@@ -155,7 +155,7 @@ def test_help_imports_nothing_heavy():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["simulate", "a", "b", "--solver", "bmff"], "solver 'bmff' is unknown: use one of bmf"),
+        (["simulate", "a", "b", "--solver", "bmff"], "solver 'bmff' is unknown; use one of bmf"),
         (["batch", "a", "b", "--policy", "esay"], "did you mean 'easy'?"),
         (["batch", "a", "b", "--allocation", "contigous"], "did you mean 'contiguous'?"),
         (["plot", "a", "gant", "-o", "x.png"], "did you mean 'gantt'?"),

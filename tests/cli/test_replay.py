@@ -105,7 +105,7 @@ def test_traces_of_programs_are_made(case, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("trace make fft --ranks 2 -o x.png", "'fft' is unknown: use one of all-to-all, stencil"),
+        ("trace make fft --ranks 2 -o x.png", "'fft' is unknown; use one of all-to-all, stencil"),
         ("trace make pdgemm --ranks 2 -o x.png", "2 ranks do not make a square grid"),
         ("trace make stencil --ranks 0 -o x.png", "give 1 or more"),
         ("trace make stencil --ranks 2 --imbalance 2 -o x.png", "2.0 is not in the range"),

@@ -156,9 +156,9 @@ def test_too_many_windows_are_refused(log, capsys):
         ("load", "give either --factor or --to"),
         ("load --factor 2 --to 1", "give either --factor or --to"),
         ("sample --ratio 1e9", "a ratio of 1e+09 leaves no sample of 4 jobs"),
-        ("sample --ratio 2 --offset 2", "the offset is 2: it must be 0 or more and below 2"),
-        ("resample --weeks 20000", "20000 weeks: give 1 to 10000"),
-        ("resample --weeks 10 --factor 5000", "a factor of 5000"),
+        ("sample --ratio 2 --offset 2", "the offset is 2; give 0 or more, below 2"),
+        ("resample --weeks 20000", "20000 weeks; give 1 to 10000"),
+        ("resample --weeks 10 --factor 5000", "the factor is 5000"),
         ("shuffle --dates odd", "--dates"),
     ],
 )

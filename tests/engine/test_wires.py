@@ -213,7 +213,7 @@ def test_all_changes_together_give_the_same_dates():
             "/ack_B: is -1, give a number from 0; /mark_s: is '1us', give a number from 0",
         ),
         ('{"network_model": "ROCE", "ack_B": 1, "ack_B": 2}', "\"ack_B' is given twice"),
-        ('{"network_model"', "w.json:1:17: this is not JSON"),
+        ('{"network_model"', "w.json:1:17: is not JSON"),
     ],
 )
 def test_wrong_parameters_are_one_line(tmp_path, monkeypatch, text, message):

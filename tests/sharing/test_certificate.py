@@ -85,7 +85,7 @@ def test_impossible_rates_are_not_feasible(rates):
 
 
 def test_unknown_rules_and_wrong_lengths_are_mistakes():
-    with pytest.raises(SharingError, match="rule 'fair' is unknown: choose one of bmf"):
+    with pytest.raises(SharingError, match="rule 'fair' is unknown; choose one of bmf"):
         verify(PROBLEM, [0.0, 0.0], "fair")
     with pytest.raises(SharingError, match="give 2 rates"):
         verify(PROBLEM, [0.0], "bmf")

@@ -50,9 +50,9 @@ def test_single_values_are_repeated():
         ({"rows": [[(0, 1.0, -2.0)]]}, r"share\[0\] is -2.0"),
         ({"rows": [[(0, 1.0, 1.0, 1.0)]]}, "give \\(resource, usage\\)"),
         ({"bound": [-0.5]}, r"bound\[0\] is -0.5"),
-        ({"bound": [1.0, 1.0]}, "bound has 2 values: give 1"),
+        ({"bound": [1.0, 1.0]}, "bound has 2 values; give 1"),
         ({"weight": [0.0]}, r"weight\[0\] is 0.0: must be > 0"),
-        ({"fatpipe": [True, False]}, "fatpipe has 2 values: give 1"),
+        ({"fatpipe": [True, False]}, "fatpipe has 2 values; give 1"),
     ],
 )
 def test_mistakes_are_named(options, message):

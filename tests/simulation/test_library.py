@@ -698,7 +698,7 @@ def test_what_is_no_platform_no_task_or_no_number_is_told_in_one_line(
         pm.Simulation(None)
     sim = pm.Simulation(platform)
     host, link = sim.platform.hosts[0], sim.platform.links[0].name
-    with pytest.raises(WorkloadError, match="list is no task: give Execution, Flow"):
+    with pytest.raises(WorkloadError, match="list is no task; give Execution, Flow"):
         sim.add([pm.Execution(host.name, 1.0)])
     with pytest.raises(WorkloadError, match=r"a Host \(give its \.name\) is not a non-empty"):
         pm.Execution(host, 1.0)

@@ -65,7 +65,7 @@ SPOILED = [
     ("accounts.txt", "modify user ann", "mdify user ann", 5, "begin it with add"),
     ("accounts.txt", "qos+=urgent", "maxjobs+=5", 5, "write ="),
     ("accounts.txt", "grptres=cpu=20", "grptres=20", 1, "give amounts such as cpu=100"),
-    ("accounts.txt", "grptres=cpu=20", "grptres=cpus=20", 1, "is no TRES: give cpu, mem"),
+    ("accounts.txt", "grptres=cpu=20", "grptres=cpus=20", 1, "is no TRES; give cpu, mem"),
     ("accounts.txt", "grptres=cpu=20", "grptresmins=cpu=2.5", 1, "give a whole number"),
     ("accounts.txt", "grptres=cpu=20", "grpwall=soon", 1, "give minutes"),
     ("accounts.txt", "modify qos normal", "modify qos zoe", 3, "qos 'zoe' does not exist"),

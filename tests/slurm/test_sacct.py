@@ -204,7 +204,7 @@ def test_one_door_for_all_formats(tmp_path):
     (job,) = read_submissions(tmp_path / "log.swf", conf, processors_per_node=4).jobs
     assert (job.min_nodes, job.exclusive, job.limit_min) == (2, "nodes", 2)
     (tmp_path / "x").write_text("nothing known")
-    with pytest.raises(WorkloadError, match="as no workload does"):
+    with pytest.raises(WorkloadError, match="like no known format"):
         read_submissions(tmp_path / "x", conf)
 
 

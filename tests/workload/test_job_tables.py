@@ -18,7 +18,9 @@ def test_rows_are_a_table_too():
 
 @pytest.mark.parametrize("given", [7, "jobs.csv", [ROW, 3], [], {"job_id": ["a"]}])
 def test_what_is_no_table_is_told(given):
-    with pytest.raises(pm.WorkloadError, match=r"is no pandas.DataFrame \(nor rows as dicts\)"):
+    with pytest.raises(
+        pm.WorkloadError, match=r"is neither a pandas.DataFrame nor a list of " r"dicts"
+    ):
         pm.workload_from_frame(given)
 
 

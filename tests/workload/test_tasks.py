@@ -81,7 +81,10 @@ def test_a_task_of_a_subclass_survives_pickling():
         (lambda: Task(["a", 3], WORK), r"hosts\[1\]: 3 is not a non-empty string"),
         (lambda: Task((), WORK), "hosts: is empty"),
         (lambda: Task(3, WORK), "hosts: 3 is not a list"),
-        (lambda: Task(("a",), "work"), "work: 'work' is not a work"),
+        (
+            lambda: Task(("a",), "work"),
+            "work: 'work' is not a Work; give one, such as ParallelWork",
+        ),
         (lambda: Task(("a",), ParallelWork.of(2)), "hosts: 1 host for a work of 2 ranks"),
         (lambda: Task(("a",), WORK, id=""), "id: '' is not a non-empty string"),
         (lambda: Task(("a",), WORK, id=3), "id: 3 is not a non-empty string"),
@@ -164,15 +167,15 @@ def test_tasks_that_share_a_work_share_it_after_a_pickle():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda w: Flow("a", work=w, hosts=("a", "b")), "src: is given besides a work"),
-        (lambda w: ParallelTask(["a", "b"], 1, work=w), "flops: is given besides a work"),
-        (lambda w: Delay(1, work=w), "duration_s: is given besides a work"),
-        (lambda w: Sequence(["a"], [w], work=w), "stages: is given besides a work"),
+        (lambda w: Flow("a", work=w, hosts=("a", "b")), "src: is given in addition to a work"),
+        (lambda w: ParallelTask(["a", "b"], 1, work=w), "flops: is given in addition to a work"),
+        (lambda w: Delay(1, work=w), "duration_s: is given in addition to a work"),
+        (lambda w: Sequence(["a"], [w], work=w), "stages: is given in addition to a work"),
         (lambda w: Execution("a", 1, hosts=("a",)), "hosts: is given without a work"),
         (lambda w: Flow("a", "b"), "bytes: None is not a number"),
         (lambda w: Flow(), "src: None is not a non-empty string"),
         (lambda w: Delay(), "seconds: None is not a number"),
-        (lambda w: Task(("a",), StorageWork(1, 2)), "work: a StorageWork is of a job"),
+        (lambda w: Task(("a",), StorageWork(1, 2)), "work: a StorageWork describes a job"),
     ],
 )
 def test_arguments_that_do_not_go_together_are_told(make, message):

@@ -81,7 +81,7 @@ def test_the_constructor_copies_arrays_that_can_be_written():
         ((2, None, [1, 2, 3]), "bytes: has 3 values for 2 hosts; give 2 x 2 values"),
         ((2, None, [[0, 1], [float("inf"), 0]]), r"bytes\[1\]\[0\]: inf is not a finite"),
         ((2, None, 5), "bytes: has a single number"),
-        ((2, None, [0] * 4, []), "flows: is given besides bytes"),
+        ((2, None, [0] * 4, []), "flows: is given in addition to bytes"),
         ((2, None, None, 5), "flows: is not a list of triples"),
         ((2, None, None, [(0, 1)]), "flows: is not a list of triples"),
         ((2, None, None, [(0, 2, 1)]), r"flows\[0\]\[1\]: 2 is not one of the 2 hosts"),
@@ -200,7 +200,7 @@ def test_a_sequence_knows_its_ranks_and_stages():
     ("stages", "repeat", "message"),
     [
         ((), 1, "stages: is empty"),
-        (("x",), 1, r"stages\[0\]: 'x' is not a work"),
+        (("x",), 1, r"stages\[0\]: 'x' is not a Work; give one, such as ParallelWork"),
         ((ParallelWork.of(2), ParallelWork.of(3)), 1, r"different numbers of hosts \(2, 3\)"),
         ((DelayWork(1),), 0, "repeat: 0 is not a whole number"),
         ((DelayWork(1),), 1.5, "repeat: 1.5 is not a whole number"),

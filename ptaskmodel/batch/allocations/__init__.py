@@ -69,7 +69,7 @@ def allocation_by_name(
         return from_file(name.removeprefix(FILE_MARK), num_hosts)
     if name not in ALLOCATIONS:
         raise SimulationError(
-            f"allocation '{name}' is unknown: use one of {', '.join(ALLOCATIONS)} or "
+            f"allocation '{name}' is unknown; use one of {', '.join(ALLOCATIONS)} or "
             f"{FILE_MARK}FILE"
         )
     entry = ALLOCATIONS[name]

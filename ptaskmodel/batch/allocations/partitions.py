@@ -41,7 +41,7 @@ class Partitions:
             if hosts:
                 by_size.setdefault(hosts.bit_count(), set()).add(hosts)
         if not by_size:
-            raise SimulationError(f"allocation '{name}' has no partition: define some")
+            raise SimulationError(f"allocation '{name}' has no partition; define some")
         self.name = name
         self._sizes = sorted(by_size)
         self._sets = {
@@ -65,12 +65,12 @@ class Partitions:
             if self.held(job.num_hosts) is None:
                 raise SimulationError(
                     f"job '{job.id}' asks for {job.num_hosts} hosts and the largest partition of "
-                    f"'{self.name}' has {self._sizes[-1]}: leave the job out"
+                    f"'{self.name}' has {self._sizes[-1]}; leave the job out"
                 )
             if asks_for_more_than_hosts(job):
                 raise SimulationError(
                     f"job '{job.id}' asks for more than whole hosts, and the partitions of "
-                    f"'{self.name}' are whole hosts: use another allocation"
+                    f"'{self.name}' are whole hosts; use another allocation"
                 )
 
     def choose(self, count: int, free: Mask) -> Mask | None:
@@ -103,7 +103,7 @@ def buddy(num_hosts: int) -> Partitions:
     if num_hosts > MAX_BUDDIES:
         raise SimulationError(
             f"allocation 'buddy' is for {MAX_BUDDIES} hosts at most, and the machine has "
-            f"{num_hosts}: let a host stand for several (--processors-per-host)"
+            f"{num_hosts}; let a host stand for several (--processors-per-host)"
         )
     blocks = {first_hosts(num_hosts)}
     size = 1
@@ -124,7 +124,7 @@ def intrepid(num_hosts: int) -> Partitions:
     if num_hosts != total:
         raise SimulationError(
             f"allocation 'intrepid' has {total} midplanes, one host each, and the machine "
-            f"{num_hosts} hosts: use a platform of {total}, or buddy"
+            f"{num_hosts} hosts; use a platform of {total}, or buddy"
         )
     blocks = {first_hosts(total)}
     for size in (1, 2, 4, 8, ROW, 2 * ROW, 4 * ROW):
@@ -145,9 +145,9 @@ def from_file(path: str | Path, num_hosts: int) -> Partitions:
         if words:
             catalogue.append(_line(words, f"{where}:{number}", num_hosts))
         if len(catalogue) > MAX_PARTITIONS:
-            raise SimulationError(f"{where}: more than {MAX_PARTITIONS} partitions: give fewer")
+            raise SimulationError(f"{where}: more than {MAX_PARTITIONS} partitions; give fewer")
     if not catalogue:
-        raise SimulationError(f"{where}: no partition in it: give hosts such as 0-3 on each line")
+        raise SimulationError(f"{where}: no partition in it; give hosts such as 0-3 on each line")
     return Partitions(catalogue, str(path))
 
 
@@ -165,4 +165,4 @@ def _line(words: str, where: str, num_hosts: int) -> Mask:
         return parse(words)
     except (ValueError, WorkloadError) as error:
         what = str(error) if isinstance(error, WorkloadError) else f"'{words[:60]}' is no host list"
-        raise SimulationError(f"{where}: {what}: give hosts such as 0-3 8") from None
+        raise SimulationError(f"{where}: {what}; give hosts such as 0-3 8") from None

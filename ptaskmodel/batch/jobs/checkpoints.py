@@ -55,18 +55,18 @@ class Checkpointing:
         for name, value in (("write", self.write_s), ("read", self.read_s)):
             if not _is_number(value) or not 0 <= value <= LONGEST_S:
                 raise SimulationError(
-                    f"checkpoint: {name} is {shown(value)}: give 0 to {LONGEST_S:g} s"
+                    f"checkpoint: {name} is {shown(value)}; give 0 to {LONGEST_S:g} s"
                 )
         if self.mtbf_s is not None and not (
             _is_number(self.mtbf_s) and 1e-3 <= self.mtbf_s <= LONGEST_S
         ):
             raise SimulationError(
-                f"checkpoint: mtbf is {shown(self.mtbf_s)}: give 0.001 to {LONGEST_S:g} s"
+                f"checkpoint: mtbf is {shown(self.mtbf_s)}; give 0.001 to {LONGEST_S:g} s"
             )
         if isinstance(self.interval, str):
             if self.interval not in BEST:
                 raise SimulationError(
-                    f"checkpoint: interval is {shown(self.interval)}: give seconds, young or daly"
+                    f"checkpoint: interval is {shown(self.interval)}; give seconds, young or daly"
                 )
             if self.mtbf_s is None or self.write_s == 0:
                 raise SimulationError(
@@ -76,7 +76,7 @@ class Checkpointing:
             _is_number(self.interval) and 1e-3 <= self.interval <= LONGEST_S
         ):
             raise SimulationError(
-                f"checkpoint: interval is {shown(self.interval)}: give 0.001 to {LONGEST_S:g} s, "
+                f"checkpoint: interval is {shown(self.interval)}; give 0.001 to {LONGEST_S:g} s, "
                 "young or daly"
             )
 
@@ -89,7 +89,7 @@ class Checkpointing:
         for key in options:
             if key not in CHECKPOINT:
                 raise SimulationError(
-                    f"checkpoint: option '{key[:60]}' is unknown: use one of "
+                    f"checkpoint: option '{key[:60]}' is unknown; use one of "
                     f"{', '.join(CHECKPOINT)}"
                 )
         given = {key if key == "interval" else f"{key}_s": value for key, value in options.items()}

@@ -98,7 +98,7 @@ class JobQueue:
         if found < len(self.jobs) and self.jobs[found] is job:
             return found + 1
         if job not in self._rank:
-            raise SimulationError(f"job '{job.id}' has not been submitted: name one that waits")
+            raise SimulationError(f"job '{job.id}' has not been submitted; name one that waits")
         return bisect_right(self.jobs, self._rank[job], key=self._rank.__getitem__)
 
     def next_fitting(

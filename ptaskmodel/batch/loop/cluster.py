@@ -82,7 +82,7 @@ class Cluster:
         if job.num_hosts > self.num_hosts and not self._admit_larger:
             raise SimulationError(
                 f"job '{job.id}' asks for {job.num_hosts} hosts and the platform has "
-                f"{self.num_hosts}: use a larger platform or leave the job out "
+                f"{self.num_hosts}; use a larger platform or leave the job out "
                 "(--leave-out-larger)"
             )
         if not asks_for_more_than_hosts(job):
@@ -97,7 +97,7 @@ class Cluster:
         if fitting < job.num_hosts:
             raise SimulationError(
                 f"job '{job.id}' asks for {job.num_hosts} hosts with {_wanted(job)}, and "
-                f"{fitting} of the {self.num_hosts} hosts have that: ask for less"
+                f"{fitting} of the {self.num_hosts} hosts have that; ask for less"
             )
 
     def _count(self, running: Sequence[Attempt]) -> None:

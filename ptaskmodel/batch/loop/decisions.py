@@ -189,7 +189,7 @@ def raised(policy: object, error: BaseException, now: float, job: Job | None) ->
     text = f": {error}{_meant(error)}" if str(error) else ""
     where = f"{Path(frame.f_code.co_filename).name}:{line}"
     what = f"job '{about.id}', " if about is not None else ""
-    return PolicyFault(f"policy {name} at {where}{text} ({what}{now:g} s): correct the policy")
+    return PolicyFault(f"policy {name} at {where}{text} ({what}{now:g} s); correct the policy")
 
 
 def _meant(error: BaseException) -> str:
@@ -213,7 +213,7 @@ def misbehaved(policy: object, what: str, now: float, answer: Any = None) -> Pol
         fault: PolicyFault = own(what)
         return fault
     name, where = policy_name(policy), _line_of(policy, answer)
-    return PolicyFault(f"policy {name} {what} (at {now:g} s{where}): correct the policy")
+    return PolicyFault(f"policy {name} {what} (at {now:g} s{where}); correct the policy")
 
 
 def _line_of(policy: object, answer: Any) -> str:

@@ -253,7 +253,7 @@ class Carrier:
         date = self._execution.leave(attempt, self._state.now)
         if date is None:
             raise self._fault(
-                f"asks job '{attempt.job.id}' for a checkpoint: say what one costs (--checkpoint)"
+                f"asks job '{attempt.job.id}' for a checkpoint; say what one costs (--checkpoint)"
             )
         attempt.state = LEAVING
         self._state.expect(attempt, date)
@@ -302,7 +302,7 @@ class Carrier:
         mask, power = self._mask(decision.hosts, "switches"), decision.state
         state, execution = self._state, self._execution
         if isinstance(power, str) and power not in (ON, OFF):
-            raise self._fault(f"switches hosts to {power!r}: use 'on', 'off' or a pstate")
+            raise self._fault(f"switches hosts to {power!r}; use 'on', 'off' or a pstate")
         if power == OFF:
             for attempt in state.running.values():
                 if attempt.mask & mask:

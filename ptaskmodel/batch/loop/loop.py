@@ -103,7 +103,7 @@ class BatchSimulation:
         progress: Progress | None = None,
     ) -> None:
         if on_failure not in ON_FAILURE:
-            raise SimulationError(f"on_failure is '{on_failure}': use {' or '.join(ON_FAILURE)}")
+            raise SimulationError(f"on_failure is '{on_failure}'; use {' or '.join(ON_FAILURE)}")
         cluster = Cluster(hosts, licences, shared, admit_larger)
         self._jobs = list(sorted_jobs(list(jobs)))
         self._position = 0
@@ -168,12 +168,12 @@ class BatchSimulation:
             raise SimulationError(
                 f"policy {policy_name(self._policy)} never starts job '{state.queue[0].id}' and "
                 f"{len(state.queue) - 1} more, though {self.view.free} of "
-                f"{state.cluster.num_hosts} hosts are free: correct the policy"
+                f"{state.cluster.num_hosts} hosts are free; correct the policy"
             )
         if state.suspended:
             job = next(iter(state.suspended))
             raise SimulationError(
-                f"policy {policy_name(self._policy)} never resumes job '{job.id}': correct the "
+                f"policy {policy_name(self._policy)} never resumes job '{job.id}'; correct the "
                 "policy"
             )
         if self._progress is not None:
@@ -241,7 +241,7 @@ class BatchSimulation:
             other = copy.deepcopy(self, memo)
         except (TypeError, AttributeError, RecursionError) as error:
             raise SimulationError(
-                f"policy {policy_name(self._policy)} cannot be copied ({error}): give it a method "
+                f"policy {policy_name(self._policy)} cannot be copied ({error}); give it a method "
                 "__deepcopy__"
             ) from error
         other._jobs, other._position, other._ids = list(sorted_jobs(list(jobs))), 0, None

@@ -79,7 +79,7 @@ class Pstates:
         """
         if not self.facts or (power := self.facts[host].power) is None:
             raise SimulationError(
-                f"host {host} has no power: give hosts the property wattage_per_state"
+                f"host {host} has no power; give hosts the property wattage_per_state"
             )
         state = power.states[self.now[host] if pstate is None else pstate]
         return max(state) if busy else state.idle_W
@@ -117,7 +117,7 @@ class Switcher:
         busy = hosts & (pstates.sleeping | pstates.switching_on | pstates.switching_off)
         if busy:
             host = members(busy)[0]
-            raise self._fault(f"switches host {host}, which {self._does(host)}: give it a pstate")
+            raise self._fault(f"switches host {host}, which {self._does(host)}; give it a pstate")
 
     def switch(self, hosts: Mask, pstate: int, occupied: Mask, now: float) -> None:
         """Let hosts go into a pstate; occupied: where jobs run."""
@@ -156,7 +156,7 @@ class Switcher:
             return 1.0 / fact.speeds_flops[fact.sleep[pstate].off], TO_SLEEP
         if pstate not in fact.computing:
             raise self._fault(
-                f"gives host {host} pstate {pstate}, through which it only passes: choose one that "
+                f"gives host {host} pstate {pstate}, through which it only passes; choose one that "
                 "computes or sleeps"
             )
         if pstates.sleeping & bit:

@@ -55,10 +55,10 @@ def read_table(path: str | Path, columns: Sequence[str]) -> Iterator[tuple[str, 
             if len(row) != len(header):
                 raise SimulationError(
                     f"{where}:{reader.line_num}: {len(row)} fields and the header has "
-                    f"{len(header)}: give as many"
+                    f"{len(header)}; give as many"
                 )
             if count >= MAX_LINES:
-                raise SimulationError(f"{where}: more than {MAX_LINES:,} lines: give fewer")
+                raise SimulationError(f"{where}: more than {MAX_LINES:,} lines; give fewer")
             yield f"{where}:{reader.line_num}", tuple(row[k].strip() for k in places)
     except csv.Error as error:
         raise SimulationError(
@@ -73,7 +73,7 @@ def table_date(text: str, where: str, column: str) -> float:
     except UnitError:
         value, rest = math.nan, ""
     if rest or not 0 <= value < math.inf:
-        raise SimulationError(f"{where}: {column} {shown(text)}: give a finite date in s, >= 0")
+        raise SimulationError(f"{where}: {column} {shown(text)}; give a finite date in s, >= 0")
     return value
 
 
@@ -101,16 +101,16 @@ class FailureLaw:
             value = getattr(self, name)
             if value is not None and not (_is_number(value) and least <= value <= LONGEST_S):
                 raise SimulationError(
-                    f"failures: {name} is {shown(value)}: give {least:g} to {LONGEST_S:g} s"
+                    f"failures: {name} is {shown(value)}; give {least:g} to {LONGEST_S:g} s"
                 )
         if not (_is_number(self.shape) and 0.1 <= self.shape <= 100):
-            raise SimulationError(f"failures: shape is {shown(self.shape)}: give 0.1 to 100")
+            raise SimulationError(f"failures: shape is {shown(self.shape)}; give 0.1 to 100")
         if self.repair_law not in REPAIR_LAWS:
             raise SimulationError(
-                f"failures: repair_law is {shown(self.repair_law)}: use {' or '.join(REPAIR_LAWS)}"
+                f"failures: repair_law is {shown(self.repair_law)}; use {' or '.join(REPAIR_LAWS)}"
             )
         if type(self.seed) is not int or self.seed < 0:
-            raise SimulationError(f"failures: seed is {shown(self.seed)}: give a whole number >= 0")
+            raise SimulationError(f"failures: seed is {shown(self.seed)}; give a whole number >= 0")
         if self.mtbf is None and self.link_mtbf is None:
             raise SimulationError("failures: neither mtbf nor link_mtbf is given: nothing fails")
 
@@ -120,7 +120,7 @@ class FailureLaw:
         for key in options:
             if key not in FAILURE_LAW:
                 raise SimulationError(
-                    f"failures: option '{key[:60]}' is unknown: use one of {', '.join(FAILURE_LAW)}"
+                    f"failures: option '{key[:60]}' is unknown; use one of {', '.join(FAILURE_LAW)}"
                 )
         return cls(**options)
 
@@ -152,7 +152,7 @@ def read_failures(path: str | Path) -> dict[str, list[tuple[float, bool]]]:
     for where, (date, name, event) in read_table(path, ("date", "resource", "event")):
         when = table_date(date, where, "date")
         if event not in (UP, DOWN):
-            raise SimulationError(f"{where}: event {shown(event)}: write down or up")
+            raise SimulationError(f"{where}: event {shown(event)}; write down or up")
         changes = found.setdefault(name, [])
         last_s, was_up = changes[-1] if changes else (0.0, True)
         if when < last_s:
@@ -161,7 +161,7 @@ def read_failures(path: str | Path) -> dict[str, list[tuple[float, bool]]]:
                 "put the lines of a resource in order of date"
             )
         if was_up == (event == UP):
-            raise SimulationError(f"{where}: '{name[:60]}' is {event} already: remove the line")
+            raise SimulationError(f"{where}: '{name[:60]}' is {event} already; remove the line")
         changes.append((when, event == UP))
     return found
 
@@ -197,7 +197,7 @@ def failures_of(
                 halves = [f"{name}_UP", f"{name}_DOWN"]
                 remedy = "use the platform's names"
                 if all(half in known for half in halves):
-                    remedy = f"it is SPLITDUPLEX, which is two: use {' and '.join(halves)}"
+                    remedy = f"it is SPLITDUPLEX, which is two; use {' and '.join(halves)}"
                 raise SimulationError(
                     f"{file}: there is no host and no link '{name[:60]}': {remedy}"
                 )

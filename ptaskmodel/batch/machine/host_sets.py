@@ -92,7 +92,7 @@ def as_mask(hosts: object) -> Mask:
         return of_hosts(cast("Iterable[int]", hosts))
     except (TypeError, ValueError):
         raise WorkloadError(
-            f"{str(hosts)[:60]} is not a set of hosts: give a HostSet or host numbers"
+            f"{str(hosts)[:60]} is not a set of hosts; give a HostSet or host numbers"
         ) from None
 
 

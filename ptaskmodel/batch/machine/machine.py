@@ -136,7 +136,7 @@ class Machine:
             neighbours = sorted(str(node) for node in graph.neighbors(name))
             if not neighbours:
                 raise SimulationError(
-                    f"host '{name}' is not below a switch: use an allocation other than topology"
+                    f"host '{name}' is not below a switch; use an allocation other than topology"
                 )
             below.setdefault(neighbours[0], []).append(k)
         return [of_hosts(hosts) for hosts in below.values()]
@@ -221,7 +221,7 @@ def _named(text: str) -> dict[str, int]:
 def _ordered(names: list[str], order: str) -> list[str]:
     """Names of hosts in one of the orders, which Batsim's versions have."""
     if order not in HOST_ORDERS:
-        raise SimulationError(f"host order '{order}': use one of {', '.join(HOST_ORDERS)}")
+        raise SimulationError(f"host order '{order}'; use one of {', '.join(HOST_ORDERS)}")
     if order == "platform":
         return names
     return sorted(names, key=None if order == "alphabetical" else _with_numbers)

@@ -41,7 +41,7 @@ class Maintenance:
         for window in self.windows:
             if not 0 <= window.start_s < window.end_s < float("inf"):
                 raise SimulationError(
-                    f"maintenance from {window.start_s:g} to {window.end_s:g} s: give a start >= 0 "
+                    f"maintenance from {window.start_s:g} to {window.end_s:g} s; give a start >= 0 "
                     "and a later end"
                 )
             if not 0 < window.hosts < 1 << num_hosts:
@@ -87,7 +87,7 @@ def read_maintenance(path: str | Path, names: Sequence[str]) -> list[Window]:
     for where, (hosts, start, end) in read_table(path, ("hosts", "start", "end")):
         begin_s, end_s = table_date(start, where, "start"), table_date(end, where, "end")
         if end_s <= begin_s:
-            raise SimulationError(f"{where}: ends at {end_s:g} s, not after its start: correct it")
+            raise SimulationError(f"{where}: ends at {end_s:g} s, not after its start; correct it")
         mask = 0
         for word in hosts.split():
             mask |= _hosts(word, number, where)
@@ -108,12 +108,12 @@ def _hosts(word: str, number: dict[str, int], where: str) -> Mask:
     match = _RANGE.fullmatch(word)
     if match is None:
         raise SimulationError(
-            f"{where}: there is no host {shown(word)}: give names, numbers such as 0-3, or all"
+            f"{where}: there is no host {shown(word)}; give names, numbers such as 0-3, or all"
         )
     first, last = int(match[1]), int(match[2] or match[1])
     if not first <= last < len(number):
         raise SimulationError(
-            f"{where}: hosts {shown(word)}: give ascending numbers from 0 to {len(number) - 1}"
+            f"{where}: hosts {shown(word)}; give ascending numbers from 0 to {len(number) - 1}"
         )
     return first_hosts(last + 1) ^ first_hosts(first)
 

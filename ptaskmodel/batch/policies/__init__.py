@@ -74,15 +74,15 @@ def policy_by_name(
     given = dict(options or {})
     if ".py:" in name:
         if order is not None:
-            raise SimulationError(f"policy {name} sets its own order: leave --order out")
+            raise SimulationError(f"policy {name} sets its own order; leave --order out")
         return user_policy(name, given)
     if name not in POLICIES:
         raise SimulationError(
-            f"policy '{name}' is unknown: use one of {', '.join(POLICIES)} or FILE.py:CLASS"
+            f"policy '{name}' is unknown; use one of {', '.join(POLICIES)} or FILE.py:CLASS"
         )
     entry = POLICIES[name]
     if entry.order is not None and order is not None:
-        raise SimulationError(f"policy '{name}' is an order itself: leave --order out")
+        raise SimulationError(f"policy '{name}' is an order itself; leave --order out")
     maker = getattr(importlib.import_module(f"{__name__}.{entry.module}"), entry.maker)
     arguments = _checked(name, maker, given)
     arguments["order"] = order_by_name(entry.order or order, estimate)

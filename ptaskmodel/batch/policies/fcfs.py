@@ -46,4 +46,4 @@ def policy_under(name: str, order: Order | None) -> Policy:
         return Easy(order)
     if name == "fcfs":
         return Fcfs(order)
-    raise SimulationError(f"option under is '{name}': use easy or fcfs")
+    raise SimulationError(f"option under is '{name}'; use easy or fcfs")

@@ -38,7 +38,7 @@ class Gang:
         if rows < 1:
             raise SimulationError(f"gang: rows is {rows}: there must be 1 or more")
         if fill not in (0, 1):
-            raise SimulationError(f"gang: fill is {fill}: use 0 or 1")
+            raise SimulationError(f"gang: fill is {fill}; use 0 or 1")
         self.order = order
         self.slice_s = float(slice)
         self._max_rows = rows
@@ -51,7 +51,7 @@ class Gang:
     def decide(self, view: View) -> Iterator[Decision]:
         if view.counted:
             raise SimulationError(
-                "gang shares whole hosts, and some job asks for cores, memory or licences: leave "
+                "gang shares whole hosts, and some job asks for cores, memory or licences; leave "
                 "them out, or use preemptive, which suspends such jobs too"
             )
         over = self._drop_those_over(view)

@@ -137,7 +137,7 @@ class MetricAware:
         backfill_order: Order | None = None,
     ) -> None:
         if order is not None:
-            raise SimulationError("policy 'metric-aware' sets its own order: leave --order out")
+            raise SimulationError("policy 'metric-aware' sets its own order; leave --order out")
         _check_between("balance", balance, 0.0, 1.0)
         _check_between("window", window, 1, LARGEST_WINDOW)
         _check_one("backfill", backfill, BACKFILLS)
@@ -273,5 +273,5 @@ def _check_between(name: str, value: float, least: float, most: float) -> None:
 def _check_one(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise SimulationError(
-            f"metric-aware: {name} '{value}' is unknown: use {' or '.join(known)}"
+            f"metric-aware: {name} '{value}' is unknown; use {' or '.join(known)}"
         )

@@ -55,5 +55,5 @@ def order_by_name(name: str | None, estimate: Estimate) -> Order | None:
     if name is None:
         return None
     if name not in ORDERS:
-        raise SimulationError(f"order '{name}' is unknown: use one of {', '.join(ORDERS)}")
+        raise SimulationError(f"order '{name}' is unknown; use one of {', '.join(ORDERS)}")
     return orders(estimate)[name]

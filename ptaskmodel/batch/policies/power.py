@@ -44,7 +44,7 @@ class PowerCap:
         self, cap: float, order: Order | None = None, by: str = "wait", under: str = "easy"
     ) -> None:
         if by not in WAYS:
-            raise SimulationError(f"power-cap: option by is '{by}': use {' or '.join(WAYS)}")
+            raise SimulationError(f"power-cap: option by is '{by}'; use {' or '.join(WAYS)}")
         if not 0.0 <= cap < inf:
             raise SimulationError(f"power-cap: cap={cap} is not a number of W >= 0")
         self.order = order
@@ -133,7 +133,7 @@ class PowerCap:
             if self._total_W > self._cap_W:
                 raise SimulationError(
                     f"power-cap: cap={self._cap_W:g} W is below the {self._total_W:g} W that the "
-                    "hosts draw idle: give more"
+                    "hosts draw idle; give more"
                 )
         changed = busy ^ self._busy
         if self._in != pstates.now:

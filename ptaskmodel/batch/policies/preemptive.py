@@ -56,7 +56,7 @@ class Preemptive:
             raise SimulationError(f"preemptive: large is {large}: it must be 1 or more hosts")
         if mechanism not in MECHANISMS:
             raise SimulationError(
-                f"preemptive: mechanism {shown(mechanism)} is unknown: use one of "
+                f"preemptive: mechanism {shown(mechanism)} is unknown; use one of "
                 f"{', '.join(MECHANISMS)}"
             )
         self.order = order
@@ -75,7 +75,7 @@ class Preemptive:
         value = job.extra.get(self._field, 0)
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < inf:
             raise SimulationError(
-                f"job '{job.id}': its field '{self._field[:60]}' is {shown(value)}: give a number"
+                f"job '{job.id}': its field '{self._field[:60]}' is {shown(value)}; give a number"
             )
         return float(value)
 

@@ -66,12 +66,12 @@ class Redirection:
             raise SimulationError(f"redirection: theta is {theta:g}: it must be 0 or more")
         if conflict not in CONFLICTS:
             raise SimulationError(
-                f"redirection: conflict rule '{conflict}' is unknown: use one of "
+                f"redirection: conflict rule '{conflict}' is unknown; use one of "
                 f"{', '.join(CONFLICTS)}"
             )
         if redirected not in (START, QUEUE):
             raise SimulationError(
-                f"redirection: redirected is '{redirected}': use {START} or {QUEUE}"
+                f"redirection: redirected is '{redirected}'; use {START} or {QUEUE}"
             )
         self.alpha = alpha
         self.theta = theta

@@ -68,7 +68,7 @@ class Rule:
             )
         if not 0 < self.step < inf:
             raise SimulationError(
-                f"tuning: {self.parameter} goes in steps of {self.step:g}: give more than 0"
+                f"tuning: {self.parameter} goes in steps of {self.step:g}; give more than 0"
             )
 
     def after(self, value: float, measures: Measures) -> float:
@@ -85,7 +85,7 @@ def by_queue_depth(
     """It rises while the queue depth is below the threshold, and falls from there on."""
     if not 0 < threshold_s < inf:
         raise SimulationError(
-            f"tuning: {parameter} needs a threshold_s, a queue depth in s: give one, such as "
+            f"tuning: {parameter} needs a threshold_s, a queue depth in s; give one, such as "
             "queue_depth_s.sampled_mean in the summary.json of a run without tuning"
         )
     return Rule(
@@ -132,11 +132,11 @@ class Tuning:
     def __post_init__(self) -> None:
         if not 0 < self.interval_s < inf:
             raise SimulationError(
-                f"tuning: the interval of checks is {self.interval_s:g} s: give more than 0"
+                f"tuning: the interval of checks is {self.interval_s:g} s; give more than 0"
             )
         if not -self.interval_s < self.offset_s < inf:
             raise SimulationError(
-                f"tuning: the offset of checks is {self.offset_s:g} s: give more than minus one "
+                f"tuning: the offset of checks is {self.offset_s:g} s; give more than minus one "
                 "interval"
             )
         self.values = {rule.parameter: rule.initial for rule in self.rules}
@@ -177,7 +177,7 @@ class Tuning:
             return
         if (view.now - first) / self.interval_s > MAX_CHECKS:
             raise SimulationError(
-                f"tuning: more than {MAX_CHECKS} checks by {view.now:g} s: give a longer check "
+                f"tuning: more than {MAX_CHECKS} checks by {view.now:g} s; give a longer check "
                 f"interval than {self.interval_s:g} s"
             )
         waited = self._before(view)

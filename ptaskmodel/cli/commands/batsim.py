@@ -111,7 +111,7 @@ SOCKET = "tcp://localhost:28000"
 @click.option(
     "--no-sched",
     is_flag=True,
-    help="Not supported: use ptaskmodel batch --policy fcfs.",
+    help="Not supported; use ptaskmodel batch --policy fcfs.",
     hidden=True,
 )
 @click.option("-W", "--workflow", multiple=True, metavar="FILE", hidden=True)
@@ -213,7 +213,7 @@ def _check(given: dict[str, Any]) -> None:
     if given["no_sched"]:
         raise SimulationError("--no-sched: use ptaskmodel batch PLATFORM WORKLOAD --policy fcfs")
     if given["workflow"] or given["workflow_start"]:
-        raise SimulationError("workflows are not simulated: give workloads (-w)")
+        raise SimulationError("workflows are not simulated; give workloads (-w)")
     if not given["workloads"] and not given["enable_dynamic_jobs"]:
         raise SimulationError("give a workload (-w), or --enable-dynamic-jobs")
 
@@ -247,7 +247,7 @@ def _solver(given: Sequence[str]) -> str | None:
         if name != text:
             if name not in SOLVERS:
                 raise SimulationError(
-                    f"--sg-cfg: solver '{name[:60]}' is unknown: use {', '.join(SOLVERS)}"
+                    f"--sg-cfg: solver '{name[:60]}' is unknown; use {', '.join(SOLVERS)}"
                 )
             return name
         tell(f"batsim: --sg-cfg {text} is ignored")
@@ -371,7 +371,7 @@ def serve(
     from ptaskmodel.workload.formats.table import Cleaning
 
     if replay is not None and (command is not None or endpoint is not None):
-        raise SimulationError("--replay needs no scheduler: leave out --scheduler and --socket")
+        raise SimulationError("--replay needs no scheduler; leave out --scheduler and --socket")
     given = values(SERVE, options)
     agreed = SessionOptions(
         protocol=int(protocol),

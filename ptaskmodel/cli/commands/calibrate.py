@@ -108,5 +108,5 @@ def _fixed(text: str) -> tuple[str, float]:
     except ValueError:
         number = 0.0
     if not 0.0 < number < float("inf"):
-        raise PTaskModelError(f"--fix {text!r}: give NAME=VALUE with a value > 0")
+        raise PTaskModelError(f"--fix {text!r}; give NAME=VALUE with a value > 0")
     return name, number

@@ -32,7 +32,7 @@ class Part(click.ParamType):
             return value[0], value[1]
         found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", value)
         if not found or not 1 <= int(found[1]) <= int(found[2]):
-            self.fail(f"{value} is no part: give K/N, such as 1/2, K from 1 to N")
+            self.fail(f"{value} is no part; give K/N, such as 1/2, K from 1 to N")
         return int(found[1]), int(found[2])
 
 
@@ -268,7 +268,7 @@ def table(directory: Path, output: Path | None, every: bool, kind: str) -> None:
             metrics_of(found, frame),
         )
         if kind == "differences" and not found.plan.baseline:
-            raise CampaignError("differences need a baseline: give compare_with in the plan")
+            raise CampaignError("differences need a baseline; give compare_with in the plan")
         frame = {
             "means": lambda: means(made, factors, metrics),
             "differences": lambda: paired(made, factors, metrics, found.plan.baseline),

@@ -304,7 +304,7 @@ def compare(
     if disturb is not None:
         sources, colon, targets = disturb.partition(":")
         if not (colon and sources and targets):
-            raise PTaskModelError(f"--disturb '{disturb}': give FROM:TO, such as n[0-3]:n[4-7]")
+            raise PTaskModelError(f"--disturb '{disturb}'; give FROM:TO, such as n[0-3]:n[4-7]")
         pairs = pairs_of(*(hosts_named(ends, "--disturb") for ends in (sources, targets)))
     with told_progress(0, "actions", after="the parallel tasks run") as progress:
         made = compare_into(
@@ -341,5 +341,5 @@ def whole_numbers(option: str, text: str, least: int) -> list[int]:
     """The numbers of a list such as 0,1,4. Raises PTaskModelError."""
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdecimal() and least <= int(word) <= MOST for word in words):
-        raise PTaskModelError(f"{option} '{text}': give whole numbers from {least}, such as 1,4")
+        raise PTaskModelError(f"{option} '{text}'; give whole numbers from {least}, such as 1,4")
     return [int(word) for word in words]

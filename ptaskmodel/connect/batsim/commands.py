@@ -116,7 +116,7 @@ class Orders:
     def _job(self, name: str, field: str = "/data/job_id") -> Entry:
         entry = self._book.entries.get(name)
         if entry is None or entry.state is None:
-            raise Refused(f"there is no job {shown(name)}: use the id of a submitted one", field)
+            raise Refused(f"there is no job {shown(name)}; use the id of a submitted one", field)
         return entry
 
     def _submitted(self, name: str) -> Entry:
@@ -157,7 +157,7 @@ class Orders:
             if wrong:
                 remedy = " (--enable-compute-sharing)" if why == "has a job" else ""
                 raise Refused(
-                    f"resource {members(wrong)[0]} {why}{remedy}: use others", "/data/alloc"
+                    f"resource {members(wrong)[0]} {why}{remedy}; use others", "/data/alloc"
                 )
 
     def _beside(
@@ -169,14 +169,14 @@ class Orders:
         if more.profile is not None:
             if more.profile_name in shelf.works:
                 raise Refused(
-                    f"profile {shown(more.profile_name)} is there already: leave it out, or name "
+                    f"profile {shown(more.profile_name)} is there already; leave it out, or name "
                     "it anew",
                     f"{field}/profile_name",
                 )
             self._book.add_profile(shelf, more.profile_name, more.profile, f"{field}/profile")
         if more.profile_name not in shelf.works:
             raise Refused(
-                f"there is no profile {shown(more.profile_name)}: define it",
+                f"there is no profile {shown(more.profile_name)}; define it",
                 f"{field}/profile_name",
             )
         count = machine.num_hosts + len(self._storages.names)
@@ -207,7 +207,7 @@ class Orders:
                 entry.killed = True
                 self._scheduler.tell_end(entry, entry.attempt)
             elif entry.state != ENDED:
-                raise Refused(f"job {shown(name)} is {entry.state}: kill jobs that run here", field)
+                raise Refused(f"job {shown(name)} is {entry.state}; kill jobs that run here", field)
             elif entry.killed and not entry.reported:
                 continue
             told.append(name)
@@ -220,7 +220,7 @@ class Orders:
         if entry is None:
             raise Refused(f"there is no job {shown(event.data.job_id)}", "/data/job_id")
         if '"' in event.data.metadata:
-            raise Refused("metadata must hold no double quote: use single ones", "/data/metadata")
+            raise Refused("metadata must hold no double quote; use single ones", "/data/metadata")
         entry.metadata = event.data.metadata
         return iter(())
 
@@ -299,7 +299,7 @@ class Orders:
 
     def _check_energy(self) -> None:
         if not self._options.energy:
-            raise Refused("energy is off: start with --energy")
+            raise Refused("energy is off; start with --energy")
 
     def _query(self, event: messages.Query, view: View) -> Carried:
         self._check_energy()
@@ -314,9 +314,9 @@ class Orders:
 
     def _check_registering(self) -> None:
         if not self._options.dynamic_jobs:
-            raise Refused("dynamic jobs are off: start with --enable-dynamic-jobs")
+            raise Refused("dynamic jobs are off; start with --enable-dynamic-jobs")
         if not self.registering:
-            raise Refused("registration is finished: continue it by a NOTIFY first")
+            raise Refused("registration is finished; continue it by a NOTIFY first")
 
     def _register_profile(self, event: messages.RegisterProfile, view: View) -> Carried:
         self._check_registering()
@@ -348,6 +348,6 @@ class Orders:
             self.registering = True
         else:
             raise Refused(
-                f"{shown(kind)} is unknown: use {FINISHED[old]} or {CONTINUES[old]}", "/data/type"
+                f"{shown(kind)} is unknown; use {FINISHED[old]} or {CONTINUES[old]}", "/data/type"
             )
         return iter(())

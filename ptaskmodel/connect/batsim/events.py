@@ -267,7 +267,7 @@ def _read(line: str, where: str, num_hosts: int, forward_unknown: bool) -> Exter
     if kind not in (UNAVAILABLE, AVAILABLE):
         if not forward_unknown:
             raise WorkloadError(
-                f"{where}: type {shown(kind)} is unknown: use {UNAVAILABLE} or {AVAILABLE}, or "
+                f"{where}: type {shown(kind)} is unknown; use {UNAVAILABLE} or {AVAILABLE}, or "
                 "forward it (--forward-unknown-events)"
             )
         return ExternalEvent(date, kind, 0, fields)

@@ -97,7 +97,7 @@ def _read_receive(fields: Fields, spot: str, directory: Path) -> Work:
         if not isinstance(texts[key], str):
             raise WorkloadError(f"{spot}/{key}: {shown(texts[key])} is not a string")
     if len(texts["regex"]) > MAX_REGEX:
-        raise WorkloadError(f"{spot}/regex: it has more than {MAX_REGEX} characters: shorten it")
+        raise WorkloadError(f"{spot}/regex: it has more than {MAX_REGEX} characters; shorten it")
     try:
         pattern = re.compile(texts.pop("regex"))
     except (re.error, RecursionError, OverflowError) as error:
@@ -129,11 +129,11 @@ def check_messages(shelf: Profiles, where: str) -> None:
             leads[name] = shelf.stage_names(shelf.fields[name], spot, works)
         for other in leads[name]:
             if other not in works:
-                raise WorkloadError(f"{spot}: there is no profile {shown(other)}: define it")
+                raise WorkloadError(f"{spot}: there is no profile {shown(other)}; define it")
     order, circle = in_order(leads)
     if circle:
         raise WorkloadError(
-            f"{where}profile {shown(circle[0])} leads back to itself: let jobs that receive "
+            f"{where}profile {shown(circle[0])} leads back to itself; let jobs that receive "
             "messages end ('polltime' waits for one)"
         )
     steps: dict[str, float] = {}
@@ -156,7 +156,7 @@ def check_messages(shelf: Profiles, where: str) -> None:
                     "of messages and delays"
                 )
         if steps[name] > MAX_STEPS:
-            raise WorkloadError(f"{spot}: more than {MAX_STEPS} steps: repeat it less often")
+            raise WorkloadError(f"{spot}: more than {MAX_STEPS} steps; repeat it less often")
 
 
 # --- running --------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def _matches(pattern: re.Pattern[str], message: str) -> bool:
     def give_up(*_: object) -> None:
         raise WorkloadError(
             f"regular expression {shown(pattern.pattern)} takes more than {MATCH_S:g} s to match a "
-            f"message of {len(message)} characters: simplify it"
+            f"message of {len(message)} characters; simplify it"
         )
 
     before = signal.signal(signal.SIGVTALRM, give_up)
@@ -404,7 +404,7 @@ class Book:
         shelf = self.shelves.get(workload) or Profiles(self._folder, MESSAGE_READERS)
         if name in shelf.works:
             raise WorkloadError(
-                f"/data/profile_name: {shown(name)} is there already: give it a new name"
+                f"/data/profile_name: {shown(name)} is there already; give it a new name"
             )
         self.add_profile(shelf, name, fields, "/data/profile")
         if talks(shelf.works[name]):
@@ -423,13 +423,13 @@ class Book:
             raise WorkloadError(f"/data/job_id: {shown(full)} is not WORKLOAD{MARK}JOB")
         if full in self.entries:
             raise WorkloadError(
-                f"/data/job_id: job {shown(full)} is there already: give it a new id"
+                f"/data/job_id: job {shown(full)} is there already; give it a new id"
             )
         if str(given.get("id")) not in (full, short):
             raise WorkloadError(f"/data/job/id: {shown(given.get('id'))} is not {shown(full)}")
         if workload not in self.shelves:
             raise WorkloadError(
-                f"/data/job_id: there is no workload {shown(workload)}: register its profile first"
+                f"/data/job_id: there is no workload {shown(workload)}; register its profile first"
             )
         shelf = self.shelves[workload]
         fields = {"subtime": now, **given, "id": short}

@@ -320,7 +320,7 @@ def parse_resources(text: str, count: int) -> int:
     mask = 0
     parts = text.split()
     if not parts:
-        raise ValueError("the set of resources is empty: name one or more")
+        raise ValueError("the set of resources is empty; name one or more")
     for part in parts:
         first, dash, last = part.partition("-")
         last = last if dash else first

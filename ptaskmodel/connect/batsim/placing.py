@@ -44,7 +44,7 @@ def work_on(
         ranks = []
     else:
         raise WorkloadError(
-            f"/data/alloc: {len(hosts)} resources for a job that asks for {asked}: give {asked}"
+            f"/data/alloc: {len(hosts)} resources for a job that asks for {asked}; give {asked}"
         )
     work = job.work
     labels = list(dict.fromkeys(work.storages()))
@@ -66,7 +66,7 @@ def _executors(mapping: Mapping[str, int | str], hosts: Sequence[int], asked: in
     found = []
     for k in range(len(mapping)):
         if str(k) not in mapping:
-            raise WorkloadError(f"/data/mapping: executor {k} is missing: name 0 to {asked - 1}")
+            raise WorkloadError(f"/data/mapping: executor {k} is missing; name 0 to {asked - 1}")
         value = str(mapping[str(k)])
         if not value.isdecimal() or not value.isascii() or int(value[:9]) >= len(hosts):
             raise WorkloadError(

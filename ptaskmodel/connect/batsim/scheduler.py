@@ -137,9 +137,9 @@ class ExternalScheduler:
             raise SchedulerFault(self._stuck(), now=self._now)
         running = next((e for e in self._book.entries.values() if e.state == RUNNING), None)
         if running is not None:
-            what = "which it simulates itself, runs: end it by CHANGE_JOB_STATE"
+            what = "which it simulates itself, runs; end it by CHANGE_JOB_STATE"
             if running.conversation is not None:
-                what = "which runs, waits for a message: send it by TO_JOB_MSG, or kill it"
+                what = "which runs, waits for a message; send it by TO_JOB_MSG, or kill it"
             raise SchedulerFault(
                 f"nothing will happen any more, and job {shown(running.id)}, {what}",
                 now=self._now,
@@ -148,7 +148,7 @@ class ExternalScheduler:
         self._ask([{"timestamp": self._now, "type": "SIMULATION_ENDS", "data": {}}])
         for k, event in self._pending:
             raise SchedulerFault(
-                "the simulation has ended: reply without events",
+                "the simulation has ended; reply without events",
                 now=self._now,
                 event=k,
                 kind=kind_of(event),
@@ -161,7 +161,7 @@ class ExternalScheduler:
             finished = "submission_finished" if self._options.protocol == 2 else ""
             what = f"it has not said {finished or 'registration_finished'}"
             return f"nothing will happen any more and {what}" + (f"; {jobs}" if jobs else "")
-        return f"nothing will happen any more and {jobs}: execute or reject them"
+        return f"nothing will happen any more and {jobs}; execute or reject them"
 
     def _ask(self, events: list[dict[str, Any]]) -> None:
         reply = self._talk.ask(self._now, events)

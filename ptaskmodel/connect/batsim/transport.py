@@ -209,7 +209,7 @@ class SocketWire:
         except zmq.ZMQError as error:
             self.close()
             raise SimulationError(
-                f"socket {shown(endpoint)}: {error}: give an endpoint such as {ENDPOINT}"
+                f"socket {shown(endpoint)}: {error}; give an endpoint such as {ENDPOINT}"
             ) from None
 
     def exchange(self, request: bytes, now: float) -> bytes:
@@ -223,7 +223,7 @@ class SocketWire:
         except self._again:
             reply = self._wait(now)
         if self._socket.getsockopt(self._more):
-            raise SchedulerFault("its message has several frames: send one", now=now)
+            raise SchedulerFault("its message has several frames; send one", now=now)
         return reply
 
     def _wait(self, now: float) -> bytes:

@@ -117,7 +117,7 @@ def algorithms_of(
         if action in there and need is not None and not need.holds(trace.ranks):
             raise SimulationError(
                 f"{collective}: {name} needs a number of ranks that {need.text}, and there are "
-                f"{trace.ranks}: choose another algorithm"
+                f"{trace.ranks}; choose another algorithm"
             )
     _refuse_unequal(trace, algorithms)
     return algorithms
@@ -140,7 +140,7 @@ def _refuse_unequal(trace: Trace, algorithms: NDArray[np.int64]) -> None:
         if (counts != counts[0]).any():
             raise SimulationError(
                 "reduce_scatter: mpich_noncomm needs the same count for each rank, and there are "
-                f"{counts.min():g} and {counts.max():g}: choose another algorithm"
+                f"{counts.min():g} and {counts.max():g}; choose another algorithm"
             )
 
 

@@ -240,8 +240,8 @@ def _place_hint(parent: _Open, tag: str) -> str:
         if any(tag in stage for stage in parent.stages):
             return "put it before the routes"
         if parent.stages is elements.LEAF_STAGES:
-            return "this zone holds hosts, routers or begins with a link: put zones first or apart"
-        return "this zone holds zones: put hosts, routers and their routes in a zone of their own"
+            return "this zone holds hosts, routers or begins with a link; put zones first or apart"
+        return "this zone holds zones; put hosts, routers and their routes in a zone of their own"
     if parent.element.tag == "platform":
         return "platform holds config, then one zone or cluster, then actors"
     return "move or remove it"

@@ -94,7 +94,7 @@ def _lines_of(path: AnyPath, reading: _Reading) -> Iterator[list[Pair]]:
 
 def _included(name: str, where: str, reading: _Reading) -> Iterator[list[Pair]]:
     if not name.isprintable() or "%" in name:
-        raise SlurmError(f"{where}: Include {shown(name)}: give the path of a file")
+        raise SlurmError(f"{where}: Include {shown(name)}; give the path of a file")
     path = reading.folder / name
     real = path.resolve()
     if real in reading.open_files:
@@ -133,7 +133,7 @@ def _pairs(line: str, where: str) -> list[Pair]:
             table = "=" not in rest and ("," in rest or "|" in rest)
             hint = "; slurm.conf comes first, then the jobs" if table else ""
             raise SlurmError(
-                f"{where}: {shown(rest)}: write Key=Value, a value with blanks quoted{hint}"
+                f"{where}: {shown(rest)}; write Key=Value, a value with blanks quoted{hint}"
             )
         if found[2]:
             raise SlurmError(f"{where}: {found[1]}{found[2]}=: only = is known here; write it so")

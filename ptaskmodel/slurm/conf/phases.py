@@ -162,7 +162,7 @@ def read_phases(path: AnyPath, conf: Conf) -> Phases:
     try:
         meta = msgspec.convert(read_json(Path(path)), _Meta)
     except msgspec.ValidationError as fault:
-        raise SlurmError(f"{shown_path(path)}: {fault}: give the meta.json of a run") from None
+        raise SlurmError(f"{shown_path(path)}: {fault}; give the meta.json of a run") from None
     if meta.clock == VIRTUAL:
         return of_virtual_clock(int(meta.t0), meta.loaded, meta.phase - PHASE_S)
     speed = meta.speed
@@ -213,7 +213,9 @@ def read_cycles(path: AnyPath) -> Recorded:
     written, apart = -inf, 0.0
     for where, row in _rows(path):
         if len(row) < len(_COLUMNS):
-            raise SlurmError(f"{where}: give a date, who, what and a job, separated by commas")
+            raise SlurmError(
+                f"{where}: is not an event; give a date, who, what and a job, separated by commas"
+            )
         date, (who, what, job) = _date(row[0], where), row[1:4]
         apart = apart + APART_S if date == written else 0.0
         written = date
@@ -255,7 +257,7 @@ def _date(text: str, where: str) -> float:
     except ValueError:
         date = inf
     if not abs(date) <= values.LONGEST_S:
-        raise SlurmError(f"{where}: time is {shown(text)}: give seconds from date 0")
+        raise SlurmError(f"{where}: time is {shown(text)}; give seconds from date 0")
     return date
 
 
@@ -288,7 +290,7 @@ class Costs:
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.test_s < float("inf"):
-            raise SlurmError(f"a test that costs {self.test_s} s: give 0 or more")
+            raise SlurmError(f"a test that costs {self.test_s} s; give 0 or more")
 
 
 FREE = Costs()

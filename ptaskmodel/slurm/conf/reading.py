@@ -113,7 +113,7 @@ def _with(text: str, options: Changes) -> str:
     for name, value in options.items():
         if name in SWITCHES:
             if not isinstance(value, bool):
-                raise SlurmError(f"{SCHEDULER}, {name}: {shown(value)}: give true or false")
+                raise SlurmError(f"{SCHEDULER}, {name}: {shown(value)}; give true or false")
             items += [name] if value else []
         else:
             items.append(f"{name}={_written(value)}")
@@ -298,7 +298,7 @@ class _Builder:
         text = pair.value.lower()
         fields: dict[str, Any] = {}
         if "max_job_bf=" in text:
-            raise SlurmError(f"{pair.where}: max_job_bf is gone: write bf_max_job_test")
+            raise SlurmError(f"{pair.where}: max_job_bf is gone; write bf_max_job_test")
         for name, option in OPTIONS.items():
             _, found, rest = text.partition(f"{name}=")
             if found:
@@ -361,7 +361,7 @@ class _Builder:
             self.partition_defaults = fields
             return
         if not head.value.isprintable() or "," in head.value:
-            raise SlurmError(f"{head.where}: PartitionName={shown(head.value)}: give one name")
+            raise SlurmError(f"{head.where}: PartitionName={shown(head.value)}; give one name")
         self._once("PartitionName", head.value, head.where)
         self.groups.append((head.value, fields, head))
 
@@ -388,7 +388,7 @@ class _Builder:
     def _set(self, pairs: list[Pair]) -> None:
         head, given = pairs[0], {pair.key.lower(): pair for pair in pairs[1:]}
         if not {"nodes", "feature"} & set(given):
-            raise SlurmError(f"{head.where}: NodeSet={shown(head.value)}: give Nodes or Feature")
+            raise SlurmError(f"{head.where}: NodeSet={shown(head.value)}; give Nodes or Feature")
         self._once("NodeSet", head.value, head.where)
         self.sets[head.value] = given
 

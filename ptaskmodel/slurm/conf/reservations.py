@@ -313,14 +313,17 @@ def _fields(text: str) -> Mapping[str, str]:
         words = words[1:]
     if [word.lower() for word in words[:2]] != ["create", "reservation"]:
         raise ValueError(
-            f"{shown(text)}: write create reservation Key=Value ..., or give what scontrol show "
+            f"{shown(text)} is not a reservation; write create reservation Key=Value ..., or "
+            "give what scontrol show "
             "reservation prints"
         )
     fields = {}
     for word in words[2:]:
         given, sign, value = word.partition("=")
         if not sign or given.lower() not in KNOWN:
-            raise ValueError(f"{shown(word)}: give {', '.join(sorted(KNOWN))}, each with =")
+            raise ValueError(
+                f"{shown(word)} is not an option; give {', '.join(sorted(KNOWN))}, each with ="
+            )
         key = NAMES[0] if given.lower() in NAMES else given.lower()
         if key in fields:
             raise ValueError(f"{shown(word)}: {given} is there already; give it once")

@@ -193,7 +193,7 @@ def hosts(text: str) -> tuple[str, ...]:
             raise ValueError(f"correct '{item.strip()[:40]}': it {fault}") from None
         if len(more) > MAX_RANGE:
             raise ValueError(
-                f"'{item.strip()[:40]}' stands for {len(more)} hosts: give at most {MAX_RANGE} in "
+                f"'{item.strip()[:40]}' stands for {len(more)} hosts; give at most {MAX_RANGE} in "
                 "one range, as Slurm does"
             )
         found += more
@@ -262,7 +262,7 @@ def tres(text: str) -> Mapping[str, int | None]:
             raise ValueError("give amounts such as cpu=100,gres/gpu=2")
         key = tres_name(name.strip())
         if key.partition("/")[0] not in TRES:
-            raise ValueError(f"{shown(name)} is no TRES: give {', '.join(TRES[:4])}, gres/gpu, ...")
+            raise ValueError(f"{shown(name)} is no TRES; give {', '.join(TRES[:4])}, gres/gpu, ...")
         read = mebibytes if key == "mem" else counted
         found[key] = None if value in NONE else read(value)
     return found

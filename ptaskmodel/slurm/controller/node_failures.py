@@ -44,7 +44,7 @@ def failures_of_nodes(
     found: dict[str, Changes] = {}
     if law is not None:
         if law.link_mtbf is not None or law.mtbf is None:
-            raise SlurmError("--failure-law: only nodes fail here: give mtbf, and no link_mtbf")
+            raise SlurmError("--failure-law: only nodes fail here; give mtbf, and no link_mtbf")
         found |= {name: law.stream(name) for name in sorted(names)}
     if file is not None:
         given = read_failures(file)

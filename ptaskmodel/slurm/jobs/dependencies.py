@@ -65,7 +65,7 @@ def parsed(text: str, where: str = "") -> Condition:
     """What ``--dependency=text`` says. Raises SlurmError with the place and the remedy."""
     any_of = "?" in text
     if any_of and "," in text:
-        raise SlurmError(f"{where}: dependency {shown(text)}: give either , or ? between its parts")
+        raise SlurmError(f"{where}: dependency {shown(text)}; give either , or ? between its parts")
     terms: list[Term] = []
     for part in text.split("?" if any_of else ","):
         found = _TERM.fullmatch(part.strip())
@@ -76,7 +76,7 @@ def parsed(text: str, where: str = "") -> Condition:
             continue
         if kind not in KINDS or not jobs:
             raise SlurmError(
-                f"{where}: dependency {shown(part)}: write {', '.join(KINDS)} with :job, or "
+                f"{where}: dependency {shown(part)}; write {', '.join(KINDS)} with :job, or "
                 f"{SINGLETON}"
             )
         terms += [_term(kind, job, where) for job in jobs]
@@ -88,7 +88,7 @@ def _term(kind: str, text: str, where: str) -> Term:
     if not plus or kind != "after":
         return Term(kind, text)
     if not (minutes.isdigit() and len(minutes) < 10):
-        raise SlurmError(f"{where}: dependency {shown(text)}: give whole minutes after +")
+        raise SlurmError(f"{where}: dependency {shown(text)}; give whole minutes after +")
     return Term(kind, job, int(minutes) * 60)
 
 

@@ -166,7 +166,7 @@ def passwd(users: Iterable[str]) -> str:
         except KeyError:
             if not name.isprintable() or set(name) & set(":, /") or name.isdigit():
                 raise LiveFault(
-                    f"user {shown(name)}: give a name that a system could have"
+                    f"user {shown(name)}; give a name that a system could have"
                 ) from None
             lines.append(f"{name}:x:{number}:{number}::/:/bin/sh\n")
             number += 1

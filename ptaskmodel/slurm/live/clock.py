@@ -110,7 +110,7 @@ class Clock:
             self._busy_since = now
         if now - self._busy_since > PATIENCE_S:
             raise LiveFault(
-                f"{_name_of(busy)} has not come to rest for {PATIENCE_S:g} s: run it again"
+                f"{_name_of(busy)} has not come to rest for {PATIENCE_S:g} s; run it again"
             )
         return what
 

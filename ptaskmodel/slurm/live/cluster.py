@@ -316,7 +316,7 @@ def _address(count: int) -> tuple[str, int]:
     for begin in _begins(count):
         if all(_is_free(address, port) for port in range(begin, begin + count)):
             return address, begin
-    raise LiveFault(f"there are no {count} free ports on {address}: end what listens there")
+    raise LiveFault(f"there are no {count} free ports on {address}; end what listens there")
 
 
 def _begins(count: int) -> Iterator[int]:
@@ -355,14 +355,14 @@ def read_failures(path: AnyPath, conf: Conf) -> tuple[Failure, ...]:
         except ValueError:
             date_s = -1.0
         if not 0 <= date_s <= LARGEST:
-            raise SlurmError(f"{place}: time is {shown(row['time'])}: give seconds, 0 or more")
+            raise SlurmError(f"{place}: time is {shown(row['time'])}; give seconds, 0 or more")
         if row["daemon"] not in known:
             raise SlurmError(
-                f"{place}: daemon is {shown(row['daemon'])}: give a node or {CONTROLLER}"
+                f"{place}: daemon is {shown(row['daemon'])}; give a node or {CONTROLLER}"
             )
         if row["what"] not in (DIES, STARTS, RESTARTS):
             raise SlurmError(
-                f"{place}: what is {shown(row['what'])}: give dies, starts or restarts"
+                f"{place}: what is {shown(row['what'])}; give dies, starts or restarts"
             )
         found.append(Failure(date_s, str(row["daemon"]), str(row["what"])))
     return tuple(sorted(found, key=lambda failure: failure.date_s))

@@ -50,7 +50,7 @@ def installed(*, database: bool = False) -> Installed:
     """What a run needs, with a database or without. Raises LiveFault if it is not there."""
     if sys.platform != "linux":
         raise LiveFault(
-            f"a real Slurm runs on Linux, and this is {sys.platform}: use ptaskmodel slurm"
+            f"a real Slurm runs on Linux, and this is {sys.platform}; use ptaskmodel slurm"
         )
     names = [
         "slurmctld",
@@ -70,7 +70,7 @@ def installed(*, database: bool = False) -> Installed:
     missing = [name for name, path in found.items() if path is None]
     if missing:
         raise LiveFault(
-            f"{', '.join(missing)} not found: install Slurm (Debian: apt-get install "
+            f"{', '.join(missing)} not found; install Slurm (Debian: apt-get install "
             f"{packages}), or use ptaskmodel slurm, which simulates it"
         )
     programs = {name: path for name, path in found.items() if path is not None}
@@ -78,7 +78,7 @@ def installed(*, database: bool = False) -> Installed:
     if not version.startswith(VERSIONS):
         raise LiveFault(
             f"{programs['slurmctld']} is Slurm {version}, and its clock can be led in "
-            f"{', '.join(VERSIONS)}: install that, or use ptaskmodel slurm"
+            f"{', '.join(VERSIONS)}; install that, or use ptaskmodel slurm"
         )
     if (
         not Path("/proc/self/task").exists()
@@ -162,7 +162,7 @@ def _compile(command: list[str]) -> None:
         )
     except (OSError, subprocess.TimeoutExpired):
         raise LiveFault(
-            f"a real Slurm needs a C compiler here, and '{command[0]}' cannot be run: install one "
+            f"a real Slurm needs a C compiler here, and '{command[0]}' cannot be run; install one "
             "(Debian: apt-get install gcc libc6-dev), name it in $CC, or use ptaskmodel slurm"
         ) from None
     if done.returncode:

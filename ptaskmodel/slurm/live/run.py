@@ -166,7 +166,7 @@ def _configure(
     users = users_of(requests, accounts if conf.database else None)
     if users and os.getuid() != 0:
         if conf.database:
-            raise LiveFault("users with accounts need root: run it as root, or without slurmdbd")
+            raise LiveFault("users with accounts need root; run it as root, or without slurmdbd")
         me = getpass.getuser()
         place.notes.append(f"all jobs are those of {me}: only root runs those of others")
     cluster.path("users").write_text(passwd(users), encoding="utf-8")

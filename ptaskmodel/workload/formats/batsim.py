@@ -36,7 +36,7 @@ DEMANDS = ("cores", "memory", "resources", "licences")
 # Numbers: fields of ours, what they are of a Job, and what to do about one that is none.
 NUMBERS = {
     "think_time": ("think_time_s", "give it in seconds"),
-    "competitors": ("competitors", "say how many it counts for"),
+    "competitors": ("competitors", "give the number of competitors that it counts as"),
 }
 JOB_FIELDS = ("id", "subtime", "res", "profile", "walltime", "ret", *NUMBERS, *DEMANDS)
 
@@ -82,7 +82,7 @@ def workload_of(
     if not isinstance(document, dict):
         raise WorkloadError(f"{where}: a workload is a JSON object with 'jobs' and 'profiles'")
     if "tasks" in document and "jobs" not in document:
-        raise WorkloadError(f"{where}: this is a tasks file: run it by `ptaskmodel simulate`")
+        raise WorkloadError(f"{where}: this is a tasks file; run it by `ptaskmodel simulate`")
     document.setdefault("notes", [])
     for key, kind, kind_name in (
         ("jobs", list, "a list"),
@@ -90,7 +90,7 @@ def workload_of(
         ("notes", list, "a list"),
     ):
         if not isinstance(document.get(key), kind):
-            raise WorkloadError(f"{where}: /{key}: it must be there and be {kind_name}")
+            raise WorkloadError(f"{where}: /{key}: is missing or not {kind_name}; give {kind_name}")
     num_hosts = document.get("nb_res")
     if num_hosts is not None:
         _check_whole(num_hosts, 1, f"{where}: /nb_res")
@@ -118,7 +118,7 @@ def _tell_unread(entries: Sequence[Mapping[str, Any]], account: Account) -> None
     for name in sorted(set[str]().union(*entries).difference(known)):
         near = close_match(name, known)
         hint = f"; did you mean {near}?" if near else ""
-        account.unused(f"the field {shown(name)} of jobs is not read{hint}", None, name)
+        account.unused(f"the field {shown(name)} of jobs is not used{hint}", None, name)
 
 
 def _read_jobs(
@@ -134,7 +134,7 @@ def _read_jobs(
             job = read_job(fields, profiles, f"{where}: /jobs/{k}")
             if job.id in seen:
                 raise WorkloadError(
-                    f"/jobs/{k}/id: {shown(job.id)} is there twice: give each job its own id"
+                    f"/jobs/{k}/id: {shown(job.id)} occurs twice; give each job its own id"
                 )
             seen.add(job.id)
             jobs.append(job)
@@ -150,7 +150,7 @@ def _check_whole(value: Any, least: int, spot: str, what: str = "") -> None:
             f"{spot}: {shown(value)}{what} is not a whole number of {least} or more"
         )
     if number >= 2**53:
-        raise WorkloadError(f"{spot}: {shown(value)}{what} is too large: give less than 2^53")
+        raise WorkloadError(f"{spot}: {shown(value)}{what} is too large; give less than 2^53")
 
 
 def _check_size(job: Job, spot: str) -> None:
@@ -159,25 +159,25 @@ def _check_size(job: Job, spot: str) -> None:
     if needed is not None and needed != asked:
         what = f"{job.num_hosts} hosts" if job.cores is None else f"{asked} cores"
         raise WorkloadError(
-            f"{spot}: job {shown(job.id)} asks for {what} but its profile "
-            f"{shown(job.profile)} is made for {needed}: make them agree"
+            f"{spot}: job {shown(job.id)} requests {what}, but its profile "
+            f"{shown(job.profile)} is made for {needed}; make them agree"
         )
     if job.num_hosts == 0 and not job.work.only_storages:
-        raise WorkloadError(f"{spot}: job {shown(job.id)} asks for 0 hosts: ask for 1 or more")
+        raise WorkloadError(f"{spot}: job {shown(job.id)} requests 0 hosts; request 1 or more")
 
 
 def read_job(fields: Any, profiles: Profiles, spot: str) -> Job:
     """One job, or WorkloadError with the pointer of the field at fault."""
     if not isinstance(fields, dict):
-        raise WorkloadError(f"{spot}: a job is an object")
+        raise WorkloadError(f"{spot}: is not an object; write a job as an object")
     for key in ("id", "subtime", "res", "profile"):
         if key not in fields:
-            raise WorkloadError(f"{spot}: '{key}' is missing: add it")
+            raise WorkloadError(f"{spot}: '{key}' is missing; add it")
     _check_whole(fields["res"], 0, f"{spot}/res")
     profile = _name(fields, "profile", spot)
     if profile not in profiles.works:
         raise WorkloadError(
-            f"{spot}/profile: there is no profile {shown(profile)}: define it under /profiles"
+            f"{spot}/profile: there is no profile {shown(profile)}; define it under /profiles"
         )
     return_code = fields.get("ret", profiles.codes[profile])
     if type(return_code) is not int:
@@ -224,7 +224,9 @@ def _with_demands(job: Job, fields: Mapping[str, Any], spot: str) -> Job:
     for key, value in given.items():
         counts = value if key in ("resources", "licences") else {key: value}
         if not isinstance(counts, dict):
-            raise WorkloadError(f'{spot}/{key}: write an object such as {{"gpu": 2}}')
+            raise WorkloadError(
+                f'{spot}/{key}: is not an object of amounts; write one such as {{"gpu": 2}}'
+            )
         for name, count in counts.items():
             _check_whole(count, 1 if key == "cores" else 0, f"{spot}/{key}", f" of {shown(name)}")
     memory = given.get("memory")
@@ -241,7 +243,7 @@ def _name(fields: Mapping[str, Any], key: str, spot: str) -> str:
     """An id, or the name of a profile: a string or a number."""
     value = fields[key]
     if not _is_name(value):
-        raise WorkloadError(f"{spot}/{key}: {shown(value)} is not a string nor a number")
+        raise WorkloadError(f"{spot}/{key}: {shown(value)} is neither a string nor a number")
     return str(value)
 
 
@@ -258,7 +260,7 @@ def _number(
     try:
         return check_number(key, value)
     except FieldError as error:
-        raise WorkloadError(f"{spot}/{key}: {error.problem}: {remedy}") from None
+        raise WorkloadError(f"{spot}/{key}: {error.problem}; {remedy}") from None
 
 
 def write_batsim(
@@ -292,7 +294,7 @@ def batsim_document(
 def _document(workload: Workload, version: int, num_hosts: int | None) -> dict[str, Any]:
     """The same, its jobs as `_entries` makes them."""
     if version not in (2, 3, 4, 5):
-        raise WorkloadError(f"Batsim version {version} is unknown: use 2, 3, 4 or 5")
+        raise WorkloadError(f"Batsim version {version} is unknown; use 2, 3, 4 or 5")
     size = num_hosts or workload.num_hosts or max(column_of(workload.jobs, "num_hosts"), default=1)
     profiles: dict[str, dict[str, Any]] = {}
     for name, work in workload.profiles.items():

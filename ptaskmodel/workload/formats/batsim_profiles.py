@@ -43,7 +43,7 @@ def amount(fields: Fields, key: str, spot: str, default: float | None = None) ->
     """An amount, 0 or in the range of `check_number`; without a default it must be there."""
     value = fields.get(key, default)
     if value is None:
-        raise WorkloadError(f"{spot}: '{key}' is missing: add it")
+        raise WorkloadError(f"{spot}: '{key}' is missing; add it")
     try:
         return check_number(key, value)
     except FieldError as error:
@@ -56,7 +56,7 @@ def _amounts(fields: Fields, key: str, spot: str) -> np.ndarray | None:
     if values is None:
         return None
     if not isinstance(values, list):
-        raise WorkloadError(f"{spot}/{key}: it must be a list of numbers")
+        raise WorkloadError(f"{spot}/{key}: is not a list of numbers; give one")
     return np.array([amount({str(k): v}, str(k), f"{spot}/{key}") for k, v in enumerate(values)])
 
 
@@ -67,7 +67,7 @@ def _text(fields: Fields, keys: tuple[str, ...], spot: str, default: str | None 
                 raise WorkloadError(f"{spot}/{key}: {shown(fields[key])} is not a string")
             return str(fields[key])
     if default is None:
-        raise WorkloadError(f"{spot}: '{keys[0]}' is missing: add it")
+        raise WorkloadError(f"{spot}: '{keys[0]}' is missing; add it")
     return default
 
 
@@ -75,7 +75,7 @@ def _is_spread(fields: Fields, spot: str) -> bool:
     strategy = fields.get("generation_strategy", EACH[0])
     if not isinstance(strategy, str) or strategy not in SPREAD + EACH:
         raise WorkloadError(
-            f"{spot}/generation_strategy: {shown(strategy)} is unknown: use {EACH[0]} or "
+            f"{spot}/generation_strategy: {shown(strategy)} is unknown; use {EACH[0]} or "
             f"{SPREAD[0]}"
         )
     return strategy in SPREAD
@@ -89,16 +89,16 @@ def _read_parallel(fields: Fields, spot: str, directory: Path) -> Work:
     flops = _amounts(fields, "cpu", spot)
     volumes = _amounts(fields, "com", spot)
     if flops is None and volumes is None:
-        raise WorkloadError(f"{spot}: give 'cpu', 'com' or both")
+        raise WorkloadError(f"{spot}: has no work; give 'cpu', 'com' or both")
     if flops is None:
         assert volumes is not None
         flops = np.zeros(math.isqrt(len(volumes)))
     if len(flops) == 0:
-        raise WorkloadError(f"{spot}/cpu: the list is empty: give one amount for each host")
+        raise WorkloadError(f"{spot}/cpu: the list is empty; give one amount for each host")
     matrix = np.zeros(len(flops) ** 2) if volumes is None else volumes
     if len(matrix) != len(flops) ** 2:
         raise WorkloadError(
-            f"{spot}/com: {len(matrix)} values for {len(flops)} hosts: give {len(flops)} x "
+            f"{spot}/com: {len(matrix)} values for {len(flops)} hosts; give {len(flops)} x "
             f"{len(flops)} = {len(flops) ** 2}"
         )
     return ParallelWork.of(len(flops), flops, matrix)
@@ -155,7 +155,7 @@ def _read_usage(fields: Fields, spot: str, directory: Path) -> Work:
         check_regular(path, error=WorkloadError)
         ranks.append(tuple(_phase(line, path, k + 1) for k, line in enumerate(_lines(path, spot))))
     if not ranks:
-        raise WorkloadError(f"{spot}: {listing} names no trace: name one file a rank")
+        raise WorkloadError(f"{spot}: {listing} names no trace; name one file for each rank")
     return UsageTraceWork(tuple(ranks))
 
 
@@ -194,7 +194,7 @@ def _read_replay(fields: Fields, spot: str, directory: Path) -> Work:
     if kind in ("SMPI", "smpi"):
         return _read_smpi(fields, spot, directory)
     raise WorkloadError(
-        f"{spot}/trace_type: {shown(kind)} is unknown: use SMPI or FractionalComputation"
+        f"{spot}/trace_type: {shown(kind)} is unknown; use SMPI or FractionalComputation"
     )
 
 
@@ -212,7 +212,7 @@ def _read_smpi(fields: Fields, spot: str, directory: Path) -> Work:
 
 def _read_message(fields: Fields, spot: str, directory: Path) -> Work:
     raise WorkloadError(
-        f"{spot}: messages ('{fields['type']}') need a scheduler that takes them: use "
+        f"{spot}: messages ('{fields['type']}') need a scheduler that delivers them; use "
         "`ptaskmodel serve`"
     )
 
@@ -296,7 +296,7 @@ def profile_fields(name: str, work: Work, version: int) -> dict[str, dict[str, A
     names = NAMES[version if version in (2, 5) else 3]
     if type(work) not in names:
         raise WorkloadError(
-            f"profile '{name}': a {type(work).__name__} cannot be written to a Batsim workload: "
+            f"profile '{name}': a {type(work).__name__} cannot be written to a Batsim workload; "
             "keep its original file"
         )
     profiles = {name: {"type": names[type(work)]} | WRITERS[type(work)](name, work, version)}
@@ -321,7 +321,9 @@ def _write_storage(name: str, work: StorageWork, version: int) -> dict[str, Any]
     more: dict[str, Any] = {"storage": work.storage}
     if work.total:
         if version != 5:
-            raise WorkloadError(f"profile '{name}': only version 5 shares bytes: write that")
+            raise WorkloadError(
+                f"profile '{name}': only version 5 divides bytes among hosts; write version 5"
+            )
         more["generation_strategy"] = SPREAD[0]
     return fields | more
 
@@ -347,7 +349,8 @@ WRITERS: Mapping[type, Callable[[str, Any, int], dict[str, Any]]] = {
 def _spread_strategy(name: str, work: SpreadWork, version: int) -> dict[str, str]:
     if work.bytes > 0 and work.by_pair != (version == 5):
         raise WorkloadError(
-            f"profile '{name}': versions 4 and 5 spread bytes differently and this profile is of "
-            "the other one: write the version it comes from"
+            f"profile '{name}': versions 4 and 5 spread bytes differently, and this profile "
+            "comes from "
+            "the other version; write that version"
         )
     return {"generation_strategy": SPREAD[0]} if version == 5 else {}

@@ -62,12 +62,15 @@ class Profiles:
         Raises WorkloadError.
         """
         if not isinstance(fields, Mapping) or not isinstance(fields.get("type"), str):
-            raise WorkloadError(f"{spot}: a profile is an object with a 'type': add it")
+            raise WorkloadError(
+                f"{spot}: is not an object with a 'type'; write a profile as an object with a "
+                "'type'"
+            )
         kind = fields["type"]
         if kind not in SEQUENCES:
             if kind not in self._readers:
                 raise WorkloadError(
-                    f"{spot}: profile type {shown(kind)} is unknown: use one of "
+                    f"{spot}: profile type {shown(kind)} is unknown; use one of "
                     f"{', '.join(sorted({*self._readers, *SEQUENCES}))}"
                 )
             return []
@@ -78,11 +81,11 @@ class Profiles:
             )
         names = fields.get("seq")
         if not isinstance(names, list) or not names:
-            raise WorkloadError(f"{spot}/seq: a sequence names one profile or more: fill it")
+            raise WorkloadError(f"{spot}/seq: the sequence is empty; name at least one profile")
         for k, name in enumerate(names):
             if not isinstance(name, str) or name not in known:
                 raise WorkloadError(
-                    f"{spot}/seq/{k}: there is no profile {shown(name)}: define it under /profiles"
+                    f"{spot}/seq/{k}: there is no profile {shown(name)}; define it under /profiles"
                 )
         return names
 

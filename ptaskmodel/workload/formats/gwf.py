@@ -54,4 +54,4 @@ def read(path: str | os.PathLike[str], cleaning: Cleaning, account: Account) -> 
 
 def write(workload: Workload, path: str | os.PathLike[str], options: Writing) -> None:
     """Refused: `path` can be written in another format, whatever the `workload` and `options`."""
-    raise WorkloadError(f"{path}: GWF is read only; end the name in .swf or .json")
+    raise WorkloadError(f"{path}: GWF can be read but not written; end the name in .swf or .json")

@@ -172,11 +172,15 @@ def _read(text: str, where: str, writable: bool) -> Any:
     except json.JSONDecodeError as error:
         raise WorkloadError(f"{where}:{error.lineno}:{error.colno}: {_why(text, error)}") from None
     except UnicodeEncodeError:
-        raise WorkloadError(f"{where}: holds half of a character; give both") from None
+        raise WorkloadError(
+            f"{where}: contains half of a surrogate pair; write both halves"
+        ) from None
     except RecursionError:
-        raise WorkloadError(f"{where}: is nested too deep") from None
+        raise WorkloadError(f"{where}: is nested too deep; flatten it") from None
     except ValueError:
-        raise WorkloadError(f"{where}: holds a number of too many digits") from None
+        raise WorkloadError(
+            f"{where}: contains a number with too many digits; shorten it"
+        ) from None
     if repeated:
         # The last to be closed is not inside another that is repeated and was lost with it.
         pointer, key = _find(document, repeated[-1]), shown(repeated[-1].key)
@@ -188,12 +192,12 @@ def _why(text: str, error: json.JSONDecodeError) -> str:
     if not text.strip():
         return "is empty; give a JSON document"
     if text.lstrip().startswith("<"):
-        return "is XML, as platforms are, not JSON; the platform comes first, then tasks or jobs"
+        return "is XML, not JSON; give the platform (XML) first, then the tasks or jobs"
     if error.pos >= len(text.rstrip()):
-        return "this is not JSON: ends too early; is it truncated?"
+        return "is not JSON: it ends too early; is it truncated?"
     what = f"is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
     if text[error.pos] in "}]" and text[: error.pos].rstrip().endswith(","):
-        what += "; the comma before it is one too many"
+        what += "; remove the comma before it"
     return what
 
 

@@ -146,7 +146,7 @@ class _Reading:
                 self._begun = True
                 self._separator = _separator(line)
                 if _is_names(self._cells(line)):
-                    what = "names of columns; the columns are taken in the order of "
+                    what = "column names are ignored: columns are read in the order of "
                     self._account.taken(f"{what}{self._layout.name}", number)
                     return
             self._seen += 1
@@ -168,8 +168,8 @@ class _Reading:
         cells = self._cells(line)
         if len(cells) < len(fields):
             return (
-                f"{len(cells)} fields instead of {len(fields)}: this is not an "
-                f"{self._layout.name} job (-1 stands for what is unknown)"
+                f"{len(cells)} fields instead of {len(fields)}, so this is not an "
+                f"{self._layout.name} job; write -1 for unknown values"
             )
         several: tuple[float, ...] = ()
         for column, known in self._named:
@@ -190,7 +190,7 @@ class _Reading:
                 return _no_number(empty, fields)
             self._empty += 1
         if not all(abs(value) <= LARGEST for value in (*row, *several)):
-            return f"a value is not finite or beyond {LARGEST:g}: correct it"
+            return f"a value is not finite or beyond {LARGEST:g}; correct it"
         self._longer += len(cells) > len(fields)
         if len(several) > 1:
             self._several[len(self._rows)] = several
@@ -202,7 +202,7 @@ class _Reading:
         account, count = self._account, len(self._layout.fields)
         account.check_rows(self._seen)
         if self._longer:
-            account.unused(f"left unread what follows the {count}th field on {self._longer} lines")
+            account.unused(f"ignored what follows the {count}th field on {self._longer} lines")
         if self._empty:
             account.assumed(f"empty fields on {self._empty} lines are unknown (-1)")
         if self._separator is not None:
@@ -234,5 +234,5 @@ def _no_number(cells: Sequence[str], fields: Sequence[str]) -> str:
     """What to say of the first field that is no number."""
     for k, (cell, name) in enumerate(zip(cells, fields, strict=False), start=1):
         if not _is_number(cell):
-            return f"field {k} ({name}) is {shown(cell)}: give a number"
+            return f"field {k} ({name}) is {shown(cell)}; give a number"
     raise AssertionError("every field is a number")

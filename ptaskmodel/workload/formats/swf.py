@@ -158,7 +158,7 @@ def clean(
     """The jobs of a log that can be replayed, and one sentence for each thing left out or changed.
 
     Left out: parts of checkpointed jobs (status 2, 3, 4), jobs cancelled before they ran, jobs of
-    unknown run time or size, jobs submitted at a negative date, jobs of more than
+    unknown run time or size, jobs submitted at a negative time, jobs of more than
     ``max_processors``. Jobs of 0 s (rounded down by the logger) last ``zero_run_time_s``; None
     leaves them out.
     """
@@ -169,7 +169,7 @@ def clean(
         ((status == CANCELLED) & (run_time <= 0), "jobs cancelled before they ran"),
         (run_time < 0, "jobs of unknown run time"),
         (size <= 0, "jobs of unknown size"),
-        (log.column("submit_time_s") < 0, "jobs submitted at a negative date"),
+        (log.column("submit_time_s") < 0, "jobs submitted at a negative time"),
     ]
     if zero_run_time_s is None:
         tests.append((run_time == 0, "jobs that ran for 0 s"))
@@ -185,7 +185,9 @@ def clean(
     zero = rows[:, COLUMN["run_time_s"]] == 0
     if zero.any() and zero_run_time_s is not None:
         rows[zero, COLUMN["run_time_s"]] = zero_run_time_s
-        notes.append(f"made {int(zero.sum())} jobs of 0 s last {zero_run_time_s:g} s")
+        notes.append(
+            f"set the run time of {int(zero.sum())} jobs from 0 s to {zero_run_time_s:g} s"
+        )
     return replace(log, rows=rows), tuple(notes)
 
 
@@ -278,8 +280,8 @@ def _without_doubles(log: SwfLog) -> tuple[SwfLog, tuple[Remark, ...]]:
     again[first] = False
     count, number = int(again.sum()), numbers[np.flatnonzero(again)[0]]
     if 2 * count >= len(numbers):
-        raise WorkloadError(f"{log.origin}: job {number:g} is there twice: renumber the jobs")
-    text = f"left out {count} jobs whose number an earlier job has, the first {number:g}"
+        raise WorkloadError(f"{log.origin}: job {number:g} occurs twice; renumber the jobs")
+    text = f"left out {count} jobs with the number of an earlier job (first: {number:g})"
     remark = Remark(text, WARNING, None, LEFT_OUT, log.origin or None, None, "job_number")
     return replace(log, rows=log.rows[~again]), (remark,)
 

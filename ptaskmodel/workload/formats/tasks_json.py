@@ -189,12 +189,16 @@ class _TasksReader:
                 fields.fail(pointer, "has no work; give a profile, or cpu, com, flows or delay")
             if "delay" in inline:
                 if len(inline) > 1:
-                    fields.fail(f"{pointer}/delay", f"is given besides {inline[0]}; give one")
+                    fields.fail(
+                        f"{pointer}/delay", f"is given in addition to {inline[0]}; keep one"
+                    )
                 return self._profile_reader.delay(entry, pointer), None
             amounts = {key: entry[key] for key in AMOUNT_FIELDS if key in entry}
             return self._profile_reader.inline(amounts, pointer, ranks), None
         if inline:
-            fields.fail(f"{pointer}/{inline[0]}", "is given besides profile; give one of the two")
+            fields.fail(
+                f"{pointer}/{inline[0]}", "is given in addition to profile; keep one of the two"
+            )
         name = fields.text(entry["profile"], f"{pointer}/profile", "the name of a profile")
         if name not in self._profiles:
             fields.fail(f"{pointer}/profile", unknown(name, self._profiles))
@@ -209,7 +213,7 @@ class _TasksReader:
             self._fields.fail(f"{pointer}/hosts", f"{problem}; give one per rank")
         if hosts < profile.at_least:
             problem = f"has {plural_hosts(hosts)} for a profile with flows between"
-            problem += f" {profile.at_least} ranks; give at least so many"
+            problem += f" {profile.at_least} ranks; give at least that many"
             self._fields.fail(f"{pointer}/hosts", problem)
 
     def _host_list(self, value: Any, pointer: str) -> tuple[str, ...]:
@@ -234,7 +238,9 @@ class _TasksReader:
                 except ValueError as error:
                     fields.fail(f"{pointer}/{k}", f"{shown(expression)} {error}")
                 if self._host_count + len(names) > MAX_TOTAL_HOSTS:
-                    problem = f"the lists of this file make more than {MAX_TOTAL_HOSTS} hosts"
+                    problem = (
+                        f"the host lists of this file contain more than {MAX_TOTAL_HOSTS} hosts"
+                    )
                     fields.fail(f"{pointer}/{k}", f"{problem}; give fewer")
             self._host_count += len(names)
             self._hosts[key] = tuple(self._names.setdefault(name, name) for name in names)
@@ -246,7 +252,7 @@ class _TasksReader:
         names = tuple(self._id(name, f"{pointer}/{k}") for k, name in enumerate(value))
         if len(set(names)) < len(names):
             k = next(k for k, name in enumerate(names) if name in names[:k])
-            self._fields.fail(f"{pointer}/{k}", f"is {shown(names[k])} again; give each id once")
+            self._fields.fail(f"{pointer}/{k}", f"repeats {shown(names[k])}; list each id once")
         return names
 
     def _check_ids(self, tasks: list[Task]) -> None:
@@ -255,13 +261,15 @@ class _TasksReader:
         place: dict[str | None, int] = {}
         for k, task in enumerate(tasks):
             if place.setdefault(task.id, k) != k:
-                problem = f"is {shown(task.id)}, as /tasks/{place[task.id]}/id; give another"
+                problem = f"is {shown(task.id)}, the id of /tasks/{place[task.id]}; give another"
                 fail(f"/tasks/{k}/id", problem)
         before: dict[int, list[int]] = {}
         for k, task in enumerate(tasks):
             for j, name in enumerate(task.after):
                 if name not in place:
-                    fail(f"/tasks/{k}/after/{j}", f"is {shown(name)}, which no task has as its id")
+                    fail(
+                        f"/tasks/{k}/after/{j}", f"is {shown(name)}, which is not the id of a task"
+                    )
             if task.after:
                 before[k] = [place[name] for name in task.after]
         _, circle = in_order(before)

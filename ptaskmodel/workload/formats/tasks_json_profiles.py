@@ -260,7 +260,9 @@ class ProfileReader:
         if not any(key in entry for key in AMOUNT_FIELDS):
             self._fields.fail(pointer, "has no work; give cpu, com or flows")
         if "com" in entry and "flows" in entry:
-            self._fields.fail(f"{pointer}/flows", "is given besides com; give one of the two")
+            self._fields.fail(
+                f"{pointer}/flows", "is given in addition to com; keep one of the two"
+            )
         cpu = self._amounts(entry, "cpu", pointer, MAX_VALUES if ranks is None else ranks)
         if ranks is None and cpu is not None and cpu.ndim == 1:
             ranks = len(cpu)
@@ -292,7 +294,7 @@ class ProfileReader:
             hint = "n x n bytes, row = sender" if key == "com" else "[from, to, bytes] triples"
             problem = f"is {shown(value)}; give a list ({hint}) or a reference to an .npz file"
             if key == "com" and type(value) in (int, float):
-                problem += "; as many bytes between any two ranks: type parallel_homogeneous"
+                problem += "; for equal bytes between all ranks, use type parallel_homogeneous"
             fields.fail(pointer, problem)
         try:
             return np.array(check_number(key, fields.number(value, pointer)))

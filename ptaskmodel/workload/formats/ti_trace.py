@@ -110,7 +110,7 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
         return _one_file(own, _named(own), ranks)
     if ranks is not None and ranks != len(names):
         raise WorkloadError(
-            f"{shown_path(path)}: names {len(names)} traces for {ranks} ranks: give one for each"
+            f"{shown_path(path)}: names {len(names)} traces for {ranks} ranks; give one for each"
         )
     reading = _Reading()
     told = []
@@ -119,7 +119,7 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
         _named(own)
         foreign = reading.file(own, rank)
         if foreign:
-            told.append(Remark(f"{own}: left out {foreign} lines of other ranks than {rank}"))
+            told.append(Remark(f"{own}: left out {foreign} lines of ranks other than {rank}"))
     told += reading.remarks[:1]  # all files of a trace are alike
     return trace_of(reading.lines(), len(names), shown_path(path), told)
 
@@ -152,7 +152,9 @@ def _named(own: Path) -> bytes:
     if not head.strip():
         raise WorkloadError(f"{shown_path(own)}: is empty; give the trace of a rank")
     if _is_list(head):
-        raise WorkloadError(f"{shown_path(own)}: is no trace, but named in a list as one")
+        raise WorkloadError(
+            f"{shown_path(own)}: is a list of traces, not a trace; name the traces of ranks"
+        )
     return head
 
 
@@ -178,7 +180,7 @@ def _beside(path: Path, name: str, content: bytes) -> Path:
     if not own.is_file():
         line = content[: content.find(os.fsencode(name))].count(b"\n") + 1
         raise WorkloadError(
-            f"{shown_path(path)}:{line}: names {shown(name)}, but there is no such file: "
+            f"{shown_path(path)}:{line}: names {shown(name)}, but there is no such file; "
             "give a trace, or a list of traces"
         )
     return own
@@ -188,10 +190,13 @@ def _check_ranks(ranks: int, found: int, where: str) -> None:
     if found == 0:
         raise WorkloadError(f"{where}: has no actions; give a trace")
     if ranks > MAX_RANKS:
-        raise WorkloadError(f"{where}: has {ranks:,} ranks: {MAX_RANKS:,} at most")
+        raise WorkloadError(f"{where}: has {ranks:,} ranks, more than {MAX_RANKS:,}; give fewer")
     if found > ranks:
         there = "is 1 rank" if ranks == 1 else f"are {ranks} ranks"
-        raise WorkloadError(f"{where}: has actions of rank {found - 1}, but there {there}")
+        raise WorkloadError(
+            f"{where}: has actions of rank {found - 1}, but there {there}; correct the number of "
+            "ranks"
+        )
 
 
 def _is_list(content: bytes) -> bool:
@@ -299,7 +304,10 @@ class _Reading:
         where = self._files[-1][0]
         if self._line == 0 and OLD_LINE.search(content[:HEAD]):
             self._old = OldLines()
-            what = "lines are of before SimGrid 3.20: messages have no tag, a wait is for the last"
+            what = (
+                "lines have the format of before SimGrid 3.20: messages have no tag, a wait is "
+                "for the last"
+            )
             self.remarks.append(Remark(f"{where}: {what} request", WARNING, None, TAKEN, where))
         if self._old is not None:
             content = self._old.as_now(content)
@@ -366,19 +374,19 @@ def _why(content: bytes, why: int, line: int) -> str:
         word.decode("utf-8", errors="replace") for word in re.split(rb"[ \t\r]+", text) if word
     ]
     if why == NO_RANK:
-        return f"{shown(words[0])} is not a rank: a line is 'rank action fields'"
+        return f"{shown(words[0])} is not a rank; write 'RANK ACTION FIELDS'"
     if why == NO_ACTION:
-        return "there is no action after the rank"
+        return "there is no action after the rank; add one"
     for name in ACTIONS:
         if name.lower() == words[1].lower():
             return f"{shown(words[1])} is not an action; write {name}, as SimGrid does since 3.20"
     instead = INSTEAD.get(words[1].lower())
     if instead is not None:
         return (
-            f"{shown(words[1])}: smpirun writes it, but no replay knows it: let the program use "
+            f"{shown(words[1])}: smpirun writes it, but it cannot be replayed; let the program use "
             f"{instead}, and trace it again"
         )
-    return f"{shown(words[1])} is not an action; known are {', '.join(ACTIONS)}"
+    return f"{shown(words[1])} is not an action; use one of {', '.join(ACTIONS)}"
 
 
 def write_trace(
@@ -417,11 +425,15 @@ def _unpacked(content: bytes, where: str, ranks: int | None) -> Trace:
         with zipfile.ZipFile(io.BytesIO(content)) as members:
             size = sum(member.file_size for member in members.infolist())
         if size > room:
-            raise WorkloadError(f"{where}: holds {size:,} bytes (unpacked), more than {room:,}")
+            raise WorkloadError(
+                f"{where}: holds {size:,} bytes unpacked, more than the {room:,} that fit in "
+                "memory; use a larger machine"
+            )
         with np.load(io.BytesIO(content), allow_pickle=False) as packed:
             if "format" not in packed or str(packed["format"]) != FORMAT:
                 raise WorkloadError(
-                    f"{where}: is a .npz file, but no trace that `ptaskmodel trace pack` wrote"
+                    f"{where}: is an .npz file, but not a trace; write it by `ptaskmodel "
+                    "trace pack`"
                 )
             arrays: dict[str, Any] = {
                 name: packed[name].astype(kind, casting="safe") for name, kind in ARRAYS.items()
@@ -429,7 +441,7 @@ def _unpacked(content: bytes, where: str, ranks: int | None) -> Trace:
             type_bytes = float(packed["type_bytes"])
     except UNREADABLE as fault:
         reason = " ".join(str(fault).split())
-        raise WorkloadError(f"{where}: is not a whole trace: {shown(reason)}") from None
+        raise WorkloadError(f"{where}: is damaged: {shown(reason)}; write it again") from None
     actions, first, start, values = arrays.values()
     flat = all(array.ndim == 1 for array in arrays.values())
     count = len(first) - 1 if flat else 0
@@ -445,7 +457,7 @@ def _unpacked(content: bytes, where: str, ranks: int | None) -> Trace:
         and type_bytes in (1.0, 8.0)
     )
     if not sound:
-        raise WorkloadError(f"{where}: is not a whole trace: its arrays do not fit together")
+        raise WorkloadError(f"{where}: is damaged: its arrays do not fit together; write it again")
     _check_ranks(count if ranks is None else ranks, count, where)
     whose = np.repeat(np.arange(count), np.diff(first)).astype(np.int32)
     numbers = np.arange(1, len(actions) + 1).astype(np.int32)

@@ -40,14 +40,14 @@ def ptask_profiles(
     Raises WorkloadError for an unknown pattern or a quantity out of range.
     """
     if pattern not in PATTERNS:
-        raise WorkloadError(f"pattern '{pattern}' is unknown: use one of {', '.join(PATTERNS)}")
+        raise WorkloadError(f"pattern '{pattern}' is unknown; use one of {', '.join(PATTERNS)}")
     for name, value in (("speed", speed_flops), ("bandwidth", bandwidth_Bps)):
         if not 0 < value < math.inf:
-            raise WorkloadError(f"{name} is {value:g}: it must be positive and finite")
+            raise WorkloadError(f"{name} is {value:g}; give a positive, finite number")
     if not 0 <= ratio <= 1:
         raise WorkloadError(
-            f"the communication ratio is {ratio:g}: it must be from 0 to 1, or jobs would last "
-            "longer alone than they did"
+            f"the communication ratio is {ratio:g}; give 0 to 1 (above 1, jobs would run "
+            "longer alone than in the log)"
         )
     works: dict[tuple[float, int], Work] = {}
     jobs = []
@@ -65,7 +65,7 @@ def ptask_profiles(
         return workload
     note = (
         f"delays became parallel tasks: pattern {pattern}, communication ratio {ratio:g}, "
-        f"{speed_flops:g} flop/s and {bandwidth_Bps:g} B/s a host"
+        f"{speed_flops:g} flop/s and {bandwidth_Bps:g} B/s per host"
     )
     return workload.with_jobs(tuple(jobs), note)
 

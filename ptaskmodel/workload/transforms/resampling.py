@@ -52,23 +52,28 @@ def resampled(
     workloads. Raises WorkloadError if there is nothing to draw from or a value is out of range.
     """
     if by not in UNITS:
-        raise WorkloadError(f"resampling by '{by}' is unknown: use one of {', '.join(UNITS)}")
+        raise WorkloadError(f"resampling by '{by}' is unknown; use one of {', '.join(UNITS)}")
     if not 1 <= weeks <= MAX_WEEKS:
-        raise WorkloadError(f"{weeks} weeks: give 1 to {MAX_WEEKS}")
+        raise WorkloadError(f"{weeks} weeks; give 1 to {MAX_WEEKS}")
     if not 0 < factor <= 1000 or (by == "weeks" and factor != 1):
         raise WorkloadError(
-            f"a factor of {factor:g}: it must be above 0 and up to 1000, and 1 by weeks"
+            f"the factor is {factor:g}; give a number above 0, at most 1000 (by weeks: 1)"
         )
     if not workload.jobs:
-        raise WorkloadError(f"{workload.origin}: has no jobs to draw from")
+        raise WorkloadError(
+            f"{workload.origin}: has no jobs to draw from; give a workload with jobs"
+        )
     if by == "users" and any(job.user is None for job in workload.jobs):
         raise WorkloadError(
-            f"{workload.origin}: not every job has a user: resample by weeks (--by weeks)"
+            f"{workload.origin}: not every job has a user; resample by weeks (--by weeks)"
         )
     whole = Trace(_by_week(workload.jobs))
     spans = len(whole.weeks)
     if (expected := len(workload.jobs) / spans * weeks * factor) > MAX_JOBS:
-        raise WorkloadError(f"this would make some {expected:.3g} jobs: {MAX_JOBS:,} at most")
+        raise WorkloadError(
+            f"this would make about {expected:.3g} jobs, more than {MAX_JOBS:,}; lower the "
+            "factor or the weeks"
+        )
     rng = np.random.default_rng(seed)
     if by == "weeks":
         drawn = list(_weeks_drawn(whole, weeks, rng))

@@ -48,15 +48,15 @@ def sampled(
     """
     jobs = len(workload.jobs)
     if method not in METHODS:
-        raise WorkloadError(f"method '{method}' is unknown: use one of {', '.join(METHODS)}")
+        raise WorkloadError(f"method '{method}' is unknown; use one of {', '.join(METHODS)}")
     if not 1 <= ratio <= max(jobs, 1):
         raise WorkloadError(
-            f"a ratio of {ratio:g} leaves no sample of {jobs} jobs: use 1 to {jobs}"
+            f"a ratio of {ratio:g} leaves no sample of {jobs} jobs; use 1 to {jobs}"
         )
     if not 0 <= offset < ratio:
-        raise WorkloadError(f"the offset is {offset}: it must be 0 or more and below {ratio:g}")
+        raise WorkloadError(f"the offset is {offset}; give 0 or more, below {ratio:g}")
     if not 0 <= window_s < math.inf:
-        raise WorkloadError(f"the window is {window_s:g} s: it must be finite and 0 or more")
+        raise WorkloadError(f"the window is {window_s:g} s; give a finite number, 0 or more")
     times = run_times_s(workload, "sample a log or a workload of delays")
     sizes = np.array([job.num_hosts for job in workload.jobs], dtype=np.int64)
     walls = np.array(
@@ -76,7 +76,7 @@ def sampled(
     made = tuple(
         replace(job, submit_time_s=first + (job.submit_time_s - first) / pace) for job in kept
     )
-    dates = "dates kept" if keep_dates else "dates divided by it"
+    dates = "times kept" if keep_dates else "times divided by it"
     note = f"sampled ({method}): 1 of every {ratio:g} of {jobs} jobs, offset {offset}, {dates}"
     return workload.with_jobs(made, note)
 
@@ -119,7 +119,7 @@ def shuffled(workload: Workload, seed: int, spacing: str = "even") -> Workload:
     spacing.
     """
     if spacing not in SPACINGS:
-        raise WorkloadError(f"spacing '{spacing}' is unknown: use one of {', '.join(SPACINGS)}")
+        raise WorkloadError(f"spacing '{spacing}' is unknown; use one of {', '.join(SPACINGS)}")
     dates = dates_s(workload)
     if spacing == "even" and len(dates):
         dates = np.linspace(dates[0], dates[-1], len(dates))

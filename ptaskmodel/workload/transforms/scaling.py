@@ -26,7 +26,7 @@ def run_times_s(workload: Workload, purpose: str) -> NDArray[np.float64]:
     if None in times:
         job = workload.jobs[times.index(None)]
         raise WorkloadError(
-            f"{workload.origin}: how long job '{job.id}' runs depends on the platform: {purpose}"
+            f"{workload.origin}: the run time of job '{job.id}' depends on the platform; {purpose}"
         )
     return np.array(times, dtype=np.float64)
 
@@ -86,14 +86,15 @@ def offered_load(workload: Workload, hosts: int | None = None) -> float:
     """
     machine = hosts or workload.num_hosts
     if machine is None:
-        raise WorkloadError(f"{workload.origin}: nb_res is unknown: say --machine-hosts")
+        raise WorkloadError(f"{workload.origin}: nb_res is unknown; give --machine-hosts")
     dates = dates_s(workload)
     span = float(np.ptp(dates)) if len(dates) else 0.0
     if span <= 0:
         raise WorkloadError(
-            f"{workload.origin}: all jobs come at one date: their load is undefined"
+            f"{workload.origin}: all jobs are submitted at the same time, so their load is "
+            "undefined; give more jobs"
         )
-    times = run_times_s(workload, "loads are known of logs and of workloads of delays")
+    times = run_times_s(workload, "give a log or a workload of delays")
     sizes = np.array([job.num_hosts for job in workload.jobs])
     return float((times * sizes).sum() / (machine * span))
 
@@ -107,7 +108,7 @@ def loaded(workload: Workload, factor: float, by: str = "arrivals") -> Workload:
     `resampled`. Raises WorkloadError for an unknown way or a factor out of range.
     """
     if by not in LOAD_KNOBS:
-        raise WorkloadError(f"load by '{by}' is unknown: use one of {', '.join(LOAD_KNOBS)}")
+        raise WorkloadError(f"load by '{by}' is unknown; use one of {', '.join(LOAD_KNOBS)}")
     _check("factor", factor)
     if by == "arrivals":
         first = workload.jobs[0].submit_time_s if workload.jobs else 0.0
@@ -115,7 +116,7 @@ def loaded(workload: Workload, factor: float, by: str = "arrivals") -> Workload:
             replace(job, submit_time_s=first + (job.submit_time_s - first) / factor)
             for job in workload.jobs
         )
-        return workload.with_jobs(jobs, f"arrivals come {factor:g} times as fast")
+        return workload.with_jobs(jobs, f"arrivals are {factor:g} times as fast")
     change = _longer(factor)
     jobs = tuple(
         replace(
@@ -148,4 +149,4 @@ def _longer(factor: float) -> Callable[[Work], Work]:
 
 def _check(name: str, value: float) -> None:
     if not 0 < value < math.inf:
-        raise WorkloadError(f"the {name} is {value:g}: it must be positive and finite")
+        raise WorkloadError(f"the {name} is {value:g}; give a positive, finite number")

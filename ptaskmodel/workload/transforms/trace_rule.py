@@ -41,7 +41,9 @@ def trace_profiles(workload: Workload) -> Workload:
         if key not in works:
             works[key] = _replayed(job)
         jobs.append(replace(job, profile=f"{job.profile}@{job.num_hosts}", work=works[key]))
-    return workload.with_jobs(tuple(jobs), "delays and parallel tasks became traces, replayed")
+    return workload.with_jobs(
+        tuple(jobs), "delays and parallel tasks became traces, which are replayed"
+    )
 
 
 def _replayed(job: Job) -> Work:
@@ -58,7 +60,7 @@ def _replayed(job: Job) -> Work:
     work = job.work.mapped(plain)
     if not work.is_plain:
         raise WorkloadError(
-            f"job '{job.id}': profile '{job.profile}' cannot become a trace: it uses storages, "
+            f"job '{job.id}': profile '{job.profile}' cannot become a trace, as it uses storages, "
             "several cores of a host, or hosts of its own; use parallel tasks, delays or sequences "
             "of them"
         )
@@ -75,7 +77,7 @@ def trace_of_work(work: Work, ranks: int, name: str) -> Trace:
     if count > MOST_ACTIONS:
         raise WorkloadError(
             f"profile '{name}': its trace would have {count:,} actions, more than "
-            f"{MOST_ACTIONS:,}: repeat it less"
+            f"{MOST_ACTIONS:,}; repeat it less"
         )
     actions: list[int] = []
     values: list[float] = []

@@ -59,12 +59,16 @@ def busy_windows(
     more than MAX_WINDOWS of them.
     """
     if length_s <= 0 or step_s <= 0:
-        raise WorkloadError("a window must have a positive length and step")
+        raise WorkloadError(
+            "the length or the step of windows is not positive; give positive numbers"
+        )
     if len(submit_s) == 0:
         return []
     first, last = float(submit_s.min()), float((start_s + run_time_s).max())
     if (last - length_s - first) / step_s > MAX_WINDOWS:
-        raise WorkloadError(f"a step of {step_s:g} s makes more than {MAX_WINDOWS:,} windows")
+        raise WorkloadError(
+            f"a step of {step_s:g} s makes more than {MAX_WINDOWS:,} windows; give a larger step"
+        )
     found = []
     for begin in np.arange(first, last - length_s, step_s):
         end = begin + length_s
@@ -89,7 +93,7 @@ def swf_windows(
         machine = math.ceil(log.num_processors / processors_per_host)
     if machine is None:
         raise WorkloadError(
-            f"{log.origin}: the header gives no MaxProcs or MaxNodes: say --machine-hosts"
+            f"{log.origin}: the header gives no MaxProcs or MaxNodes; give --machine-hosts"
         )
     return busy_windows(
         log.column("submit_time_s"),
@@ -110,7 +114,7 @@ def workload_windows(
     """`busy_windows` of a workload of delays, each job counted from its submission."""
     machine = machine_hosts or workload.num_hosts
     if machine is None:
-        raise WorkloadError(f"{workload.origin}: nb_res is unknown: say --machine-hosts")
+        raise WorkloadError(f"{workload.origin}: nb_res is unknown; give --machine-hosts")
     times = run_times_s(workload, "extract windows from a log or from a workload of delays")
     submit = dates_s(workload)
     return busy_windows(
@@ -180,6 +184,6 @@ def cut_workload(workload: Workload, window: Window) -> Workload:
 
 def _note(window: Window) -> str:
     return (
-        f"cut out of the whole: {window.start_s:g} s to {window.end_s:g} s, utilisation "
-        f"{window.utilisation:.3f}; jobs running at the beginning are not in it"
+        f"window of the log: {window.start_s:g} s to {window.end_s:g} s, utilisation "
+        f"{window.utilisation:.3f}; jobs that started before it are left out"
     )

@@ -306,7 +306,7 @@ REGISTRATIONS = {
     "a job of no size": ([new(res="many")], "/data/job/res: 'many'"),
     "a job of minus one host": ([new(res=-1)], "/data/job/res: -1"),
     "a size of a fraction": ([new(res=1.5)], "/data/job/res: 1.5"),
-    "a size beyond all": ([new(res=10**18)], "/data/job/res: 10+ is too large: give less than 2"),
+    "a size beyond all": ([new(res=10**18)], "/data/job/res: 10+ is too large; give less than 2"),
     "a size that does not fit its profile": ([new(profile="two")], "/data/job/res"),
     "a walltime of zero": ([new(walltime=0)], "walltime of 0"),
     "a job after the end": (

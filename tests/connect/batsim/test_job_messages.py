@@ -143,7 +143,7 @@ def test_alone_a_job_that_waits_would_have_taken_as_long(tmp_path):
 def test_a_message_that_never_comes_is_one_line(tmp_path):
     session, _ = serve(tmp_path, Talker(), [job(0, profile="hear", at=1)], PROFILES)
     assert str(session.fault).endswith(
-        "job 'w0!0', which runs, waits for a message: send it by TO_JOB_MSG, or kill it"
+        "job 'w0!0', which runs, waits for a message; send it by TO_JOB_MSG, or kill it"
     )
 
 
@@ -154,7 +154,7 @@ WRONG = {
     "long": ({"type": "recv", "regex": "a" * 1001}, "more than 1000 characters"),
     "name": ({"type": "recv", "success": 3}, "/success: 3 is not a string"),
     "poll": ({"type": "recv", "polltime": 0}, "/polltime: 0 is not a time above 0 s"),
-    "nobody": ({"type": "recv", "failure": "x"}, "there is no profile 'x': define it"),
+    "nobody": ({"type": "recv", "failure": "x"}, "there is no profile 'x'; define it"),
     "task": ({"type": "recv", "failure": "task"}, "'task' is no delay"),
     "mixed": ({"type": "composed", "seq": ["say", "task"]}, "'task' is no delay"),
     "circle": ({"type": "recv", "failure": "p"}, "leads back to itself"),

@@ -155,9 +155,9 @@ def test_cores_are_those_that_slurm_tells(conf_file):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("x,n1,dies", "time is 'x': give seconds, 0 or more"),
-        ("1,n9,dies", "daemon is 'n9': give a node or slurmctld"),
-        ("1,n1,sleeps", "what is 'sleeps': give dies, starts or restarts"),
+        ("x,n1,dies", "time is 'x'; give seconds, 0 or more"),
+        ("1,n9,dies", "daemon is 'n9'; give a node or slurmctld"),
+        ("1,n1,sleeps", "what is 'sleeps'; give dies, starts or restarts"),
     ],
 )
 def test_failures_are_read_with_care(tmp_path, conf_file, line, said):
@@ -169,7 +169,7 @@ def test_failures_are_read_with_care(tmp_path, conf_file, line, said):
 
 def test_one_line_says_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.setattr(programs, "PLACES", str(tmp_path))
-    with pytest.raises(LiveFault, match=r"slurmctld, .* not found: install Slurm .*slurm-client"):
+    with pytest.raises(LiveFault, match=r"slurmctld, .* not found; install Slurm .*slurm-client"):
         programs.installed()
     for name in ("slurmctld", "slurmd", "slurmstepd", "sbatch", "scancel", "scontrol"):
         (tmp_path / name).write_text("#!/bin/sh\necho slurm 99.11.3\n")

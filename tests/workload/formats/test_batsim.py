@@ -186,15 +186,17 @@ def test_storage_and_staging_are_bound_to_hosts():
     (((hosts, work),),) = StagingWork(9, "pfs", "burst").bound((), facts)
     assert hosts == ("s", "t")
     assert work.flow_bytes.tolist() == [9]
-    with pytest.raises(WorkloadError, match="no storage 'tape': its storages are burst, pfs; say"):
+    with pytest.raises(
+        WorkloadError, match="no storage 'tape', whose storages are burst, pfs; give"
+    ):
         StorageWork(1, 1, "tape").bound(("a",), facts)
-    with pytest.raises(WorkloadError, match="no storage 'tape': give one host the property role="):
+    with pytest.raises(WorkloadError, match="no storage 'tape'; give one host the property role="):
         StorageWork(1, 1, "tape").bound(("a",), HostFacts({"a": 1}, {}))
 
 
 def test_a_storage_of_another_name_is_the_only_one_with_a_warning():
     facts = HostFacts({"a": 1, "disk1": 1}, {"disk1": "disk1", "pfs": "disk1"})
-    with pytest.warns(UserWarning, match="no storage 'nfs': its only one, disk1, is taken"):
+    with pytest.warns(UserWarning, match="no storage 'nfs'; its only storage, disk1, is used"):
         (((hosts, _),),) = StorageWork(1, 1, "nfs").bound(("a",), facts)
     assert hosts == ("a", "disk1")
 
@@ -208,7 +210,7 @@ def test_nested_sequences_of_delays_have_a_duration():
 GOOD_JOB = {"id": 1, "subtime": 0, "res": 2, "profile": "p"}
 DELAY = {"p": {"type": "delay", "delay": 1}}
 BAD = {
-    "not json": ("{", "this is not JSON"),
+    "not json": ("{", "is not JSON"),
     "key twice": (
         '{"jobs": [], "profiles": {"p": {"type": "delay", "delay": 1, "delay": 2}}}',
         "/profiles/p: 'delay' is given twice; keep one",
@@ -217,21 +219,21 @@ BAD = {
         '{"jobs": [], "profiles": {"p": {"type": "delay"}, "p": {"type": "delay"}}}',
         "/profiles: 'p' is given twice",
     ),
-    "half a character": ('{"jobs": [], "profiles": {}, "x": "\\ud83d"}', "half of a character"),
+    "half a character": ('{"jobs": [], "profiles": {}, "x": "\\ud83d"}', "surrogate pair"),
     "not an object": ("[]", "is a JSON object"),
-    "no jobs": ({"profiles": DELAY}, "/jobs: it must be there"),
-    "no profiles": ({"jobs": [GOOD_JOB]}, "/profiles: it must be there"),
+    "no jobs": ({"profiles": DELAY}, "/jobs: is missing or not a list"),
+    "no profiles": ({"jobs": [GOOD_JOB]}, "/profiles: is missing or not an object"),
     "nb_res": ({"jobs": [], "profiles": {}, "nb_res": 0}, "/nb_res: 0"),
     "unknown profile": ({"jobs": [GOOD_JOB | {"profile": "q"}]}, "/jobs/0/profile"),
     "negative date": ({"jobs": [GOOD_JOB | {"subtime": -1}]}, "submitted at -1 s"),
     "date not a number": ({"jobs": [GOOD_JOB | {"subtime": "0"}]}, "/jobs/0/subtime: '0'"),
     "no id": ({"jobs": [{k: v for k, v in GOOD_JOB.items() if k != "id"}]}, "'id' is missing"),
-    "same id": ({"jobs": [GOOD_JOB, GOOD_JOB]}, "/jobs/1/id: '1' is there twice"),
-    "no hosts": ({"jobs": [GOOD_JOB | {"res": 0}]}, "asks for 0 hosts"),
+    "same id": ({"jobs": [GOOD_JOB, GOOD_JOB]}, "/jobs/1/id: '1' occurs twice"),
+    "no hosts": ({"jobs": [GOOD_JOB | {"res": 0}]}, "requests 0 hosts"),
     "half a host": ({"jobs": [GOOD_JOB | {"res": 1.5}]}, "/jobs/0/res: 1.5"),
     "walltime 0": ({"jobs": [GOOD_JOB | {"walltime": 0}]}, "walltime of 0 s"),
-    "job not an object": ({"jobs": [3]}, "/jobs/0: a job is an object"),
-    "no type": ({"profiles": {"p": {"delay": 1}}}, "/profiles/p: a profile is an object with"),
+    "job not an object": ({"jobs": [3]}, "/jobs/0: is not an object; write a job as an object"),
+    "no type": ({"profiles": {"p": {"delay": 1}}}, "/profiles/p: is not an object with"),
     "unknown type": ({"profiles": {"p": {"type": "magic"}}}, "type 'magic' is unknown"),
     "no delay": ({"profiles": {"p": {"type": "delay"}}}, "'delay' is missing"),
     "negative delay": ({"profiles": {"p": {"type": "delay", "delay": -1}}}, "/p/delay: -1"),
@@ -253,7 +255,7 @@ BAD = {
     "repeat": ({"profiles": {"p": {"type": "composed", "repeat": 0, "seq": ["p"]}}}, "/repeat: 0"),
     "matrix": (
         {"profiles": {"p": {"type": "parallel", "cpu": [1, 1], "com": [0, 1]}}},
-        "/p/com: 2 values for 2 hosts: give 2 x 2 = 4",
+        "/p/com: 2 values for 2 hosts; give 2 x 2 = 4",
     ),
     "negative bytes": (
         {"profiles": {"p": {"type": "parallel", "cpu": [1, 1], "com": [0, -1, 0, 0]}}},
@@ -261,7 +263,7 @@ BAD = {
     ),
     "size": (
         {"profiles": {"p": {"type": "parallel", "cpu": [1, 1, 1]}}},
-        "asks for 2 hosts but its profile 'p' is made for 3",
+        "requests 2 hosts, but its profile 'p' is made for 3",
     ),
     "smpi": ({"profiles": {"p": {"type": "smpi", "trace": "t"}}}, "cannot read the trace"),
     "no trace": ({"profiles": {"p": {"type": "usage_trace", "trace": "t"}}}, "cannot read the"),
@@ -326,7 +328,9 @@ def test_a_table_of_jobs_is_a_workload():
     with pytest.raises(WorkloadError, match="no delay_s"):
         workload_from_frame(frame.drop(columns="delay_s"))
     alike = frame.assign(profile="p")
-    with pytest.raises(WorkloadError, match=r"row 1: profile 'p' lasts 4 s elsewhere, here 5 s"):
+    with pytest.raises(
+        WorkloadError, match=r"row 1: profile 'p' lasts 4 s in an earlier row, here 5 " r"s"
+    ):
         workload_from_frame(alike)
     close = workload_from_frame(frame.assign(delay_s=[1234567.0, 1234568.0]))
     assert close.profiles.keys() == {"delay_1234567", "delay_1234568"}
@@ -361,14 +365,14 @@ WRONG_CELLS = {
     "a date": (
         "submit_time_s",
         "2024-01-01",
-        "is '2024-01-01': give a number of seconds",
+        "is '2024-01-01'; give a number of seconds",
     ),
-    "no date": ("submit_time_s", None, "submit_time_s None, num_hosts 2: give a date in s"),
-    "half a host": ("num_hosts", 1.5, "num_hosts 1.5: give a date in s and a whole number"),
-    "no hosts": ("num_hosts", float("nan"), "num_hosts nan: give a date in s and a whole number"),
-    "a span": ("delay_s", timedelta(seconds=4), "delay_s is '0:00:04': give a number of seconds"),
-    "part of a core": ("cores", 1.5, "cores is 1.5: give a whole number"),
-    "a unit": ("walltime_s", "1h", "walltime_s is '1h': give a number of seconds"),
+    "no date": ("submit_time_s", None, "submit_time_s None, num_hosts 2; give a date in s"),
+    "half a host": ("num_hosts", 1.5, "num_hosts 1.5; give a date in s and a whole number"),
+    "no hosts": ("num_hosts", float("nan"), "num_hosts nan; give a date in s and a whole number"),
+    "a span": ("delay_s", timedelta(seconds=4), "delay_s is '0:00:04'; give a number of seconds"),
+    "part of a core": ("cores", 1.5, "cores is 1.5; give a whole number"),
+    "a unit": ("walltime_s", "1h", "walltime_s is '1h'; give a number of seconds"),
 }
 
 
@@ -399,9 +403,9 @@ def test_jobs_may_ask_for_cores_memory_resources_and_licences(tmp_path):
     for key, value, message in (
         ("cores", 0, "1/cores: 0 of 'cores' is not a whole number of 1 or more"),
         ("memory", "4k", "memory: '4k' of 'memory'"),
-        ("resources", ["gpu"], "write an object such as"),
+        ("resources", ["gpu"], "write one such as"),
         ("licences", {"solver": -1}, "licences: -1 of 'solver'"),
-        ("cores", 3, "asks for 6 cores but its profile 'p' is made for 4"),
+        ("cores", 3, "requests 6 cores, but its profile 'p' is made for 4"),
     ):
         bad = [jobs[0], jobs[0] | {"id": 2, key: value}]
         path.write_text(json.dumps({"nb_res": 4, "jobs": bad, "profiles": profiles}))

@@ -159,7 +159,7 @@ def test_an_empty_file_is_no_workload(tmp_path, name):
 def test_ids_are_texts_or_numbers(tmp_path, bad):
     path = tmp_path / "w.json"
     path.write_text(replaced(WORKLOAD, ("jobs", 0, "id"), bad))
-    with pytest.raises(WorkloadError, match=r"/jobs/0/id: .* is not a string nor a number"):
+    with pytest.raises(WorkloadError, match=r"/jobs/0/id: .* is neither a string nor a number"):
         read_batsim(path)
 
 
@@ -194,7 +194,9 @@ def test_a_sequence_that_takes_for_ever_is_told(tmp_path, read, jobs):
     document["jobs" if jobs else "tasks"] = [] if jobs else [{"id": 1, "profile": "s"}]
     path = tmp_path / "x.json"
     path.write_text(json.dumps(document))
-    with pytest.warns(UserWarning, match=r"/profiles/s: makes 1,000,000,000 stages.*minutes"):
+    with pytest.warns(
+        UserWarning, match=r"/profiles/s: makes 1,000,000,000 consecutive " r"stages.*minutes"
+    ):
         read(path)
 
 
@@ -204,7 +206,7 @@ def test_each_kind_of_file_given_to_the_other_reader_says_whose_it_is(tmp_path):
     with pytest.raises(WorkloadError, match="this is a Batsim workload; run it by `ptaskmodel bat"):
         load_tasks(tmp_path / "w.json")
     with pytest.raises(
-        WorkloadError, match="this is a tasks file: run it by `ptaskmodel simulate`"
+        WorkloadError, match="this is a tasks file; run it by `ptaskmodel simulate`"
     ):
         read_workload(tmp_path / "t.json")
 

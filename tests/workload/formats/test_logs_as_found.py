@@ -147,8 +147,8 @@ def test_one_bad_line_is_left_out_and_told(read):
     assert [(each.line, each.level) for each in told] == [
         (3, "warning"), (6, "warning"), (None, "warning"),
     ]  # fmt: skip
-    assert told[1].text.endswith("field 9 (requested_time_s) is 'soon': give a number")
-    assert told[2].text == "left out 1 jobs whose number an earlier job has, the first 1"
+    assert told[1].text.endswith("field 9 (requested_time_s) is 'soon'; give a number")
+    assert told[2].text == "left out 1 jobs with the number of an earlier job (first: 1)"
 
 
 def test_a_log_is_refused_when_most_lines_are_bad(read):
@@ -162,7 +162,8 @@ def test_unix_dates_are_counted_from_the_first(read):
     (told,) = made.remarks
     assert told.level == "warning"
     assert told.text == (
-        "dates are Unix seconds: they are counted from the first, 1.7e+09 (2023-11-14 22:13:20 UTC)"
+        "dates are Unix seconds: time 0 of the simulation is the first, 1.7e+09 (2023-11-14 "
+        "22:13:20 UTC)"
     )
 
 
@@ -190,7 +191,7 @@ def test_a_log_of_a_grid_is_read(read, tmp_path):
     assert "left out 1 jobs cancelled before they ran" in told
     (tmp_path / "grid").write_text(GWF)  # known by its content too
     assert read_workload(tmp_path / "grid").frame().equals(made.frame())
-    with pytest.raises(WorkloadError, match="GWF is read only"):
+    with pytest.raises(WorkloadError, match="GWF can be read but not written"):
         write_workload(made, tmp_path / "again.gwf")
 
 
@@ -280,4 +281,4 @@ def test_fields_of_jobs_that_nothing_reads_are_told(read):
     assert [(each.kind, each.field) for each in told] == [
         ("not used", "colour"), ("not used", "thinktime"),
     ]  # fmt: skip
-    assert told[1].text == "the field 'thinktime' of jobs is not read; did you mean think_time?"
+    assert told[1].text == "the field 'thinktime' of jobs is not used; did you mean think_time?"

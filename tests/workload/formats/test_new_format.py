@@ -58,14 +58,16 @@ def test_the_command_line_takes_a_new_format_by_its_name(tmp_path, lines, capsys
 def test_what_is_in_no_known_format_is_told(tmp_path):
     path = tmp_path / "x"
     path.write_text("hello\nyou")
-    with pytest.raises(WorkloadError, match=r"begins with '.*', as no workload does; the formats"):
+    with pytest.raises(
+        WorkloadError, match=r"begins with '.*', like no known format of workloads; " r"give"
+    ):
         read_workload(path)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"<platform/>", "is XML, as platforms are; the platform comes first"),
+        (b"<platform/>", "is XML, the format of platforms; give the platform first"),
         ("; Version: 2".encode("utf-16"), "is UTF-16; save it as UTF-8"),
     ],
 )

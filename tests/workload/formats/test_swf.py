@@ -77,7 +77,7 @@ def test_cleaning_says_what_it_does(log_file):
         "left out 1 jobs of unknown run time",
         "left out 1 jobs of unknown size",
         "left out 1 jobs of more than 8 processors",
-        "made 1 jobs of 0 s last 1 s",
+        "set the run time of 1 jobs from 0 s to 1 s",
     )
     dropped, notes = clean(read_swf(log_file), zero_run_time_s=None)
     assert 2 not in dropped.column("job_number")
@@ -115,7 +115,7 @@ def test_a_workload_becomes_a_log_and_comes_back(log_file, tmp_path):
         ("1 2 3", ":2: 3 fields instead of 18"),
         (
             "1 0 5 100 4 -1 -1 4 x -1 1 3 1 2 0 0 -1 -1",
-            ":2: field 9 (requested_time_s) is 'x': give a number",
+            ":2: field 9 (requested_time_s) is 'x'; give a number",
         ),
         ("1 0 5 inf 4 -1 -1 4 1 -1 1 3 1 2 0 0 -1 -1", ":2: a value is not finite"),
     ],
@@ -131,7 +131,7 @@ def test_a_bad_line_is_named(tmp_path, line, message):
 def test_jobs_numbered_alike_are_refused(tmp_path):
     path = tmp_path / "twice.swf"
     path.write_text("1 0 0 9 4 -1 -1 4 9 -1 1 3 1 2 0 0 -1 -1\n" * 2)
-    with pytest.raises(WorkloadError, match="job 1 is there twice"):
+    with pytest.raises(WorkloadError, match="job 1 occurs twice"):
         read_workload(path)
 
 
@@ -170,7 +170,7 @@ def test_real_logs_read(shared_data):
     log = workload_from_swf(read_swf(shared_data / "swf" / "NASA-iPSC-1993-3.1-cln.swf.gz"))
     assert len(log.jobs) == 18239
     assert log.num_hosts == 128
-    assert log.notes == ("made 173 jobs of 0 s last 1 s",)
+    assert log.notes == ("set the run time of 173 jobs from 0 s to 1 s",)
 
 
 def test_who_asks_for_a_job_goes_through_both_formats(tmp_path):
@@ -206,7 +206,7 @@ def test_what_follows_the_18th_field_is_left_unread_with_a_note(tmp_path):
     path.write_text("1 0 0 5 2 -1 -1 2 9 -1 1 12 3 4 0 1 -1 -1 77 x\n")
     made = read_workload(path)
     assert len(made.jobs) == 1
-    assert made.notes == ("left unread what follows the 18th field on 1 lines",)
+    assert made.notes == ("ignored what follows the 18th field on 1 lines",)
 
 
 LINE = "1 0 0 9 4 -1 -1 4 9 -1 1 3 1 2 0 0 -1 -1"

@@ -44,9 +44,9 @@ def message(tmp_path, content):
 NOT_DOCUMENTS = {
     "empty file": (b"", ":1:1: is empty"),
     "only blanks": (b" \n ", ": is empty"),
-    "truncated": (json.dumps(BASE).encode()[:-9], ": ends too early; is it truncated?"),
+    "truncated": (json.dumps(BASE).encode()[:-9], ": it ends too early; is it truncated?"),
     "truncated in a string": (b'{"tasks": "abc', ":1:11: is not JSON: unterminated string"),
-    "a platform": (b"<?xml version='1.0'?>", ":1:1: is XML, as platforms are, not JSON"),
+    "a platform": (b"<?xml version='1.0'?>", ":1:1: is XML, not JSON"),
     "two documents": (b'{"tasks": []}\n{}', ":2:1: is not JSON: extra data"),
     "trailing comma": (b'{"tasks": [],\n}', ":2:1: is not JSON: expecting property name"),
     "comment": (b'{"tasks": [] // none\n}', ":1:14: is not JSON"),
@@ -56,9 +56,12 @@ NOT_DOCUMENTS = {
     "Latin-1": ('{"description":\n"h\xf4te"}'.encode("latin-1"), ":2: is not UTF-8"),
     "UTF-16": ("{}".encode("utf-16"), ":1: is not UTF-8"),
     "binary": (bytes(range(128, 256)), ":1: is not UTF-8"),
-    "a million lists": (b"[" * 1_000_000 + b"]" * 1_000_000, ": is nested too deep"),
-    "a million objects": (b'{"a":' * 1_000_000, ": is nested too deep"),
-    "5000 digits": (b'{"tasks": ' + b"9" * 5000 + b"}", ": holds a number of too many digits"),
+    "a million lists": (b"[" * 1_000_000 + b"]" * 1_000_000, ": is nested too deep; flatten it"),
+    "a million objects": (b'{"a":' * 1_000_000, ": is nested too deep; flatten it"),
+    "5000 digits": (
+        b'{"tasks": ' + b"9" * 5000 + b"}",
+        ": contains a number with too many digits; shorten it",
+    ),
     "list": (b"[]", ": top level: is a list; give an object"),
     "null": (b"null", ": top level: is null; give an object"),
     "key twice": (b'{"tasks": [], "tasks": []}', ": top level: 'tasks' is given twice"),
@@ -109,7 +112,7 @@ BAD = {
     "id of two lines": ("/tasks/0/id", "a\nb", "/tasks/0/id: is 'a\\nb'; give"),
     "id with half a character": ("/tasks/0/id", "\ud800", "/tasks/0/id: is '\\ud800'; give"),
     "id very long": ("/tasks/0/id", "a\n" * 10**5, "/tasks/0/id: is 'a\\na"),
-    "id twice": ("/tasks/2/id", "T1", "/tasks/2/id: is 'T1', as /tasks/0/id; give another"),
+    "id twice": ("/tasks/2/id", "T1", "/tasks/2/id: is 'T1', the id of /tasks/0; give another"),
     "hosts is a name": ("/tasks/0/hosts", "a", "/tasks/0/hosts: is 'a'; write ['a']"),
     "hosts is null": ("/tasks/0/hosts", None, "/tasks/0/hosts: is null; give a list of names"),
     "no hosts": ("/tasks/1/hosts", REMOVED, "/tasks/1/hosts: is missing; give the hosts"),
@@ -121,9 +124,9 @@ BAD = {
     "range huge": ("/tasks/1/hosts", ["n[0-9999999]"], "stands for more than 1000000 hosts"),
     "too few hosts": ("/tasks/0/hosts", ["a"], "/tasks/0/hosts: has 1 host for a profile of 2"),
     "no work": ("/tasks/1/cpu", REMOVED, "/tasks/1: has no work; give a profile, or cpu"),
-    "profile and cpu": ("/tasks/0/cpu", 1, "/tasks/0/cpu: is given besides profile"),
-    "delay and cpu": ("/tasks/1/delay", 1, "/tasks/1/delay: is given besides cpu"),
-    "com and flows": ("/tasks/2/com", [0, 0, 0, 0], "/tasks/2/flows: is given besides com"),
+    "profile and cpu": ("/tasks/0/cpu", 1, "/tasks/0/cpu: is given in addition to profile"),
+    "delay and cpu": ("/tasks/1/delay", 1, "/tasks/1/delay: is given in addition to cpu"),
+    "com and flows": ("/tasks/2/com", [0, 0, 0, 0], "/tasks/2/flows: is given in addition to com"),
     "unknown profile": ("/tasks/0/profile", "tow", "/tasks/0/profile: is 'tow', which is unknown"),
     "profile not a name": ("/tasks/0/profile", 3, "/tasks/0/profile: is 3; give the name"),
     "start negative": ("/tasks/0/start", -1, "/tasks/0/start: -1.0 is negative"),
@@ -158,8 +161,12 @@ BAD = {
     "flow twice": ("/tasks/2/flows", [[0, 1, 1], [0, 1, 1]], "/tasks/2/flows/1: from 0 to 1 again"),
     "flows a number": ("/tasks/2/flows", 3, "/tasks/2/flows: is 3; give a list ([from, to, byte"),
     "after a name": ("/tasks/1/after", "T1", "/tasks/1/after: is 'T1'; give a list of task ids"),
-    "after unknown": ("/tasks/1/after", ["T9"], "/tasks/1/after/0: is 'T9', which no task has"),
-    "after twice": ("/tasks/1/after", ["T1", "T1"], "/tasks/1/after/1: is 'T1' again"),
+    "after unknown": (
+        "/tasks/1/after",
+        ["T9"],
+        "/tasks/1/after/0: is 'T9', which is not the id of a task",
+    ),
+    "after twice": ("/tasks/1/after", ["T1", "T1"], "/tasks/1/after/1: repeats 'T1'"),
     "after itself": ("/tasks/0/after", ["T1"], "/tasks/0/after: is circular: 'T1' after 'T1'"),
     "after in a circle": ("/tasks/0/after", ["T2"], "/tasks/0/after: is circular: 'T1' after 'T2'"),
     "type missing": ("/profiles/two/type", REMOVED, "/profiles/two: has no type; give one of par"),
@@ -320,7 +327,7 @@ def test_lists_of_hosts_are_bounded_together(tmp_path, monkeypatch):
     monkeypatch.setattr(tasks_json, "MAX_TOTAL_HOSTS", 1000)
     tasks = [{"id": k, "hosts": [f"n[{k}-{k + 99}]"], "cpu": 1} for k in range(20)]
     text = message(tmp_path, json.dumps({"tasks": tasks}).encode())
-    assert "/tasks/10/hosts/0: the lists of this file make more than 1000 hosts" in text
+    assert "/tasks/10/hosts/0: the host lists of this file contain more than 1000 hosts" in text
 
 
 def test_a_long_circle_is_told_shortly(tmp_path):

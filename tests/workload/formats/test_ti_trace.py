@@ -76,7 +76,7 @@ def test_pieces_of_any_size_make_the_same_trace(shared, tmp_path, monkeypatch, p
         assert plain(trace) == plain(expected)
         assert (trace.notes, trace.counts()) == (expected.notes, expected.counts())
     shared.write_text(SHARED.replace("1 recv 0 3 1e6", "1 recv 0 3 1e6\n1 recv 9 3 1"))
-    with pytest.raises(WorkloadError, match=r"shared.txt:6: recv: field 1 is 9: give a rank"):
+    with pytest.raises(WorkloadError, match=r"shared.txt:6: recv: field 1 is 9; give a rank"):
         read_trace(shared)
 
 
@@ -87,7 +87,7 @@ def test_a_list_names_the_files_of_the_ranks(tmp_path):
     trace = read_trace(tmp_path / "list")
     assert plain(trace)[1] == [("init", 0), ("barrier",)]
     assert trace.type_bytes == 8
-    assert trace.notes == (f"{tmp_path / 'b.gz'}: left out 1 lines of other ranks than 1",)
+    assert trace.notes == (f"{tmp_path / 'b.gz'}: left out 1 lines of ranks other than 1",)
 
 
 def test_a_packed_trace_reads_back(shared, tmp_path):
@@ -105,35 +105,35 @@ def test_a_packed_trace_reads_back(shared, tmp_path):
     [
         ("x compute 1", "2: 'x' is not a rank"),
         ("-1 compute 1", "2: '-1' is not a rank"),
-        ("1", "2: there is no action after the rank"),
+        ("1", "2: there is no action after the rank; add one"),
         ("1 dance", "2: 'dance' is not an action"),
-        ("1 testany", "2: 'testany': smpirun writes it, but no replay knows it: let the"),
+        ("1 testany", "2: 'testany': smpirun writes it, but it cannot be replayed; let the"),
         ("1 Start 1 7 100 2", "2: 'Start': smpirun writes it, .* use MPI_Isend and MPI_Irecv"),
         (
             "1 ireducescatter 1 1 1 0 1",
-            "2: ireducescatter has 5 fields, 4 at most on 2 ranks: give",
+            "2: ireducescatter has 5 fields, 4 at most on 2 ranks; give",
         ),
         ("1 alltoallv 4 1 1 1 4 1 1 1 1 1", "2: alltoallv has 10 fields, 8 at most on 2 ranks"),
         ("1 sendrecv 1 0", "2: 'sendrecv' is not an action; write sendRecv, as SimGrid"),
         ("1 compute fast", "2: compute: 'fast' is not a number"),
-        ("1 compute nan", "2: compute: field 1 is nan: give a finite amount"),
-        ("1 compute -1", "2: compute: field 1 is -1: give a finite amount, 0 or more"),
+        ("1 compute nan", "2: compute: field 1 is nan; give a finite amount"),
+        ("1 compute -1", "2: compute: field 1 is -1; give a finite amount, 0 or more"),
         ("1 compute", "2: compute has 0 fields of the 1 it needs"),
-        ("1 send 7 0 1", "2: send: field 1 is 7: give a rank, 0 to 1"),
-        ("1 send -555 0 1", "2: send: field 1 is -555: give a rank, 0 to 1, or -666 for none"),
-        ("1 recv -2 0 1", "2: recv: field 1 is -2: give a rank, 0 to 1, or -555 for any, or -666"),
-        ("1 bcast 1 -333", "2: bcast: field 2 is -333: give a rank, 0 to 1"),
-        ("1 send 0 -444 1", "2: send: field 2 is -444: give a whole number"),
-        ("1 send 0.5 0 1", "2: send: field 1 is 0.5: give a rank"),
+        ("1 send 7 0 1", "2: send: field 1 is 7; give a rank, 0 to 1"),
+        ("1 send -555 0 1", "2: send: field 1 is -555; give a rank, 0 to 1, or -666 for none"),
+        ("1 recv -2 0 1", "2: recv: field 1 is -2; give a rank, 0 to 1, or -555 for any, or -666"),
+        ("1 bcast 1 -333", "2: bcast: field 2 is -333; give a rank, 0 to 1"),
+        ("1 send 0 -444 1", "2: send: field 2 is -444; give a whole number"),
+        ("1 send 0.5 0 1", "2: send: field 1 is 0.5; give a rank"),
         ("1 send 0 x 1", "2: send: 'x' is not a number"),
-        ("1 send 0 1.5 1", "2: send: field 2 is 1.5: give a whole number"),
-        ("1 send 0 0 -1", "2: send: field 3 is -1: give a number of elements, 0 or more"),
-        ("1 send 0 0 1 77", "2: send: field 4 is 77: give the number of a datatype"),
-        ("1 sleep inf", "2: sleep: field 1 is inf: give a finite time"),
+        ("1 send 0 1.5 1", "2: send: field 2 is 1.5; give a whole number"),
+        ("1 send 0 0 -1", "2: send: field 3 is -1; give a number of elements, 0 or more"),
+        ("1 send 0 0 1 77", "2: send: field 4 is 77; give the number of a datatype"),
+        ("1 sleep inf", "2: sleep: field 1 is inf; give a finite time"),
         ("1 alltoallv 4 1 1 4 1", "2: alltoallv has 5 fields of the 6 it needs on 2 ranks"),
-        ("1 alltoallv 4 1 4 1", "2: .*; a call on fewer ranks cannot be replayed"),
+        ("1 alltoallv 4 1 4 1", "2: .*; a collective on fewer ranks cannot be replayed"),
         ("1 sendRecv 1 0 1 0", "2: sendRecv has 4 fields of the 6"),
-        ("1 bcast 1 2", "2: bcast: field 2 is 2: give a rank, 0 to 1"),
+        ("1 bcast 1 2", "2: bcast: field 2 is 2; give a rank, 0 to 1"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path, line, message):
@@ -161,7 +161,7 @@ def test_ranks_without_actions_are_noted(tmp_path):
         (b"0 init\n5 init\n", "has actions of rank 5, but there are 2 ranks"),
         (b"\nnowhere.txt other.txt\n", ":2: names 'nowhere.txt', but there is no such file"),
         (b"a.txt b.txt c.txt\n", "names 3 traces for 2 ranks"),
-        (b"PK\x03\x04 and more", "is not a whole trace"),
+        (b"PK\x03\x04 and more", "is damaged"),
         (b"\x1f\x8b and more", "not a whole gzip file"),
     ],
 )
@@ -196,7 +196,7 @@ def test_what_simgrid_writes_of_any_source_and_of_none_is_told_apart(tmp_path):
     assert [action[1:3] for action in zero[5:7]] == [(0, none), (any_source, 0)]
     assert zero[7][2] == one[2][4] == none
     path.write_text("".join([*lines, "0 recv -333 9 1\n"]))
-    with pytest.raises(WorkloadError, match=r"t.txt:3: recv: -333 stands for any source or"):
+    with pytest.raises(WorkloadError, match=r"t.txt:3: recv: -333 is ambiguous"):
         read_trace(path)
     # With any tag, messages of all tags are counted together.
     path.write_text("0 recv -333 -444 1\n0 recv 1 3 1\n1 send 0 3 1\n1 send 0 4 1\n")
@@ -207,7 +207,9 @@ def test_a_list_that_names_lists_is_refused(tmp_path):
     for name, named in (("itself", "itself"), ("one", "other"), ("other", "one")):
         (tmp_path / name).write_text(named + "\n")
     for name in ("itself", "one"):
-        with pytest.raises(WorkloadError, match="is no trace, but named in a list as one"):
+        with pytest.raises(
+            WorkloadError, match="is a list of traces, not a trace; name the traces of ranks"
+        ):
             read_trace(tmp_path / name)
 
 
@@ -221,7 +223,7 @@ def test_what_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch, name):
     for rank in range(2):
         (tmp_path / f"r{rank}").write_text(f"{rank} barrier\n" * 8000)
     (tmp_path / "list").write_text("r0\nr1\n")
-    with pytest.raises(WorkloadError, match=r"holds .*more than [\d,]+"):
+    with pytest.raises(WorkloadError, match=r"holds .*more than (the )?[\d,]+"):
         read_trace(tmp_path / name)
 
 
@@ -238,7 +240,7 @@ def test_arrays_of_other_shapes_are_refused(shared, tmp_path, shape):
         for name in packed.namelist():
             own = header.getvalue() + b"\0" * 48 if name == "first.npy" else packed.read(name)
             other.writestr(name, own)
-    with pytest.raises(WorkloadError, match="is not a whole trace"):
+    with pytest.raises(WorkloadError, match="is damaged"):
         read_trace(tmp_path / "other.npz")
 
 

@@ -75,7 +75,7 @@ def test_weibull_arrivals_have_the_mean_of_the_distribution():
 
 @pytest.mark.parametrize("arguments", [{"shape": 0, "scale_s": 1}, {"shape": 1, "scale_s": -1}])
 def test_impossible_parameters_are_refused(arguments):
-    with pytest.raises(WorkloadError, match="must be positive"):
+    with pytest.raises(WorkloadError, match="give positive, finite numbers"):
         weibull(5, [JobKind("a", DelayWork(1.0), 2)], 1, **arguments)
     with pytest.raises(WorkloadError, match="1 job and 1 host"):
         lublin(0, 8, 1)
@@ -114,7 +114,7 @@ def test_the_rule_refuses_what_it_cannot_do():
     source = lublin(3, 8, 1)
     with pytest.raises(WorkloadError, match="pattern 'star' is unknown"):
         ptask_profiles(source, speed_flops=1, bandwidth_Bps=1, pattern="star")
-    with pytest.raises(WorkloadError, match="from 0 to 1"):
+    with pytest.raises(WorkloadError, match="give 0 to 1"):
         ptask_profiles(source, speed_flops=1, bandwidth_Bps=1, ratio=1.5)
     with pytest.raises(WorkloadError, match="speed is 0"):
         ptask_profiles(source, speed_flops=0, bandwidth_Bps=1)

@@ -191,10 +191,10 @@ def test_links_between_jobs_survive_where_both_ends_do():
         (lambda w: shrunk(w, 0), "the factor is 0"),
         (lambda w: loaded(w, float("inf")), "the factor is inf"),
         (lambda w: loaded(w, 2, "odd"), "load by 'odd'"),
-        (lambda w: offered_load(w), "all jobs come at one date"),
+        (lambda w: offered_load(w), "all jobs are submitted at the same time"),
         (lambda w: resampled(w, 0, 0), "0 weeks"),
         (lambda w: resampled(w, 2, 0, by="odd"), "by 'odd'"),
-        (lambda w: resampled(w, 2, 0, by="weeks", factor=2), "a factor of 2"),
+        (lambda w: resampled(w, 2, 0, by="weeks", factor=2), "the factor is 2"),
         (lambda w: resampled(w, 2, 0), "not every job has a user"),
         (lambda w: resampled(w.with_jobs(()), 2, 0), "no jobs to draw from"),
         (
@@ -212,5 +212,5 @@ def test_what_makes_no_sense_is_refused(make, message):
 def test_jobs_of_unknown_run_time_cannot_be_sampled():
     work = HomogeneousWork(1.0, 0.0)
     made = Workload((Job("a", 0, 1, "p", work),), {"p": work}, 4)
-    with pytest.raises(WorkloadError, match="depends on the platform: sample a log"):
+    with pytest.raises(WorkloadError, match="depends on the platform; sample a log"):
         sampled(made, 1)
