@@ -171,19 +171,14 @@ class ParallelWork(Work):
         ):
             array = getattr(self, name)
             if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype != kind:
-                raise FieldError(
-                    name, f"is not a one-dimensional array of {kind.__name__}; give one"
-                )
+                raise FieldError(name, f"is not a one-dimensional array of {kind.__name__}")
             object.__setattr__(self, name, frozen(array))
         n, count = len(self.flops), len(self.flow_bytes)
         if n == 0:
             raise FieldError("flops", "is empty; a work needs at least one rank")
         check_amounts("flops", self.flops)
         if not len(self.flow_from) == len(self.flow_to) == count:
-            raise FieldError(
-                "flow_bytes",
-                "flow_from, flow_to and flow_bytes differ in length; give equal lengths",
-            )
+            raise FieldError("flow_bytes", "flow_from, flow_to and flow_bytes differ in length")
         object.__setattr__(self, "pair_bytes", 0.0)
         if count == 0:
             return
@@ -195,9 +190,7 @@ class ParallelWork(Work):
                 raise FieldError(name, f"holds a rank outside 0..{n - 1}; correct it")
         pairs = self.flow_from * n + self.flow_to
         if count > 1 and (pairs[1:] <= pairs[:-1]).any():
-            raise FieldError(
-                "flow_from", "the flows are not in row-major order with each pair once; sort them"
-            )
+            raise FieldError("flow_from", "the flows are not in row-major order, each pair once")
         self._recognise()
 
     def _recognise(self) -> None:
@@ -424,15 +417,10 @@ class SequenceWork(Work):
             raise FieldError("stages", "is empty; give at least one stage")
         for k, stage in enumerate(stages):
             if not isinstance(stage, Work):
-                raise FieldError(
-                    "stages", f"{stage!r} is not a Work; give one, such as ParallelWork", (k,)
-                )
+                raise FieldError("stages", f"{stage!r} is not a Work", (k,))
         sizes = sorted({stage.ranks for stage in stages if stage.ranks is not None})
         if len(sizes) > 1:
-            problem = (
-                f"need different numbers of hosts ({', '.join(map(str, sizes))}); give stages of "
-                "one size"
-            )
+            problem = f"need different numbers of hosts ({', '.join(map(str, sizes))})"
             raise FieldError("stages", problem)
         if type(self.repeat) is not int or not 1 <= self.repeat <= MAX_REPEAT:
             problem = f"{self.repeat!r} is not a whole number from 1 to {MAX_REPEAT}"
@@ -443,10 +431,7 @@ class SequenceWork(Work):
             raise FieldError("stages", f"are nested more than {MAX_DEPTH} deep; flatten them")
         count = len(stages) + sum(stage.repeat * stage.stages_per_round - 1 for stage in nested)
         if count > MAX_STAGES:
-            raise FieldError(
-                "stages",
-                f"make {count} stages a round, more than {MAX_STAGES}; make fewer, larger stages",
-            )
+            raise FieldError("stages", f"make {count} stages a round, over {MAX_STAGES}; merge some")
         object.__setattr__(self, "stages", stages)
         object.__setattr__(self, "ranks", sizes[0] if sizes else None)
         object.__setattr__(self, "duration_s", _duration_s(stages, self.repeat))

@@ -200,7 +200,7 @@ def test_a_sequence_knows_its_ranks_and_stages():
     ("stages", "repeat", "message"),
     [
         ((), 1, "stages: is empty"),
-        (("x",), 1, r"stages\[0\]: 'x' is not a Work; give one, such as ParallelWork"),
+        (("x",), 1, r"stages\[0\]: 'x' is not a Work"),
         ((ParallelWork.of(2), ParallelWork.of(3)), 1, r"different numbers of hosts \(2, 3\)"),
         ((DelayWork(1),), 0, "repeat: 0 is not a whole number"),
         ((DelayWork(1),), 1.5, "repeat: 1.5 is not a whole number"),
