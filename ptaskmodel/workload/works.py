@@ -431,7 +431,9 @@ class SequenceWork(Work):
             raise FieldError("stages", f"are nested more than {MAX_DEPTH} deep; flatten them")
         count = len(stages) + sum(stage.repeat * stage.stages_per_round - 1 for stage in nested)
         if count > MAX_STAGES:
-            raise FieldError("stages", f"make {count} stages a round, over {MAX_STAGES}; merge some")
+            raise FieldError(
+                "stages", f"make {count} stages a round, over {MAX_STAGES}; merge some"
+            )
         object.__setattr__(self, "stages", stages)
         object.__setattr__(self, "ranks", sizes[0] if sizes else None)
         object.__setattr__(self, "duration_s", _duration_s(stages, self.repeat))
