@@ -12,6 +12,7 @@ LONGEST_WORD = 200
 LONGEST = 1000
 # What one message names of the problems of a file; of more it says the number.
 MOST_PROBLEMS = 20
+BETWEEN_PROBLEMS = "\n  "
 _LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 
 

@@ -27,13 +27,14 @@ alike (`shortened`), summary.json has all that are kept.
 from __future__ import annotations
 
 import contextlib
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from ptaskmodel.errors import MOST_PROBLEMS, PTaskModelError
+from ptaskmodel.errors import BETWEEN_PROBLEMS, MOST_PROBLEMS, PTaskModelError
 from ptaskmodel.files import AnyPath, shown_path
 
 WARNING, NOTE = "warning", "note"
@@ -270,7 +271,13 @@ class Account:
         try:
             yield
         except self._error as error:
-            self.problem(self._what(error, line), line)
+            self.refused(error, line)
+
+    def refused(self, error: PTaskModelError, line: int | None = None) -> None:
+        """An `error` is a problem of the file, at the line that it names, else at a `line`."""
+        named = re.match(rf"{re.escape(self.file)}:(\d+): ", error.message)
+        line = line if named is None else int(named[1])
+        self.problem(self._what(error, line), line)
 
     def problem(self, what: str, line: int | None = None) -> None:
         """The file cannot be read: `what` is wrong at a `line`; `check` raises it."""
@@ -279,9 +286,14 @@ class Account:
         if number or len(self._problems) < MOST_PROBLEMS:
             self._problems[what] = first, number + 1
 
+    @property
+    def has_problems(self) -> bool:
+        """Whether `check` raises."""
+        return self._num_problems > 0
+
     def check(self) -> None:
         """Raise the error of this file with all its problems, if it has any."""
-        if not self._num_problems:
+        if not self.has_problems:
             return
         named = [
             (line, f"{what} (and {number - 1:,} more such)" if number > 1 else what)
@@ -294,7 +306,8 @@ class Account:
         lines = [what if line is None else f"line {line}: {what}" for line, what in named]
         rest = self._num_problems - sum(number for _, number in self._problems.values())
         lines += [f"and {rest:,} more"] if rest else []
-        raise self._error("\n  ".join([f"{self.file}: {self._num_problems:,} problems:", *lines]))
+        head = f"{self.file}: {self._num_problems:,} problems:"
+        raise self._error(BETWEEN_PROBLEMS.join([head, *lines]))
 
     def _what(self, error: PTaskModelError, line: int | None) -> str:
         """The message of an error without the place that the account names itself."""

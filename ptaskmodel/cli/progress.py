@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from ptaskmodel.errors import cut
+from ptaskmodel.errors import BETWEEN_PROBLEMS, cut
 from ptaskmodel.units import format_date, format_duration
 
 LOGGER = logging.getLogger("ptaskmodel")
@@ -43,11 +43,15 @@ class Teller(logging.Handler):
 
 
 def tell(message: str) -> None:
-    """One line on standard error, none too long, whatever the message holds."""
-    line = cut(" ".join(message.splitlines()))
+    """One line on standard error, none too long, whatever the message holds.
+
+    The problems of a file (see `remarks.Account`) are a line each.
+    """
+    head, *problems = message.split(BETWEEN_PROBLEMS)
     clear = CLEAR_LINE if on_terminal() else ""
-    text = f"{clear}{PREFIX}{line.encode('utf-8', 'backslashreplace').decode()}"
-    click.echo(text, err=True)
+    for begin, part in ((clear + PREFIX, head), *(("  ", each) for each in problems)):
+        line = cut(" ".join(part.splitlines()))
+        click.echo(f"{begin}{line.encode('utf-8', 'backslashreplace').decode()}", err=True)
 
 
 def on_terminal() -> bool:

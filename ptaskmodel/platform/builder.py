@@ -201,7 +201,7 @@ class Builder:
             hint = "declare it before this line"
             if name in self.duplex:
                 hint = f"it is SPLITDUPLEX; write {name}_UP, {name}_DOWN or a direction"
-            raise self.source.error(element, f"unknown link {short(name)}; {hint}")
+            raise self.source.unknown(element, f"unknown link {short(name)}; {hint}")
         return index
 
     def point_by_name(self, element: Element, attribute: str) -> int:
@@ -210,7 +210,7 @@ class Builder:
         point = self.points.by_name.get(name)
         if point is None:
             what = f"{attribute}: unknown host or router {short(name)}; declare it before this line"
-            raise self.source.error(element, what)
+            raise self.source.unknown(element, what)
         return point
 
     def star_paths(self, point: int) -> StarPaths:

@@ -19,7 +19,8 @@ from ptaskmodel.platform.reader.xml import parse_platform
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "platforms"
 
-HOSTS = '<host id="a" speed="1f"/>\n<host id="b" speed="1f"/>\n'
+HOST = '<host id="a" speed="1f"/>\n'
+HOSTS = HOST + '<host id="b" speed="1f"/>\n'
 LINK = '<link id="l" bandwidth="1Bps" latency="0s"/>\n'
 ROUTE = '<route src="a" dst="b"><link_ctn id="l"/></route>'
 CLUSTER = '<cluster id="c" prefix="n" suffix="" radical="{}" speed="1f" bw="1Bps" lat="0s" {}/>'
@@ -65,7 +66,7 @@ BAD_CONTENT = {
         "",
     ),
     "unknown routing": (full(HOSTS, "Star"), "unknown routing 'Star'"),
-    "duplicate host": (full(HOSTS + HOSTS), "host 'a' exists already"),
+    "duplicate host": (full(HOSTS + HOST), "host 'a' exists already"),
     "duplicate link": (full(HOSTS + LINK + LINK), "link 'l' exists already"),
     "duplicate zone": (full('<zone id="w" routing="Full"/>'), "'w' is taken"),
     "duplicate router": (full(HOSTS + '<router id="a"/>'), "'a' is taken"),
@@ -122,7 +123,7 @@ BAD_CONTENT = {
     "zone after a link": (full(LINK + '<zone id="x" routing="Full"/>'), "cannot stand here"),
     "prop after a host": (full(HOSTS + '<prop id="x" value="y"/>'), "props first"),
     "config after a zone": (full(HOSTS) + "<config/>", "cannot stand here"),
-    "host outside a zone": (HOSTS, "cannot stand here"),
+    "host outside a zone": (HOST, "cannot stand here"),
     "prop in a prop": (
         full('<prop id="x" value="y"><prop id="x" value="y"/></prop>'),
         "stand here",
@@ -189,6 +190,11 @@ BAD_CONTENT = {
 }
 
 BOMB = "".join(f"<!ENTITY e{k} '{10 * ('&e' + str(k - 1) + ';')}'>" for k in range(1, 12))
+
+def nested(begin: bytes, end: bytes) -> bytes:
+    return HEADER.encode() + begin + end + b"</platform>"
+
+
 BAD_FILES = {
     "empty file": (b"", "is empty"),
     "only blanks": (b" \n\n", "is empty"),
@@ -232,15 +238,21 @@ BAD_FILES = {
     "NUL": (HEADER.encode() + b"<zone id='a\0b' routing='Full'/></platform>", "not well-formed"),
     "two roots": (HEADER.encode() + b"</platform><platform/>", "not well-formed"),
     "a million levels": (
-        HEADER.encode() + b"<zone id='z' routing='Full'>" * 10**6,
+        nested(b"<zone id='z' routing='Full'>" * 10**6, b"</zone>" * 10**6),
         "is taken",
     ),
     "a million levels of names": (
-        HEADER.encode() + b"".join(b"<zone id='z%d' routing='Full'>" % k for k in range(10**5)),
+        nested(
+            b"".join(b"<zone id='z%d' routing='Full'>" % k for k in range(10**5)),
+            b"</zone>" * 10**5,
+        ),
         "nested more than",
     ),
     "a million props inside": (
-        HEADER.encode() + b"<zone id='z' routing='Full'>" + b"<prop id='x' value='y'>" * 10**6,
+        nested(
+            b"<zone id='z' routing='Full'>" + b"<prop id='x' value='y'>" * 10**6,
+            b"</prop>" * 10**6 + b"</zone>",
+        ),
         "cannot stand here",
     ),
 }
@@ -269,6 +281,25 @@ def test_a_bad_file_is_refused_in_one_line(name):
     assert message.startswith("bad.xml:")
     assert part in message
     assert "\n" not in message
+
+
+def test_all_problems_are_told_at_once():
+    content = """<zone id="z" routing="Ful">
+    <host id="a" speed="1Gx" core="none"/>
+    <host id="b" power="1Gf"/>
+    <host id="c" speed="1Gf"/>
+    <host speed="1Gf"/>
+    <link id="l" bandwidth="1Gbit"/>
+    <machine/>
+    <route src="a" dst="d"><link_ctn id="l"/></route>
+    <route src="a" dst="c"/>
+    </zone>"""
+    head, *told = refusal(f"{HEADER}{content}\n</platform>".encode()).split("\n  ")
+    assert head == "bad.xml: 8 problems:"
+    first = HEADER.count("\n") + 1
+    assert [int(line.split()[1].rstrip(":")) - first for line in told] == [0, 1, 1, 2, 4, 5, 6, 8]
+    # Nothing is said of what may follow from another: there may be a host 'd' among those refused.
+    assert "unknown host" not in "".join(told)
 
 
 def test_the_line_is_that_of_the_element():

@@ -17,7 +17,7 @@ from ptaskmodel.platform.reader.clusters import make_cluster
 from ptaskmodel.platform.reader.declarations import Declarations
 from ptaskmodel.platform.reader.elements import Element
 from ptaskmodel.platform.reader.routes import declare_bypass, declare_route
-from ptaskmodel.platform.reader.version3 import as_41, is_version3
+from ptaskmodel.platform.reader.version3 import ATTRIBUTES, as_41, is_version3
 
 MAX_DEPTH = 60
 MAX_TEXT = 256 * 1024**2
@@ -115,9 +115,11 @@ class Document:
         if element.tag == "trace":
             element.text, self._text, self._text_size = "".join(self._text), [], 0
         if element.tag == "zone":
-            if self.builder.current().kind == CLUSTER:
-                self._declarations.close_star()
-            self.builder.close_zone()
+            try:
+                if self.builder.current().kind == CLUSTER:
+                    self._declarations.close_star()
+            finally:
+                self.builder.close_zone()
         elif self._stack:
             parent = self._stack[-1].element
             if parent.tag in ("platform", "zone"):
@@ -158,7 +160,8 @@ class Document:
         for name in sorted(given.keys() - known.attributes.keys()):
             hint = elements.REFUSED_ATTRIBUTES.get((element.tag, name))
             hint = hint or f"known ones: {', '.join(known.attributes) or 'none'}"
-            raise self.source.error(element, f"unknown attribute {short(name)}; {hint}")
+            self.source.refuse(element, f"unknown attribute {short(name)}; {hint}", None)
+            given.setdefault(ATTRIBUTES.get((element.tag, name), name), given[name])
         for name in known.required:
             if not given.get(name) and (name not in given or name not in elements.MAY_BE_EMPTY):
                 state = "empty" if name in given else "missing"
@@ -166,7 +169,7 @@ class Document:
         for name, choices in known.choices.items():
             if name in given and given[name] not in choices:
                 what = f"{name}={short(given[name])}; write one of {', '.join(choices)}"
-                raise self.source.error(element, what)
+                given = given | {name: self.source.refuse(element, what, choices[0])}
         for name in _NAMING:
             if len(given.get(name, "")) > MAX_NAME:
                 what = f"{name}={short(given[name])} has more than {MAX_NAME} characters"
@@ -217,7 +220,7 @@ class Document:
         return bool(suiting)
 
     def _check_version(self, element: Element) -> None:
-        version = self.source.number(element, "version")
+        version = self.source.number(element, "version", 4.1)
         if is_version3(element["version"]):
             what = "DTD version 3, read as 4.1; `ptaskmodel platform upgrade` writes that"
             self.source.note(element, "old", what)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
@@ -25,6 +25,13 @@ _LOCAL_RATES = frozenset({"loopback_bw", "limiter_link", "read_bw", "write_bw"})
 
 MAX_HINTS = 1000
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
+
+
+Value = TypeVar("Value")
+
+
+class UnknownName(PlatformError):
+    """Nothing in the platform has a name that is used."""
 
 
 class Element:
@@ -73,9 +80,24 @@ class Source:
         """``file:line: element: what; remedy``, to be raised."""
         return self.error_at(element.line, f"{element}: {what}")
 
+    def unknown(self, element: Element, what: str) -> UnknownName:
+        """The same, for a name that nothing has."""
+        return UnknownName(self.error(element, what).message)
+
     def error_at(self, line: int, what: str) -> PlatformError:
-        place = f"{self.path}:{line}" if self._lines else f"{self.path}"
-        return PlatformError(f"{place}: {what}")
+        place = self.account.file
+        return PlatformError(f"{place}:{line}: {what}" if self._lines else f"{place}: {what}")
+
+    def refuse(self, element: Element, what: str, instead: Value) -> Value:
+        """Refuse a value of an element: raise the error, or note it and go on with another.
+
+        A file is read on, so that one message has all its problems (see `Account.check`).
+        """
+        error = self.error(element, what)
+        if not self._lines:
+            raise error
+        self.account.refused(error)
+        return instead
 
     def note(self, element: Element, kind: str, what: str) -> None:
         """Tell the account that `what` is odd at an element; kind: a word for what is alike."""
@@ -107,23 +129,24 @@ class Source:
             for item in element[name].split(",")
         )
 
-    def number(self, element: Element, name: str) -> float:
-        """A finite number without unit."""
+    def number(self, element: Element, name: str, instead: float = 0.0) -> float:
+        """A finite number without unit; instead: what a file with another is read on with."""
         try:
             value, rest = units.split_float(element[name])
         except units.UnitError as error:
-            raise self.error(element, f"{name}: {error}; give a number") from None
+            return self.refuse(element, f"{name}: {error}; give a number", instead)
         if rest.strip() or not abs(value) < 1e300:
-            raise self.error(element, f"{name}={short(element[name])}; give a finite number")
+            what = f"{name}={short(element[name])}; give a finite number"
+            return self.refuse(element, what, instead)
         return value
 
     def integer(self, element: Element, name: str, least: int) -> int:
         try:
             value = units.parse_integer(element[name])
         except units.UnitError as error:
-            raise self.error(element, f"{name}: {error}; give an integer") from None
+            return self.refuse(element, f"{name}: {error}; give an integer", least)
         if value < least:
-            raise self.error(element, f"{name} is {value}; it must be at least {least}")
+            return self.refuse(element, f"{name} is {value}; it must be at least {least}", least)
         if not _INTEGER.fullmatch(element[name]):
             what = f"{name}={short(element[name])} is read as {value}, as by SimGrid"
             self.hint(element, "number", f"{what}; write an integer")
@@ -139,7 +162,7 @@ class Source:
             numbers = ()
         if len(numbers) != 3 or not all(abs(number) < 1e300 for number in numbers):
             what = f"coordinates {short(element['coordinates'])}; give three numbers: 'x y z'"
-            raise self.error(element, what)
+            return self.refuse(element, what, None)
         return (numbers[0], numbers[1], numbers[2])
 
     def _quantity(
@@ -148,7 +171,7 @@ class Source:
         try:
             value, bare = units.parse_quantity(text, known, default)
         except units.UnitError as error:
-            raise self.error(element, f"{name}: {error}") from None
+            return self.refuse(element, f"{name}: {error}", 1.0)
         if bare:
             self.note(element, "unit", f"{name}={text!r} has no unit; {default} is meant, write it")
         suspect = text.endswith("GBps") and value / 1e9 in _NETWORK_GBIT

@@ -67,7 +67,7 @@ def _end(builder: Builder, element: Element, attribute: str, is_zone: bool) -> i
     number = builder.zone_index.get(element[attribute])
     if number is None:
         what = f"{attribute}: unknown zone {short(element[attribute])}; declare it before this line"
-        raise builder.source.error(element, what)
+        raise builder.source.unknown(element, what)
     return builder.zones[number].point
 
 

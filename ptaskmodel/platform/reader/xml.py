@@ -8,10 +8,11 @@ refuses what a platform never needs: declarations inside the file, entities, CDA
 from __future__ import annotations
 
 import codecs
+import contextlib
 import logging
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lxml import etree
@@ -23,7 +24,7 @@ from ptaskmodel.platform.builder import Builder
 from ptaskmodel.platform.facts import PlatformWarning, short
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.reader.document import Document
-from ptaskmodel.platform.reader.elements import Source
+from ptaskmodel.platform.reader.elements import Source, UnknownName
 from ptaskmodel.platform.reader.version3 import is_version3, upgraded
 from ptaskmodel.remarks import Remark, placed, warn_of
 
@@ -79,7 +80,7 @@ def read_xml(content: bytes, document: Document) -> None:
     except etree.XMLSyntaxError as error:
         raise _not_well_formed(source, error.msg, *error.position) from None
     target.tags.check_rest()
-    for fault in parser.feed_error_log:
+    for fault in parser.feed_error_log if not source.account.has_problems else ():
         raise _not_well_formed(source, fault.message, fault.line, fault.column)
 
 
@@ -202,6 +203,10 @@ class _Target:
         self.tags.check_doctype()
         # Old versions have others; which version it is, the first element says.
         self._odd_doctype: PlatformError | None = None
+        # How many elements are open from one on that was refused; whether any was, so that names
+        # may be missing.
+        self._refused_depth = 0
+        self._has_refused = False
 
     def doctype(self, name: str, public: str | None, system: str | None) -> None:
         if name != "platform":
@@ -225,15 +230,43 @@ class _Target:
         if name.rpartition(":")[2] != tag:
             what = f"not well-formed XML: the tag {short(name)}; correct the file"
             raise self.tags.error(what)
-        self._document.start(name, dict(attributes), self.tags.line)
+        if self._refused_depth:
+            self._refused_depth += 1
+            return
+        with self._reading_on():
+            self._document.start(name, dict(attributes), self.tags.line)
+            return
+        self._refused_depth = 1
+        if name in ("zone", "AS") and "id" in attributes:  # what it holds is looked at too
+            with contextlib.suppress(PlatformError), self._document.whole():
+                as_full = {"id": attributes["id"], "routing": "Full"}
+                self._document.start(name, as_full, self.tags.line)
+                self._refused_depth = 0
 
     def end(self, _: str) -> None:
-        self._document.end()
+        if self._refused_depth:
+            self._refused_depth -= 1
+            return
+        with self._reading_on():
+            self._document.end()
 
     def data(self, text: str) -> None:
+        if self._refused_depth:
+            return
         if not self._document.takes_text and not text.isspace():
             self.tags.find(text.split()[0])
         self._document.characters(text, self.tags.line)
+
+    @contextlib.contextmanager
+    def _reading_on(self) -> Iterator[None]:
+        """What is refused inside is a problem of the file, unless it may follow from another."""
+        try:
+            with self._document.whole():
+                yield
+        except PlatformError as error:
+            if not (self._has_refused and isinstance(error, UnknownName)):
+                self._document.source.account.refused(error, self.tags.line)
+            self._has_refused = True
 
     def close(self) -> None:
         """lxml wants it."""
@@ -277,7 +310,10 @@ def parse_platform(content: bytes, path: Path) -> Platform:
     began = time.perf_counter()
     with collector_at_rest():
         document = Document(Builder(Source(path)))
-        read_xml(content, document)
+        account = document.source.account
+        with account.problems():
+            read_xml(content, document)
+        account.check()
         platform = Platform(document.finish())
     _log.info(
         "read %s: %d hosts, %d links, in %.2g s",
