@@ -303,6 +303,7 @@ class Account:
             ((line, what),) = named
             place = self.file if line is None else f"{self.file}:{line}"
             raise self._error(f"{place}: {what}")
+        named.sort(key=lambda one: one[0] or 0)
         lines = [what if line is None else f"line {line}: {what}" for line, what in named]
         rest = self._num_problems - sum(number for _, number in self._problems.values())
         lines += [f"and {rest:,} more"] if rest else []

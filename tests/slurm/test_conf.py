@@ -126,6 +126,27 @@ def test_options_are_found_by_what_the_text_contains(tmp_path):
     assert [one.key for one in conf.others] == ["SchedulerParameters strange"]
 
 
+def test_all_problems_are_told_at_once_and_not_what_follows_from_them(tmp_path):
+    text = (
+        "SchedulerParameters=bf_interval=abc,bf_window=-3\nNodeName=n[1-4] CPUs=four State=odd\n"
+        "NodeName=m[4-1\nNodeName=n2\nFoo Bar\ninclude not_there.conf\n"
+        "PartitionName=p Nodes=m4 MaxTime=later\nDownNodes=m3\n"
+    )
+    with pytest.raises(SlurmError) as caught:
+        conf_of(tmp_path, text)
+    head, *told = str(caught.value).split("\n  ")
+    assert head.endswith("slurm.conf: 9 problems:")
+    assert [int(line.split()[1].rstrip(":")) for line in told] == [1, 1, 2, 2, 3, 4, 5, 6, 7]
+
+
+def test_all_problems_of_a_topology_are_told_at_once(tmp_path):
+    (tmp_path / "topology.conf").write_text(
+        "SwitchName=a Nodes=n[1-2\nSwitch=b Nodes=n1\nSwitchName=c\n"
+    )
+    with pytest.raises(SlurmError, match="topology.conf: 3 problems:\n  line 1: .*\n  line 2: "):
+        conf_of(tmp_path, f"TopologyPlugin=topology/tree\n{SMALL}")
+
+
 def test_misspelt_keys_are_told_at_once_with_what_they_may_mean(tmp_path):
     text = (
         "PriorityWeigthFairshare=1000\nSchedulerParameters=bf_windw=60\nSlurmctldTimeout=120\n"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text, shown_path
-from ptaskmodel.remarks import LEFT_OUT, WARNING, Remark, placed
+from ptaskmodel.remarks import LEFT_OUT, WARNING, Account, Remark
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import (
     EXCLUSIVE,
@@ -61,21 +61,23 @@ def value_of(pair: Pair, read: Callable[[str], Any]) -> Any:
 
 
 class _Reading(NamedTuple):
-    """Where includes are looked for, and what has been read."""
+    """Where includes are looked for, what has been read, and the account of the first file."""
 
     folder: Path
     open_files: tuple[Path, ...]
     lines: list[int]
+    account: Account
 
 
-def read_lines(path: AnyPath) -> Iterator[list[Pair]]:
+def read_lines(path: AnyPath, account: Account) -> Iterator[list[Pair]]:
     """The pairs of each line of a file that has any, lines of included files in their place.
 
     A backslash at the end of a line continues it; # begins a comment unless a backslash is before
-    it; included files are looked for beside the first one. Raises SlurmError with file and line.
+    it; included files are looked for beside the first one. Lines that cannot be read are problems
+    of the `account`. Raises SlurmError for a file that cannot be.
     """
     folder = Path(path).parent
-    yield from _lines_of(path, _Reading(folder, (Path(path).resolve(),), [0]))
+    yield from _lines_of(path, _Reading(folder, (Path(path).resolve(),), [0], account))
 
 
 def _lines_of(path: AnyPath, reading: _Reading) -> Iterator[list[Pair]]:
@@ -86,10 +88,11 @@ def _lines_of(path: AnyPath, reading: _Reading) -> Iterator[list[Pair]]:
         if reading.lines[0] > MAX_LINES:
             raise SlurmError(f"{where}: there are more than {MAX_LINES:,} lines; give fewer")
         include = _INCLUDE.fullmatch(line)
-        if include is not None:
-            yield from _included(include[1].strip().strip('"'), where, reading)
-        elif line:
-            yield _pairs(line, where)
+        with reading.account.problems():
+            if include is not None:
+                yield from _included(include[1].strip().strip('"'), where, reading)
+            elif line:
+                yield _pairs(line, where)
 
 
 def _included(name: str, where: str, reading: _Reading) -> Iterator[list[Pair]]:
@@ -284,42 +287,50 @@ def switch(name: str, given: Mapping[str, str], where: str) -> Switch:
 
 def read_topology(
     path: AnyPath, nodes: Mapping[str, None]
-) -> tuple[tuple[Switch, ...], list[Remark]]:
+) -> tuple[tuple[Switch, ...], tuple[Remark, ...]]:
     """The switches of a topology.conf over those of its nodes that there are.
 
-    Also says which there are not. Raises SlurmError with file and line.
+    Also says which there are not. Raises SlurmError with all lines that cannot be read.
     """
+    account = Account(path, SlurmError)
     found: dict[str, Switch] = {}
-    told: list[Remark] = []
-    for pairs in read_lines(path):
-        given = {pair.key.lower(): pair.value for pair in pairs}
-        head = pairs[0]
-        if head.key.lower() != "switchname":
-            raise SlurmError(f"{head.where}: {shown(head.key)}: begin the line with SwitchName=")
-        if head.value in found:
-            raise SlurmError(
-                f"{head.where}: SwitchName={shown(head.value)} is there already "
-                f"({found[head.value].where}); take one out"
-            )
-        try:
-            made = switch(head.value, given, head.where)
-        except ValueError as fault:
-            raise SlurmError(f"{head.where}: SwitchName={shown(head.value)}: {fault}") from None
-        stray = [name for name in made.nodes if name not in nodes]
-        if stray:
-            some = ", ".join(map(shown, stray[:SHOWN]))
-            more = f" and {len(stray) - SHOWN} more" if len(stray) > SHOWN else ""
-            text = (
-                f"SwitchName={made.name}: slurm.conf has no nodes {some}{more}: they are left out"
-            )
-            file, _, line = head.where.rpartition(":")
-            told.append(placed(Remark(text, WARNING, None, LEFT_OUT, file, int(line))))
-            made = replace(made, nodes=tuple(name for name in made.nodes if name in nodes))
-        found[head.value] = made
-    if not found:
-        raise SlurmError(f"{shown_path(path)}:1: has no SwitchName line; give the switches")
-    _check_tree(found)
-    return _with_nodes(found, path), told
+    for pairs in read_lines(path, account):
+        with account.problems():
+            _switch_line(pairs, nodes, found, account)
+    if not account.has_problems:
+        if not found:
+            raise SlurmError(f"{shown_path(path)}:1: has no SwitchName line; give the switches")
+        _check_tree(found, account)
+    account.check()
+    return _with_nodes(found, path), account.remarks
+
+
+def _switch_line(
+    pairs: list[Pair], nodes: Mapping[str, None], found: dict[str, Switch], account: Account
+) -> None:
+    """Add the switch of a line to those `found`."""
+    given = {pair.key.lower(): pair.value for pair in pairs}
+    head = pairs[0]
+    if head.key.lower() != "switchname":
+        raise SlurmError(f"{head.where}: {shown(head.key)}: begin the line with SwitchName=")
+    if head.value in found:
+        raise SlurmError(
+            f"{head.where}: SwitchName={shown(head.value)} is there already "
+            f"({found[head.value].where}); take one out"
+        )
+    try:
+        made = switch(head.value, given, head.where)
+    except ValueError as fault:
+        raise SlurmError(f"{head.where}: SwitchName={shown(head.value)}: {fault}") from None
+    stray = [name for name in made.nodes if name not in nodes]
+    if stray:
+        some = ", ".join(map(shown, stray[:SHOWN]))
+        more = f" and {len(stray) - SHOWN} more" if len(stray) > SHOWN else ""
+        text = f"SwitchName={made.name}: slurm.conf has no nodes {some}{more}: they are left out"
+        line = int(head.where.rpartition(":")[2])
+        account.tell(LEFT_OUT, text, line, level=WARNING)
+        made = replace(made, nodes=tuple(name for name in made.nodes if name in nodes))
+    found[head.value] = made
 
 
 def _with_nodes(switches: Mapping[str, Switch], path: AnyPath) -> tuple[Switch, ...]:
@@ -339,20 +350,22 @@ def _with_nodes(switches: Mapping[str, Switch], path: AnyPath) -> tuple[Switch, 
     )
 
 
-def _check_tree(switches: Mapping[str, Switch]) -> None:
-    """SlurmError unless every switch is below at most one other, and none below itself."""
+def _check_tree(switches: Mapping[str, Switch], account: Account) -> None:
+    """Tell the problem of each switch that is below two others, of none that is, or below itself."""
     above: dict[str, str] = {}
     for one in switches.values():
         for name in one.switches:
-            if name not in switches:
-                raise SlurmError(
-                    f"{one.where}: SwitchName={one.name}: there is no switch {shown(name)}; "
-                    "give it a line"
-                )
-            if above.setdefault(name, one.name) != one.name:
-                raise SlurmError(
-                    f"{one.where}: {name} is below {above[name]} and {one.name}; take it from one"
-                )
+            with account.problems():
+                if name not in switches:
+                    raise SlurmError(
+                        f"{one.where}: SwitchName={one.name}: there is no switch {shown(name)}; "
+                        "give it a line"
+                    )
+                if above.setdefault(name, one.name) != one.name:
+                    raise SlurmError(
+                        f"{one.where}: {name} is below {above[name]} and {one.name}; "
+                        "take it from one"
+                    )
     for name in switches:
         place, steps = name, 0
         while place in above and steps <= len(above):

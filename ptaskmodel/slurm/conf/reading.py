@@ -14,7 +14,7 @@ from typing import Any
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, shown_path
-from ptaskmodel.remarks import Remark, warn
+from ptaskmodel.remarks import Account, Remark, warn
 from ptaskmodel.slurm.conf import values, versions
 from ptaskmodel.slurm.conf.facts import (
     CONS_RES,
@@ -135,11 +135,13 @@ def read_conf(
 
     changes: other values of its keys, or of options of its SchedulerParameters (``bf_interval``).
     version: of the Slurm that it is for, one of `versions.VERSIONS`: whose defaults and keys hold.
-    Raises SlurmError, one line with file and line, for a value that makes no sense.
+    Raises SlurmError with every value that makes no sense, and its line.
     """
-    origin = shown_path(path)
-    lines = changed(read_lines(path), changes, origin) if changes else read_lines(path)
-    conf = _Builder(origin, version).built(lines, Path(path).parent)
+    account = Account(path, SlurmError)
+    lines: Iterable[list[Pair]] = read_lines(path, account)
+    if changes:
+        lines = changed(lines, changes, account.file)
+    conf = _Builder(account, version).built(lines, Path(path).parent)
     for one in conf.others:
         if one.meant:
             warn(f"{one.where}: {one.key} is not known; did you mean {one.meant}?")
@@ -147,10 +149,15 @@ def read_conf(
 
 
 class _Builder:
-    """What the lines read so far have said."""
+    """What the lines read so far have said. What is refused of them is a problem of the account.
 
-    def __init__(self, origin: str, version: str) -> None:
-        self.origin, self.version = origin, version
+    names_lost: whether a line that names nodes was refused, so that some may be missing.
+    """
+
+    def __init__(self, account: Account, version: str) -> None:
+        self.account, self.version = account, version
+        self.origin = origin = account.file
+        self.names_lost = self.seen_partition = False
         self.scalars: dict[str, Any] = {}
         self.priority: dict[str, Any] = {}
         self.options: dict[str, dict[str, Any]] = {SCHEDULER: {}, PREEMPTION: {}}
@@ -175,42 +182,32 @@ class _Builder:
             self.last = pairs[0].where
             first = pairs[0].key.lower()
             if first in known:
-                known[first](pairs)
+                with self.account.problems():
+                    known[first](pairs)
             else:
                 for pair in pairs:
-                    self._scalar(pair)
-        if not self.lines:
-            raise SlurmError(f"{self.last}: ends without a NodeName line; give the nodes")
-        if not self.priority.get("decay_half_life_s", 1) and (
-            self.priority.get("usage_reset_period", "NONE") == "NONE"
-        ):
-            raise SlurmError(
-                f"{self.half_life_at}: PriorityDecayHalfLife=0 without PriorityUsageResetPeriod: "
-                "Slurm does not start so; give one of both"
-            )
-        self._take_version(folder)
+                    with self.account.problems():
+                        self._scalar(pair)
         home = {name: None for line in self.lines for name in line.names}
-        if not self.groups:
-            raise SlurmError(f"{self.last}: ends without a PartitionName line; give a partition")
-        for name, (_, where) in self.down.items():
-            if name not in home:
-                raise SlurmError(
-                    f"{where}: DownNodes={shown(name)}: there is no such node; correct it"
-                )
-        switches: tuple[Switch, ...] = ()
-        told: list[Remark] = []
-        if self.scalars.get("topology_plugin") == TREE:
-            switches, told = read_topology(folder / TOPOLOGY, home)
-            apart = set(home).difference(*(one.nodes for one in switches))
-            if apart:
-                what = f"no switch reaches {len(apart)} nodes, such as {min(apart)}"
-                self.notes.append(f"{folder / TOPOLOGY}: {what}")
-            words = self.scalars.get("topology_parameters", frozenset())
-            if "DRAGONFLY" in words and self.scalars.get("select_type") == CONS_RES:
-                self.notes.append("TopologyParam=Dragonfly with cons_res: taken for a tree")
+        with self.account.problems():
+            self._check_half_life()
+        with self.account.problems():
+            self._take_version(folder)
+        with self.account.problems():
+            if not home and not self.names_lost:
+                raise SlurmError(f"{self.last}: ends without a NodeName line; give the nodes")
+            if not self.seen_partition:
+                raise SlurmError(f"{self.last}: ends without a PartitionName line; give a partition")
+        self._check_down(home)
+        partitions: list[Partition] = []
+        for group in self.groups:
+            with self.account.problems():
+                partitions.append(self._made(*group, home))
+        self.account.check()
+        switches, told = self._switches(folder, home)
         return Conf(
             tuple(self.lines),
-            tuple(self._made(*group, home) for group in self.groups),
+            tuple(partitions),
             switches,
             version=self.version,
             scheduler=SchedulerParameters(**self.options[SCHEDULER] | self.options[PREEMPTION]),
@@ -221,6 +218,39 @@ class _Builder:
             origin=self.origin,
             **self.scalars,
         )
+
+    def _check_half_life(self) -> None:
+        if not self.priority.get("decay_half_life_s", 1) and (
+            self.priority.get("usage_reset_period", "NONE") == "NONE"
+        ):
+            raise SlurmError(
+                f"{self.half_life_at}: PriorityDecayHalfLife=0 without PriorityUsageResetPeriod: "
+                "Slurm does not start so; give one of both"
+            )
+
+    def _check_down(self, home: Mapping[str, None]) -> None:
+        for name, (_, where) in self.down.items():
+            with self.account.problems():
+                if name not in home and not self.names_lost:
+                    raise SlurmError(
+                        f"{where}: DownNodes={shown(name)}: there is no such node; correct it"
+                    )
+
+    def _switches(
+        self, folder: Path, home: Mapping[str, None]
+    ) -> tuple[tuple[Switch, ...], tuple[Remark, ...]]:
+        """The switches of topology.conf if there are to be any, and what is told of them."""
+        if self.scalars.get("topology_plugin") != TREE:
+            return (), ()
+        switches, told = read_topology(folder / TOPOLOGY, home)
+        apart = set(home).difference(*(one.nodes for one in switches))
+        if apart:
+            what = f"no switch reaches {len(apart)} nodes, such as {min(apart)}"
+            self.notes.append(f"{folder / TOPOLOGY}: {what}")
+        words = self.scalars.get("topology_parameters", frozenset())
+        if "DRAGONFLY" in words and self.scalars.get("select_type") == CONS_RES:
+            self.notes.append("TopologyParam=Dragonfly with cons_res: taken for a tree")
+        return switches, told
 
     def _scalar(self, pair: Pair) -> None:
         key = pair.key.lower()
@@ -306,12 +336,13 @@ class _Builder:
                 if option.off and given.value == "-1":
                     fields[option.field] = -1
                     continue
-                fields[option.field] = value = value_of(given, option.read)
-                if option.begins and not given.value.isdigit():
-                    self.notes.append(
-                        f"{pair.where}: {name}={given.value} is {value} for Slurm, which reads the "
-                        "digits that it begins with"
-                    )
+                with self.account.problems():
+                    fields[option.field] = value = value_of(given, option.read)
+                    if option.begins and not given.value.isdigit():
+                        self.notes.append(
+                            f"{pair.where}: {name}={given.value} is {value} for Slurm, which reads "
+                            "the digits that it begins with"
+                        )
         fields |= {name: True for name in SWITCHES if name in text}
         for item in values.names(text):
             name, known = item.partition("=")[0], item.lower()
@@ -333,7 +364,8 @@ class _Builder:
             if entry[0] in given:
                 self.notes.append(f"{pair.where}: {pair.key} is given again: the last value holds")
             given.add(entry[0])
-            fields[entry[0]] = value_of(pair, entry[1])
+            with self.account.problems():
+                fields[entry[0]] = value_of(pair, entry[1])
         return fields
 
     def _nodes(self, pairs: list[Pair]) -> None:
@@ -342,6 +374,7 @@ class _Builder:
         if head.value.upper() == DEFAULT:
             self.node_defaults = fields
             return
+        before, self.names_lost = self.names_lost, True
         names = value_of(head, values.hosts)
         if not names or "=" in head.value:  # the next key
             raise SlurmError(f"{head.where}: NodeName has no names; give them")
@@ -351,6 +384,7 @@ class _Builder:
             line, note = node_line(names, fields, head.where)
         except ValueError as fault:
             raise SlurmError(f"{head.where}: NodeName={shown(head.value)}: {fault}") from None
+        self.names_lost = before
         self.lines.append(line)
         self.notes += [note] if note else []
 
@@ -360,6 +394,7 @@ class _Builder:
         if head.value.upper() == DEFAULT:
             self.partition_defaults = fields
             return
+        self.seen_partition = True
         if not head.value.isprintable() or "," in head.value:
             raise SlurmError(f"{head.where}: PartitionName={shown(head.value)}; give one name")
         self._once("PartitionName", head.value, head.where)
@@ -378,7 +413,7 @@ class _Builder:
             else:
                 found |= dict.fromkeys(value_of(Pair("Nodes", item, head.where), values.hosts))
         stray = next((node for node in found if node not in home), None)
-        if stray is not None:
+        if stray is not None and not self.names_lost:
             raise SlurmError(
                 f"{head.where}: PartitionName={name}: Nodes has {shown(stray)}, which no NodeName "
                 "line gives; add or correct it"
@@ -388,6 +423,7 @@ class _Builder:
     def _set(self, pairs: list[Pair]) -> None:
         head, given = pairs[0], {pair.key.lower(): pair for pair in pairs[1:]}
         if not {"nodes", "feature"} & set(given):
+            self.names_lost = True
             raise SlurmError(f"{head.where}: NodeSet={shown(head.value)}; give Nodes or Feature")
         self._once("NodeSet", head.value, head.where)
         self.sets[head.value] = given

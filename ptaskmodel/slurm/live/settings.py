@@ -11,6 +11,7 @@ from pathlib import Path
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.files import AnyPath
 from ptaskmodel.slurm.conf.facts import LINEAR, Conf
+from ptaskmodel.remarks import Account
 from ptaskmodel.slurm.conf.lines import Pair, read_lines
 from ptaskmodel.slurm.conf.values import hosts
 
@@ -133,7 +134,7 @@ def slurm_conf(path: AnyPath, conf: Conf, place: Place, *, pings: bool) -> str:
     dropped: dict[str, None] = {}
     port = place.node_port
     given: set[str] = set()
-    for pairs in read_lines(path):
+    for pairs in read_lines(path, Account(path, SlurmError)):
         kind = pairs[0].key.lower()
         if kind == "nodename":
             line, port = _node_line(pairs, place.address, port)
