@@ -191,6 +191,7 @@ BAD_CONTENT = {
 
 BOMB = "".join(f"<!ENTITY e{k} '{10 * ('&e' + str(k - 1) + ';')}'>" for k in range(1, 12))
 
+
 def nested(begin: bytes, end: bytes) -> bytes:
     return HEADER.encode() + begin + end + b"</platform>"
 

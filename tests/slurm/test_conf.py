@@ -143,7 +143,7 @@ def test_all_problems_of_a_topology_are_told_at_once(tmp_path):
     (tmp_path / "topology.conf").write_text(
         "SwitchName=a Nodes=n[1-2\nSwitch=b Nodes=n1\nSwitchName=c\n"
     )
-    with pytest.raises(SlurmError, match="topology.conf: 3 problems:\n  line 1: .*\n  line 2: "):
+    with pytest.raises(SlurmError, match=r"topology.conf: 3 problems:\n  line 1: .*\n  line 2: "):
         conf_of(tmp_path, f"TopologyPlugin=topology/tree\n{SMALL}")
 
 

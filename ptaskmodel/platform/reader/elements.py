@@ -77,11 +77,11 @@ class Source:
         self.is_version3 = False
 
     def error(self, element: Element, what: str) -> PlatformError:
-        """``file:line: element: what; remedy``, to be raised."""
+        """The error ``file:line: element: what`` at an `element`, to be raised."""
         return self.error_at(element.line, f"{element}: {what}")
 
     def unknown(self, element: Element, what: str) -> UnknownName:
-        """The same, for a name that nothing has."""
+        """The same error, of a name at an `element` that nothing has, as `what` says."""
         return UnknownName(self.error(element, what).message)
 
     def error_at(self, line: int, what: str) -> PlatformError:
@@ -89,7 +89,7 @@ class Source:
         return PlatformError(f"{place}:{line}: {what}" if self._lines else f"{place}: {what}")
 
     def refuse(self, element: Element, what: str, instead: Value) -> Value:
-        """Refuse a value of an element: raise the error, or note it and go on with another.
+        """Refuse a value of an `element` for `what`: raise the error, or go on with `instead`.
 
         A file is read on, so that one message has all its problems (see `Account.check`).
         """
@@ -130,7 +130,10 @@ class Source:
         )
 
     def number(self, element: Element, name: str, instead: float = 0.0) -> float:
-        """A finite number without unit; instead: what a file with another is read on with."""
+        """The attribute `name` of an `element`: a finite number without unit.
+
+        instead: what a file with another is read on with.
+        """
         try:
             value, rest = units.split_float(element[name])
         except units.UnitError as error:

@@ -76,7 +76,9 @@ def read_accounts(path: AnyPath) -> Accounts:
         else:
             reading.header = None
     account.check()
-    return reading.accounts()
+    found = reading.accounts()
+    account.check()
+    return found
 
 
 class _Reading:
@@ -110,11 +112,12 @@ class _Reading:
     def accounts(self) -> Accounts:
         for name, qos in self.qos.items():
             stray = sorted(other for other in qos.preempt if other not in self.qos)
-            if stray:
-                raise SlurmError(
-                    f"{qos.where}: QOS {name} preempts {shown(stray[0])}, which is not defined; "
-                    "define it, or remove it from Preempt"
-                )
+            with self.account.problems():
+                if stray:
+                    raise SlurmError(
+                        f"{qos.where}: QOS {name} preempts {shown(stray[0])}, which is not "
+                        "defined; define it, or remove it from Preempt"
+                    )
         associations = [
             replace(one, default=self.users.get(one.user or "") == one.account)
             for one in self.found.values()

@@ -351,7 +351,7 @@ def _with_nodes(switches: Mapping[str, Switch], path: AnyPath) -> tuple[Switch, 
 
 
 def _check_tree(switches: Mapping[str, Switch], account: Account) -> None:
-    """Tell the problem of each switch that is below two others, of none that is, or below itself."""
+    """Tell which switches are below two others, below themselves, or not there."""
     above: dict[str, str] = {}
     for one in switches.values():
         for name in one.switches:

@@ -197,7 +197,9 @@ class _Builder:
             if not home and not self.names_lost:
                 raise SlurmError(f"{self.last}: ends without a NodeName line; give the nodes")
             if not self.seen_partition:
-                raise SlurmError(f"{self.last}: ends without a PartitionName line; give a partition")
+                raise SlurmError(
+                    f"{self.last}: ends without a PartitionName line; give a partition"
+                )
         self._check_down(home)
         partitions: list[Partition] = []
         for group in self.groups:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.files import AnyPath
-from ptaskmodel.slurm.conf.facts import LINEAR, Conf
 from ptaskmodel.remarks import Account
+from ptaskmodel.slurm.conf.facts import LINEAR, Conf
 from ptaskmodel.slurm.conf.lines import Pair, read_lines
 from ptaskmodel.slurm.conf.values import hosts
 

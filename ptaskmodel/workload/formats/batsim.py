@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,11 +93,15 @@ def workload_of(
             raise WorkloadError(f"{where}: /{key}: is missing or not {kind_name}; give {kind_name}")
     num_hosts = document.get("nb_res")
     if num_hosts is not None:
-        _check_whole(num_hosts, 1, f"{where}: /nb_res")
-    profiles = read_profiles(document["profiles"], where, path.parent, more)
-    jobs: Sequence[Job] | None = read_columns(document["jobs"], profiles)
+        with account.problems():
+            _check_whole(num_hosts, 1, f"{where}: /nb_res")
+    profiles = read_profiles(document["profiles"], account, path.parent, more)
+    jobs: Sequence[Job] | None = None
+    if not account.has_problems:
+        jobs = read_columns(document["jobs"], profiles)
     if jobs is None:
-        jobs = _read_jobs(document["jobs"], profiles, where, account)
+        refused = document["profiles"].keys() - profiles.works.keys()
+        jobs = _read_jobs(document["jobs"], profiles, refused, account)
     _tell_unread(document["jobs"], account)
     extra = {key: value for key, value in document.items() if key not in OWN_FIELDS}
     workload = Workload(
@@ -122,16 +126,19 @@ def _tell_unread(entries: Sequence[Mapping[str, Any]], account: Account) -> None
 
 
 def _read_jobs(
-    entries: Sequence[Any], profiles: Profiles, where: str, account: Account
+    entries: Sequence[Any], profiles: Profiles, refused: Collection[str], account: Account
 ) -> tuple[Job, ...]:
     """The jobs, read one by one, in the order in which Batsim submits them.
 
-    Raises WorkloadError with what is wrong with each of them.
+    refused: profiles; their jobs are not looked at. Raises WorkloadError with what is wrong with
+    each of the others.
     """
     jobs, seen = [], set[str]()
     for k, fields in enumerate(entries):
+        if isinstance(fields, dict) and str(fields.get("profile")) in refused:
+            continue
         with account.problems():
-            job = read_job(fields, profiles, f"{where}: /jobs/{k}")
+            job = read_job(fields, profiles, f"{account.file}: /jobs/{k}")
             if job.id in seen:
                 raise WorkloadError(
                     f"/jobs/{k}/id: {shown(job.id)} occurs twice; give each job its own id"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.remarks import Account
 from ptaskmodel.workload.amounts import FieldError
 from ptaskmodel.workload.checks import warn_if_long
 from ptaskmodel.workload.formats.batsim_profiles import READERS, Fields, Reader
@@ -91,18 +92,19 @@ class Profiles:
 
 
 def read_profiles(
-    profiles: Fields, where: str, directory: Path, more: Mapping[str, Reader] | None = None
+    profiles: Fields, account: Account, directory: Path, more: Mapping[str, Reader] | None = None
 ) -> Profiles:
-    """The profiles of a file, in its order.
+    """The profiles of a file, in its order, without those refused.
 
-    where: the file, for messages; for the rest see `Profiles`. Raises WorkloadError with the JSON
-    pointer of what is wrong.
+    account: of the file; it has what is wrong with each profile. For the rest see `Profiles`.
     """
+    where = account.file
     found = Profiles(directory, more)
-    stages = {
-        name: found.stage_names(fields, f"{where}: /profiles/{token(name)}", profiles)
-        for name, fields in profiles.items()
-    }
+    stages: dict[str, list[str]] = {}
+    for name, fields in profiles.items():
+        with account.problems():
+            spot = f"{where}: /profiles/{token(name)}"
+            stages[name] = found.stage_names(fields, spot, profiles)
     order, circle = in_order(stages)
     if circle:
         # Each is a stage of the next; the first of the file is told first.
@@ -115,8 +117,10 @@ def read_profiles(
             f"({' -> '.join(shown_names)}): break the cycle"
         )
     for name in order:
-        found.add(name, profiles[name], f"{where}: /profiles/{token(name)}")
-    found.works = {name: found.works[name] for name in profiles}
+        if name in stages and all(stage in found.works for stage in stages[name]):
+            with account.problems():
+                found.add(name, profiles[name], f"{where}: /profiles/{token(name)}")
+    found.works = {name: found.works[name] for name in profiles if name in found.works}
     return found
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import shown_path, whole_file
 from ptaskmodel.memory import collector_at_rest
+from ptaskmodel.remarks import Account
 from ptaskmodel.workload.amounts import FieldError, plural_hosts
 from ptaskmodel.workload.formats.host_names import expand
 from ptaskmodel.workload.formats.json import Fields, read_json
@@ -83,12 +85,17 @@ def read_tasks_file(path: str | Path) -> TasksFile:
     path = Path(path)
     with collector_at_rest():
         try:
-            found = _TasksReader(path).read(read_json(path, arrays=AMOUNT_FIELDS), True)
+            found = _TasksReader(path).read(read_json(path, arrays=AMOUNT_FIELDS))
         except WorkloadError:
-            # Messages show what is written, without arrays in place of lists, of one task.
-            found = _TasksReader(path).read(read_json(path), False)
+            # Messages show what is written, without arrays in place of lists, of every task.
+            account = Account(path, WorkloadError)
+            found = _TasksReader(path, account).read(read_json(path))
     _log.info("read %s: %d tasks", shown_path(path), len(found.tasks))
     return found
+
+
+# In the place of a profile that was refused.
+_UNKNOWN = Profile(lambda ranks: DelayWork(0.0), needs_hosts=False, uniform=True)
 
 
 class _Entry(NamedTuple):
@@ -101,40 +108,57 @@ class _Entry(NamedTuple):
 
 
 class _TasksReader:
-    """Reads one document."""
+    """Reads one document.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    account: of the problems of all tasks, which are made one by one; None: the first problem is
+    raised, and works are made at once.
+    """
+
+    def __init__(self, path: Path, account: Account | None = None) -> None:
+        self._path, self._account = path, account
+        self._guard = contextlib.nullcontext if account is None else account.problems
+        self._refused: set[str] = set()  # names of profiles
         self._arrays = ArrayFiles(path.parent)
         self._fields = Fields(shown_path(path))
-        self._profile_reader = ProfileReader(self._fields, self._arrays)
+        self._profile_reader = ProfileReader(self._fields, self._arrays, self._guard)
         self._profiles: dict[str, Profile] = {}
         self._hosts: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._host_count = 0
         self._names: dict[str, str] = {}  # one string for all mentions of a host
 
-    def read(self, document: Any, together: bool) -> TasksFile:
-        """What a document says; together: works are made at once, mistakes not told in order."""
+    def read(self, document: Any) -> TasksFile:
+        """What a document says."""
         fail = self._fields.fail
         if type(document) is dict and "jobs" in document and "tasks" not in document:
             fail("", "this is a Batsim workload; run it by `ptaskmodel batch`")
         if type(document) is list:
             fail("", 'is a list; give an object such as {"tasks": [...]}')
         fields = ("profiles", "tasks", "description", "$schema")
-        self._fields.object_of(document, "", fields, "a tasks file")
+        if type(document) is not dict:
+            self._fields.object_of(document, "", fields, "a tasks file")
+        with self._guard():
+            self._fields.object_of(document, "", fields, "a tasks file")
         for name in ("description", "$schema"):
-            if name in document:
-                self._fields.text(document[name], f"/{name}", "a string")
+            with self._guard():
+                if name in document:
+                    self._fields.text(document[name], f"/{name}", "a string")
         listed = document.get("tasks")
         if type(listed) is not list:
             fail("/tasks", "is missing; give a list" if listed is None else "is not a list")
         if not listed:
             fail("/tasks", "is empty; give at least one task")
-        self._profiles = self._profile_reader.read(document.get("profiles", {}))
+        profiles = document.get("profiles", {})
+        self._profiles = self._profile_reader.read(profiles)
+        self._refused = set(profiles) - self._profiles.keys()
         tasks: list[Task] = []
-        size = len(listed) if together else 1
+        size = len(listed) if self._account is None else 1
         for first in range(0, len(listed), size):
-            tasks += self._tasks(listed[first : first + size], first)
+            with self._guard():
+                tasks += self._tasks(listed[first : first + size], first)
+            if self._host_count > MAX_TOTAL_HOSTS:
+                break
+        if self._account is not None:
+            self._account.check()
         self._check_ids(tasks)
         return TasksFile(tasks, [self._path, *self._arrays.paths])
 
@@ -154,23 +178,30 @@ class _TasksReader:
         return tasks
 
     def _entry(self, entry: Any, pointer: str) -> _Entry:
-        fields = self._fields
-        fields.object_of(entry, pointer, TASK_FIELDS, "a task")
-        if "id" not in entry:
-            fields.fail(pointer, "has no id; give each task its own")
-        name = self._id(entry["id"], f"{pointer}/id")
+        fields, guard = self._fields, self._guard
+        if type(entry) is not dict:
+            fields.object_of(entry, pointer, TASK_FIELDS, "a task")
+        others: dict[str, Any] = {}
+        with guard():
+            fields.object_of(entry, pointer, TASK_FIELDS, "a task")
+        with guard():
+            if "id" not in entry:
+                fields.fail(pointer, "has no id; give each task its own")
+            others["id"] = self._id(entry["id"], f"{pointer}/id")
+        for key, field in _NUMBERS.items():
+            if key in entry:
+                with guard():
+                    others[field] = fields.number(entry[key], f"{pointer}/{key}")
+        if "after" in entry:
+            with guard():
+                others["after"] = self._after(entry["after"], f"{pointer}/after")
         hosts = self._host_list(entry["hosts"], f"{pointer}/hosts") if "hosts" in entry else ()
         source, profile = self._work_source(entry, pointer, len(hosts))
         if source.needs_hosts and not hosts:
             fields.fail(f"{pointer}/hosts", "is missing; give the hosts that the task runs on")
         if isinstance(source, Profile) and profile is not None:
             self._check_size(source, len(hosts), pointer)
-        others: dict[str, Any] = {"id": name, "profile": profile}
-        for key, field in _NUMBERS.items():
-            if key in entry:
-                others[field] = fields.number(entry[key], f"{pointer}/{key}")
-        if "after" in entry:
-            others["after"] = self._after(entry["after"], f"{pointer}/after")
+        others["profile"] = profile
         return _Entry(pointer, hosts, source, others)
 
     def _id(self, value: Any, pointer: str) -> str:
@@ -200,8 +231,11 @@ class _TasksReader:
                 f"{pointer}/{inline[0]}", "is given in addition to profile; keep one of the two"
             )
         name = fields.text(entry["profile"], f"{pointer}/profile", "the name of a profile")
+        if name in self._refused:
+            return _UNKNOWN, name
         if name not in self._profiles:
-            fields.fail(f"{pointer}/profile", unknown(name, self._profiles))
+            known = (*self._profiles, *sorted(self._refused))
+            fields.fail(f"{pointer}/profile", unknown(name, known))
         return self._profiles[name], name
 
     def _check_size(self, profile: Profile, hosts: int, pointer: str) -> None:
@@ -238,6 +272,7 @@ class _TasksReader:
                 except ValueError as error:
                     fields.fail(f"{pointer}/{k}", f"{shown(expression)} {error}")
                 if self._host_count + len(names) > MAX_TOTAL_HOSTS:
+                    self._host_count += len(names)
                     problem = (
                         f"the host lists of this file contain more than {MAX_TOTAL_HOSTS} hosts"
                     )

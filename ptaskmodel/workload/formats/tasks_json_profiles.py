@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import struct
 import zlib
@@ -168,30 +169,41 @@ class Inline(NamedTuple):
     needs_hosts: bool = True
 
 
-class ProfileReader:
-    """Reads the profiles of one file."""
+Guard = Callable[[], contextlib.AbstractContextManager[None]]
 
-    def __init__(self, fields: Fields, arrays: ArrayFiles) -> None:
+
+class ProfileReader:
+    """Reads the profiles of one file.
+
+    guard: a context for each profile, which keeps what is refused of it or lets it be raised.
+    """
+
+    def __init__(self, fields: Fields, arrays: ArrayFiles, guard: Guard) -> None:
         self._fields = fields
         self._arrays = arrays
+        self._guard = guard
 
     def read(self, document: Any) -> dict[str, Profile]:
-        """The profiles by name; every one is checked, used or not."""
+        """The profiles by name, without those refused; every one is checked, used or not."""
         if type(document) is not dict:
             self._fields.fail("/profiles", f"is {shown(document)}; give an object of profiles")
         profiles: dict[str, Profile] = {}
         composed: dict[str, list[str]] = {}
         for name, entry in document.items():
-            pointer = f"/profiles/{token(name)}"
-            self._fields.text(name, pointer, "a name")
-            kind = self._kind(entry, pointer)
-            if kind is ProfileReader.composed:
-                composed[name] = self._stage_names(entry, pointer, document)
-            else:
-                profiles[name] = kind(self, entry, pointer)
+            with self._guard():
+                pointer = f"/profiles/{token(name)}"
+                self._fields.text(name, pointer, "a name")
+                kind = self._kind(entry, pointer)
+                if kind is ProfileReader.composed:
+                    composed[name] = self._stage_names(entry, pointer, document)
+                else:
+                    profiles[name] = kind(self, entry, pointer)
         for name in self._in_order(composed):
-            stages = [profiles[stage] for stage in composed[name]]
-            profiles[name] = self.composed(document[name], f"/profiles/{token(name)}", stages)
+            with self._guard():
+                if all(stage in profiles for stage in composed[name]):
+                    stages = [profiles[stage] for stage in composed[name]]
+                    pointer = f"/profiles/{token(name)}"
+                    profiles[name] = self.composed(document[name], pointer, stages)
         return profiles
 
     def _kind(self, entry: Any, pointer: str) -> Callable[..., Profile]:

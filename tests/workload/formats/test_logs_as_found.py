@@ -264,12 +264,15 @@ def test_all_problems_of_a_workload_are_named_at_once(read):
         {"id": "c"} | entry | {"profile": "x"},
         {"id": "d"} | entry | {"subtime": "soon"},
     ]
-    document = {"jobs": jobs, "profiles": {"d": {"type": "delay", "delay": 1}}}
+    jobs.append({"id": "e"} | entry | {"profile": "p"})  # which is refused: that is told there
+    profiles = {"d": {"type": "delay", "delay": 1}, "p": {"type": "dely"}, "q": 7}
+    document = {"jobs": jobs, "profiles": profiles, "nb_res": 0}
     with pytest.raises(WorkloadError) as caught:
         read(json.dumps(document), "w.json")
     head, *lines = str(caught.value).splitlines()
-    assert head.endswith("w.json: 4 problems:")
+    assert head.endswith("w.json: 7 problems:")
     assert [line.split(": ")[0] for line in lines] == [
+        "  /nb_res", "  /profiles/p", "  /profiles/q",
         "  /jobs/1/res", "  /jobs/2/id", "  /jobs/3/profile", "  /jobs/4/subtime",
     ]  # fmt: skip
 

@@ -388,10 +388,18 @@ def test_an_array_that_claims_to_be_huge_is_not_read(tmp_path):
     assert re.search(r"array 'com' has shape \(100000000000,\); at most", npz_message(tmp_path))
 
 
-def test_of_two_mistakes_the_first_task_is_told(tmp_path):
+def test_the_mistakes_of_all_tasks_are_told(tmp_path):
     flows = {"T1": [[0, 2, 7]], "T2": [[0, 1, 7], [0, 1, 7]], "T3": "none"}
     tasks = [{"id": name, "hosts": ["a", "b"], "flows": sent} for name, sent in flows.items()]
-    told = [message(tmp_path, json.dumps({"tasks": tasks[k:]}).encode()) for k in range(3)]
-    assert told[0].startswith(": /tasks/0/flows/0/1: 2 is not one of the 2 hosts")
-    assert told[1].startswith(": /tasks/0/flows/1: from 0 to 1 again")
-    assert told[2].startswith(": /tasks/0/flows: is 'none'")
+    document = {"profiles": {"p": {"type": "delay"}}, "tasks": tasks}
+    document["tasks"].append({"profile": "p", "start": "now", "weight": "x", "after": "T1"})
+    (tmp_path / "tasks.json").write_text(json.dumps(document))
+    with pytest.raises(WorkloadError) as caught:
+        load_tasks(tmp_path / "tasks.json")
+    head, *told = str(caught.value).splitlines()
+    assert head.endswith("tasks.json: 8 problems:")
+    assert [line.partition(": ")[0].strip() for line in told] == [
+        "/profiles/p", "/tasks/0/flows/0/1", "/tasks/1/flows/1", "/tasks/2/flows", "/tasks/3",
+        "/tasks/3/start", "/tasks/3/weight", "/tasks/3/after",
+    ]  # fmt: skip
+    assert told[2].endswith("from 0 to 1 again; give each pair once")
