@@ -36,6 +36,7 @@ NAMES = {
         "CalibrationRun",
         "calibrate_file",
     ),
+    "ptaskmodel.calibration.wire": ("WireFit", "fit_wire"),
 }
 
 __all__, __getattr__, __dir__ = face(__name__, NAMES)

@@ -22,3 +22,5 @@ from ptaskmodel.calibration.results import summarise as summarise
 from ptaskmodel.calibration.run import CalibrationOptions as CalibrationOptions
 from ptaskmodel.calibration.run import CalibrationRun as CalibrationRun
 from ptaskmodel.calibration.run import calibrate_file as calibrate_file
+from ptaskmodel.calibration.wire import WireFit as WireFit
+from ptaskmodel.calibration.wire import fit_wire as fit_wire

@@ -8,13 +8,15 @@ from typing import Any
 import click
 
 from ptaskmodel.cli.command import Command
-from ptaskmodel.cli.parameters import PATH, Choice, Real, output_option
+from ptaskmodel.cli.parameters import BANDWIDTH, PATH, Choice, Real, output_option
 from ptaskmodel.errors import PTaskModelError
 
 
 @click.command("calibrate", cls=Command)
 @click.argument("measurements", type=PATH)
-@click.option("--model", type=Choice(["rates", "ptask"]), default="rates", show_default=True)
+@click.option(
+    "--model", type=Choice(["rates", "ptask", "wire"]), default="rates", show_default=True
+)
 @click.option(
     "--fit-on",
     type=Choice(["endpoints", "all"]),
@@ -63,6 +65,26 @@ from ptaskmodel.errors import PTaskModelError
     show_default=True,
     help="ptask: the part of PDGEMM that was run (0.25 in the follow-up experiment).",
 )
+@click.option(
+    "--bandwidth",
+    type=BANDWIDTH,
+    help="wire: bandwidth of the narrowest link (10Gbps).",
+)
+@click.option(
+    "--network-model",
+    type=Choice(["RDMA", "ROCE"]),
+    default="RDMA",
+    show_default=True,
+    help="wire: the wire model that is fitted.",
+)
+@click.option("--mss", type=Real(0.0, min_open=True), help="wire: bytes of data a packet.")
+@click.option("--loops", type=PATH, help="wire: transfers of closed loops, for think times.")
+@click.option(
+    "--clients",
+    type=click.IntRange(1),
+    help="wire: clients of loops without start_s, which keep the link busy.",
+)
+@click.option("--plot", type=PATH, help="wire: draw measured less fitted durations (PNG, SVG).")
 @click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
 def command(
     measurements: Path,
@@ -72,11 +94,14 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Fit a model of interference to the runtimes in MEASUREMENTS, a CSV file.
+    """Fit a model of interference, or a wire, to what was measured: MEASUREMENTS, a CSV file.
 
     Columns: mean_runtime_s (or runtime_s), interference_on_s and interference_off_s (0, 0: none;
     inf, 0: constant), optionally stddev_s, runs and a number of competitors. All other columns are
     labels; each combination of labels is a group with its own parameters.
+
+    With --model wire: size_B and duration_s of transfers, optionally client and start_s; the file
+    written is one of --network-parameters.
     """
     from ptaskmodel.calibration import report, write_calibration
     from ptaskmodel.calibration.file import to_json
@@ -84,8 +109,14 @@ def command(
     from ptaskmodel.cli.progress import told_steps
     from ptaskmodel.files import check_file_to_write, json_text
 
+    of_wire = {name: options.pop(name) for name in _OF_WIRE}
     if output is not None:
         check_file_to_write(output)
+    if options["model"] == "wire":
+        _refuse("--model wire has no", {**options, "fix": fix, "pair": pair})
+        _calibrate_wire(measurements, output, as_json, of_wire)
+        return
+    _refuse("only --model wire has", of_wire)
     chosen = CalibrationOptions(
         fix=dict(_fixed(text) for text in fix),
         pair=None if pair is None else tuple(pair.split(",")),
@@ -99,6 +130,41 @@ def command(
         click.echo(report(found.calibration, found.left_out), nl=False)
     if output is not None:
         write_calibration(found.calibration, output)
+
+
+_OF_WIRE = "bandwidth", "network_model", "mss", "loops", "clients", "plot"
+# The values of options that are not None where an option is not given.
+_NONE = {"fit_on": "all", "model_error": 0.0, "part": 1.0, "fix": (), "network_model": "RDMA"}
+
+
+def _refuse(why: str, given: dict[str, Any]) -> None:
+    """Raises PTaskModelError, with `why`, for the first option `given`, but for the model."""
+    for name, value in given.items():
+        if name != "model" and value != _NONE.get(name):
+            raise PTaskModelError(f"{why} --{name.replace('_', '-')}; leave it out")
+
+
+def _calibrate_wire(
+    transfers: Path, output: Path | None, as_json: bool, options: dict[str, Any]
+) -> None:
+    """Fit a wire to `transfers` with `options`, print it `as_json` or as text, write `output`."""
+    from ptaskmodel.calibration.wire import draw_residuals, fit_wire, wire_report
+    from ptaskmodel.files import json_text, write_json
+    from ptaskmodel.remarks import warn_of
+    from ptaskmodel.results.pictures.drawing import check_picture, save
+
+    bandwidth, model, mss, loops, clients, plot = (options[name] for name in _OF_WIRE)
+    if plot is not None:
+        check_picture(plot)
+    if bandwidth is None:
+        raise PTaskModelError("--model wire: give the --bandwidth of its narrowest link (10Gbps)")
+    fit = fit_wire(transfers, bandwidth, model, mss, loops, clients)
+    warn_of(fit.remarks)
+    click.echo(json_text(fit.document()) if as_json else wire_report(fit), nl=as_json)
+    if output is not None:
+        write_json(output, fit.parameters())
+    if plot is not None:
+        save(draw_residuals(fit), plot)
 
 
 def _fixed(text: str) -> tuple[str, float]:
