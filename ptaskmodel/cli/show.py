@@ -288,7 +288,7 @@ def comparison_text(found: Comparison, both: Standings) -> str:
         text_table(header, outcomes, right=(1, 2, 3)),
         standings_text(both),
         f"{len(found.pairs):,} {what}s in both: {found.said()}",
-        *_only_in(found),
+        *only_in(found),
     ]
     if changed := found.most_changed(SHOWN_CHANGES):
         rows = [
@@ -332,22 +332,7 @@ def _changed_title(number: int, what: str, of: str) -> str:
     return f"The {number} {what}s whose {of} changed most"
 
 
-def in_both(found: SlurmComparison, became: str) -> list[str]:
-    """The totals of two runs, what became of what is in both, and what only one has."""
-    totals = [
-        (
-            name,
-            number_text(x),
-            number_text(y),
-            number_text(y - x) if x is not None and y is not None else "",
-        )
-        for name, x, y in found.totals()
-    ]
-    table = text_table(("total", "a", "b", "change"), totals, right=(1, 2, 3))
-    return [table, became, *_only_in(found)]
-
-
-def _only_in(found: Comparison | SlurmComparison) -> list[str]:
+def only_in(found: Comparison | SlurmComparison) -> list[str]:
     """What only one of two runs has."""
     parts = []
     for name, ids in (("a", found.only_a), ("b", found.only_b)):
@@ -357,9 +342,11 @@ def _only_in(found: Comparison | SlurmComparison) -> list[str]:
     return parts
 
 
-def standings_text(found: Standings) -> str:
+def standings_text(found: Standings, differs: bool = True) -> str:
     """Return a comparison of runs as text: whether they did the same work, then all metrics in
     groups.
+
+    found: of the runs. differs: also list the choices that differ.
     """
     header = ("", *found.runs, "better if")
     rows: list[tuple[str, ...]] = []
@@ -379,7 +366,7 @@ def standings_text(found: Standings) -> str:
     from ptaskmodel.results.readings import warnings_of_runs
 
     parts = [found.head(), text_table(header, rows)]
-    if choices := found.choices():
+    if differs and (choices := found.choices()):
         parts.append(text_table(("differs", *found.runs), choices))
     parts.append(found.inputs_text())
     if warnings := warnings_of_runs(found.runs):

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.cli.show import (
-    in_both,
     number_text,
+    only_in,
     remark_lines,
     slowdown_lines,
+    standings_text,
     text_table,
     written,
 )
-from ptaskmodel.results.comparison.slurm import BY
 from ptaskmodel.results.states import count_text, counted
+from ptaskmodel.style.quantities import change, duration
 
 if TYPE_CHECKING:
     from ptaskmodel.results.comparison.slurm import SlurmComparison
@@ -92,36 +93,26 @@ def _backfill_text(backfill: dict[str, Any]) -> str:
 
 
 def slurm_comparison_text(found: SlurmComparison) -> str:
-    """Return what differs between two configurations, totals, and which jobs gain or lose."""
-    parts = []
+    """Return what differs between two configurations, metrics, and which jobs gain or lose."""
+    from ptaskmodel.results.comparison.slurm import class_table
+
+    parts = [found.answer()]
     if settings := found.settings():
         parts.append(text_table(("setting", "a", "b"), settings))
-    counts = ", ".join(f"{n} {name}" for name, n in found.counts().items() if n)
-    parts += in_both(found, f"{len(found.jobs_a)} jobs in both: {counts}")
-    for by in BY:
+    parts += [f"{found.counts_text()}", *only_in(found)]
+    for by in found.order():
         groups = found.groups(by)
         if len(groups) < 2 and by not in ("size", "length"):
             continue
-        rows = [
-            (
-                each.name,
-                f"{each.jobs}",
-                f"{each.wait_a_s:.0f}",
-                f"{each.wait_b_s:.0f}",
-                f"{each.change_s:+.0f}",
-                f"{each.gain}",
-                f"{each.lose}",
-            )
-            for each in groups
-        ]
-        header = (by, "jobs", "wait a (s)", "wait b (s)", "change (s)", "gain", "lose")
-        parts.append(text_table(header, rows, right=(1, 2, 3, 4, 5, 6)))
+        heads, rows = class_table(groups)
+        parts.append(text_table((by, *heads), rows, right=range(1, 9)))
+    parts.append(standings_text(found.totals, differs=False))
     if changed := found.most_changed(SHOWN_CHANGES):
         lines = [
-            (job.job_id, job.user, f"{job.cpus}", f"{a:.0f}", f"{b:.0f}", f"{b - a:+.0f}")
+            (job.job_id, job.user, f"{job.cpus}", duration(a), duration(b), change(b - a, "time"))
             for job, a, b in changed
         ]
-        columns = ("job", "user", "CPUs", "wait a (s)", "wait b (s)", "change (s)")
+        columns = ("job", "user", "CPUs", "wait a", "wait b", "change")
         table = text_table(columns, lines, right=(2, 3, 4, 5))
         parts.append(f"The {len(lines)} jobs whose wait changed most\n{table}")
     return "\n\n".join(parts)

@@ -3,6 +3,7 @@
 import csv
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -12,8 +13,8 @@ from browsing import console, opened
 
 from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.comparison.slurm import compare_slurm
-from ptaskmodel.results.loading import load_results
+from ptaskmodel.results.comparison.slurm import GroupChange, SlurmComparison, compare_slurm
+from ptaskmodel.results.loading import Results, load_results
 from ptaskmodel.results.pages.report import write_report
 from ptaskmodel.results.pictures.catalogue import draw_results
 from ptaskmodel.results.tables.slurm_reading import (
@@ -103,12 +104,16 @@ def test_who_gains_and_who_loses(runs):
         "wait less": 1, "wait longer": 0, "wait the same": 2, "did not start in one or both": 0
     }  # fmt: skip
     users = {group.name: group for group in found.groups("user")}
-    assert users["anna"].change_s == (after["c"] - before["c"] + after["a"] - before["a"]) / 2
+    assert users["anna"].before_s[0] == (before["a"] + before["c"]) / 2
+    assert users["anna"].moved_s == after["c"] - before["c"] + after["a"] - before["a"]
+    assert (users["anna"].gain, users["anna"].same, users["anna"].lose) == (1, 1, 0)
+    # One of two is too few to tell that the class waits less.
+    assert users["anna"].verdict == "mixed"
+    assert users["bert"].verdict == "the same"
     assert users["bert"].jobs == 1
     assert [(g.name, g.gain) for g in found.groups("size")] == [("5-16 CPUs", 1), ("17-64 CPUs", 0)]
     assert found.settings() == [("scheduler_type", "sched/builtin", "sched/backfill")]
-    totals = {name: (a, b) for name, a, b in found.totals()}
-    assert totals["mean wait (s)"][1] == pytest.approx(np.mean(list(after.values())))
+    assert found.answer().endswith("1 job gains, 0 lose, 2 wait about as long.")
     assert found.most_changed(5)[0][0].job_id == "c"
 
 
@@ -119,6 +124,7 @@ def test_compare_prints_and_writes_it(runs, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "scheduler_type" in said
     assert "3 jobs in both: 1 wait less, 2 wait the same" in said
+    assert "idle while jobs waited (CPU h)" in said
     with table.open(newline="") as file:
         rows = {row["job_id"]: row for row in csv.DictReader(file)}
     waits = float(rows["c"]["waiting_time_b"]) - float(rows["c"]["waiting_time_a"])
@@ -156,6 +162,34 @@ def test_three_configurations_stand_side_by_side(runs, tmp_path, capsys):
     places = [str(runs / name) for name in ("builtin", "backfill", "builtin")]
     assert main(["compare", *places, "--picture", str(tmp_path / "p.png")]) == 0
     assert "mean waiting (min)" in capsys.readouterr().out
+
+
+def test_classes_stand_first_that_the_changed_key_deals_with():
+    empty = np.array([])
+    for key, first in (("partition p.tier", "partition"), ("weight.fairshare", "user"),
+                       ("weight.job_size", "size"), ("scheduler_type", "partition")):  # fmt: skip
+        runs = [Results(Path(run), "job", {"settings": {key: run}}, [], [], {}) for run in "ab"]
+        found = SlurmComparison(*runs, [], [], empty, empty, [], [])
+        assert found.order()[0] == first
+
+
+def test_a_class_waits_better_only_if_waits_and_counts_agree():
+    def verdict(before, after, gain, lose):
+        return GroupChange("user", "u", 40, before, after, gain, lose, 0.0).verdict
+
+    assert verdict((600.0, 900.0), (60.0, 900.0), 17, 7) == "better"
+    assert verdict((600.0, 900.0), (60.0, 900.0), 14, 10) == "mixed"
+    assert verdict((600.0, 900.0), (60.0, 900.0), 7, 17) == "mixed"
+    assert verdict((0.0, 900.0), (1.0, 9000.0), 7, 17) == "worse"
+    assert verdict((0.0, 900.0), (1.0, 900.0), 0, 0) == "the same"
+
+
+def test_two_runs_of_slurm_have_one_page_by_either_command(runs, tmp_path, capsys):
+    places = [str(runs / name) for name in ("builtin", "backfill")]
+    assert main(["compare", *places, "--page", str(tmp_path / "a.html")]) == 0
+    assert main(["report", places[1], "--against", places[0], "-o", str(tmp_path / "b.html")]) == 0
+    capsys.readouterr()
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
 
 
 def test_other_results_are_not_compared_with_it(runs, tmp_path):

@@ -120,7 +120,9 @@ class Standings:
         common = set.intersection(*({digest for _, digest in listed} for listed in inputs))
         others = ([one for one in listed if one[1] not in common] for listed in inputs)
         for each in itertools.zip_longest(*others, fillvalue=("-", "")):
-            rows.append(("input", *(f"{path} {digest[:8]}".strip() for path, digest in each)))
+            rows.append(
+                ("input", *(f"{Path(path).name} {digest[:8]}".strip() for path, digest in each))
+            )
         return [row for row in rows if len(set(row[1:])) > 1]
 
     def inputs_text(self) -> str:
@@ -315,7 +317,7 @@ def standings_figure(found: Standings) -> Figure:
     first, *others = np.atleast_1d(panels)
     _dots(first, found, rows)
     for axes, (title, kind, of_runs) in zip(others, below, strict=True):
-        _cumulative(axes, title, kind, of_runs)
+        cumulative(axes, title, kind, of_runs)
     return figure
 
 
@@ -352,8 +354,11 @@ def run_colour(k: int) -> str:
     return category(k - 1) if k else LIGHT.soft
 
 
-def _cumulative(axes: Any, title: str, kind: str, of_runs: Sequence[Curve]) -> None:
-    """Cumulative curves, with the range over runs that differ by their seed; x is logarithmic."""
+def cumulative(axes: Any, title: str, kind: str, of_runs: Sequence[Curve]) -> None:
+    """Draw curves `of_runs`, with the range over those that differ by their seed, on `axes`.
+
+    title: what of; kind: of its values, TIME or NUMBER, on a logarithmic axis.
+    """
     low, least = (1.0, 10.0) if kind == NUMBER else (1.0, 86400.0)
     for k, curve in enumerate(of_runs):
         style = {"color": run_colour(k), "linestyle": "-" if k else "--"}

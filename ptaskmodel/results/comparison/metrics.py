@@ -11,6 +11,7 @@ import numpy as np
 from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.results.states import ENDED, KILLED, NOT_SUBMITTED, WORDS, counted, outcome_of
 from ptaskmodel.results.tables.idle import idle_while_waiting
+from ptaskmodel.results.tables.slurm_reading import idle_of, is_slurm, read_jobs
 from ptaskmodel.style.quantities import Column, column, count, number
 
 # Relative difference up to which values are called the same.
@@ -59,7 +60,9 @@ def metrics_of(
     runs: Mapping[str, Results], common: set[str], alike: Sequence[str]
 ) -> list[tuple[str, list[Metric]]]:
     """The questions, and the metrics that answer each."""
-    what = next(iter(runs.values())).what
+    first = next(iter(runs.values()))
+    what, slurm = first.what, is_slurm(first.summary)
+    hours, started = "CPU h" if slurm else "host h", ("backfill", "started")
     words = [
         word
         for word in WORDS
@@ -82,13 +85,14 @@ def metrics_of(
         *_contention(what),
         _at("unfair jobs, by runtimes", "unfair_jobs", "runtimes", kind=COUNT),
         _at("unfair jobs, by estimates", "unfair_jobs", "estimates", kind=COUNT),
-        Metric("thrown away with killed jobs (host h)", _thrown_away_h),
+        Metric(f"thrown away with killed jobs ({hours})", _thrown_away_h),
     ]
     machine = [
         _at("utilisation", "utilisation", better=MORE, kind=SHARE),
         _at("useful utilisation", "useful_utilisation", better=MORE, kind=SHARE),
         _at("loss of capacity", "loss_of_capacity", kind=SHARE),
-        Metric(f"idle while {what}s waited (host h)", idle_while_waiting_h),
+        Metric(f"idle while {what}s waited ({hours})", idle_while_waiting_h),
+        *([_at("started by backfill", *started, better="", kind=COUNT)] if slurm else []),
         _at("jobs per hour", "throughput_jobs_per_hour", better=MORE),
         _at("mean queue depth", "queue_depth_s", "mean", kind=TIME),
         _at("largest queue depth", "queue_depth_s", "max", kind=TIME),
@@ -151,9 +155,12 @@ def _contention(what: str) -> list[Metric]:
 
 
 def _thrown_away_h(results: Results) -> float | None:
-    """Host hours that tasks took which were killed; None where none was."""
+    """Host hours, or CPU hours of Slurm, that killed jobs took; None of tasks."""
     if results.what != "job":
         return None
+    if is_slurm(results.summary):
+        killed = (j for j in read_jobs(results.directory) if outcome_of(j.state) == KILLED)
+        return sum(job.cpus * (job.run_s or 0.0) for job in killed) / 3600
     return (
         sum(
             (task.duration_s or 0.0) * len(task.hosts)
@@ -165,7 +172,13 @@ def _thrown_away_h(results: Results) -> float | None:
 
 
 def idle_while_waiting_h(results: Results) -> float | None:
-    """Host hours that stood idle while a job waited; None if `results` know of no waiting."""
+    """Host hours, or CPU hours of Slurm, that stood idle while a job waited.
+
+    None if `results` know of no waiting.
+    """
+    if is_slurm(results.summary):
+        cpus = number_of(results.summary, "cpus")
+        return None if cpus is None else idle_of(read_jobs(results.directory), cpus).idle / 3600
     hosts = number_of(results.summary, "hosts")
     known = [task for task in results.tasks if task.start_s is not None]
     if results.what != "job" or hosts is None or all(task.waiting_s is None for task in known):

@@ -1,10 +1,12 @@
-"""Compare two configurations of Slurm on the same jobs: changes of waiting times, and a picture."""
+"""Compare two configurations of Slurm on the same jobs: which classes of jobs gain or lose."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -13,25 +15,19 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_file
+from ptaskmodel.results.comparison.batches import Standings, cumulative, standings
+from ptaskmodel.results.comparison.metrics import TIME, idle_while_waiting_h
+from ptaskmodel.results.comparison.repetitions import Curve, curves
 from ptaskmodel.results.loading import Results, results_of
-from ptaskmodel.results.pictures.drawing import (
-    BLUE,
-    GREY,
-    ORANGE,
-    RED,
-    check_picture,
-    new_figure,
-    save,
-    time_unit,
-)
+from ptaskmodel.results.pictures.drawing import check_picture, new_figure, save, short_name
 from ptaskmodel.results.tables.slurm_reading import (
     SlurmJob,
     grouped,
     is_slurm,
-    last_date_s,
     read_jobs,
-    waiting,
 )
+from ptaskmodel.style.colours import LIGHT
+from ptaskmodel.style.quantities import column, count, duration, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,38 +39,58 @@ COLUMNS = (
 )
 # Waits that differ by no more than this, s, are called the same: a scheduler's turns and cycles.
 SAME_s = 60.0
-# The bounded slowdown's threshold, s.
-TAU_s = 60.0
 # How many users (accounts, partitions) are told of: those whose waits changed most in sum.
 MOST_NAMES = 10
-# Changes whose largest is so many times the median need a bent axis.
-BENT = 50.0
-BY = ("size", "length", "user", "account", "partition")
+# Classes that the sentence at the head names.
+MOST_TOLD = 3
+BY = ("partition", "size", "length", "user", "account")
+# By a part of a key of slurm.conf: what it deals with, whose classes come first.
+CONCERNS = {"size": "size", "fairshare": "user", "account": "account", "assoc": "account"}
+BETTER, WORSE, MIXED, UNCHANGED = "better", "worse", "mixed", "the same"
 
 Array = NDArray[np.float64]
 
 
 class GroupChange(NamedTuple):
-    """What became of some jobs.
+    """What became of the jobs of a class that started in both runs.
 
-    jobs: that started in both runs. wait_a_s, wait_b_s: means. gain, lose: how many wait less or
-    longer, by more than SAME_s.
+    jobs: how many. before_s, after_s: median of their waits, and what 95 % of them wait at most, s.
+    gain, lose: how many wait less or longer, by more than SAME_s. moved_s: the sum of changes, s.
     """
 
     by: str
     name: str
     jobs: int
-    wait_a_s: float
-    wait_b_s: float
+    before_s: tuple[float, float]
+    after_s: tuple[float, float]
     gain: int
     lose: int
+    moved_s: float
 
     @property
-    def change_s(self) -> float:
-        return self.wait_b_s - self.wait_a_s
+    def same(self) -> int:
+        """How many wait about as long."""
+        return self.jobs - self.gain - self.lose
+
+    @property
+    def verdict(self) -> str:
+        """BETTER or WORSE where waits and counts agree, MIXED where not, UNCHANGED if none differs.
+
+        Waits: the median, or what 95 % wait at most if medians are about the same. Counts: those
+        who gain and those who lose differ by more than twice the square root of their number. That
+        is a rule of thumb and no test, since the jobs of a run depend on each other.
+        """
+        if not self.gain + self.lose:
+            return UNCHANGED
+        changes = [b - a for a, b in zip(self.before_s, self.after_s, strict=True)]
+        change = next((one for one in changes if abs(one) > SAME_s), 0.0)
+        clear = abs(self.gain - self.lose) > 2.0 * math.sqrt(self.gain + self.lose)
+        if not clear or change * (self.lose - self.gain) <= 0.0:
+            return MIXED
+        return WORSE if change > 0.0 else BETTER
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SlurmComparison:
     """The jobs that are in both runs, in order of a; those that only one has, by id.
 
@@ -95,28 +111,26 @@ class SlurmComparison:
         """How much longer each job waits in b; nan where it did not start in one or both."""
         return self.waits_b_s - self.waits_a_s
 
-    def settings(self) -> list[tuple[str, str, str]]:
-        """(name, in a, in b) of the settings that differ."""
-        a, b = (results.summary.get("settings") or {} for results in (self.a, self.b))
-        names = [*a, *(name for name in b if name not in a)]
-        texts = [(name, str(a.get(name, "-")), str(b.get(name, "-"))) for name in names]
-        found = [each for each in texts if each[1] != each[2]]
-        for name in ("workload", "controllers", "seed", "test_cost_s"):
-            x, y = (results.summary.get(name) for results in (self.a, self.b))
-            if x != y:
-                found.append((name, str(x), str(y)))
-        return found
+    @cached_property
+    def totals(self) -> Standings:
+        """All metrics of both runs."""
+        return standings([self.a, self.b])
 
-    def totals(self) -> list[tuple[str, float | None, float | None]]:
-        """(what, in a, in b) over the jobs that are in both runs, and of the machine."""
-        sides = ((self.a, self.jobs_a, self.waits_a_s), (self.b, self.jobs_b, self.waits_b_s))
-        columns = [dict(_totals(*side)) for side in sides]
-        return [(name, columns[0][name], columns[1][name]) for name in columns[0]]
+    def settings(self) -> list[tuple[str, ...]]:
+        """(name, in a, in b) of the settings and options that differ."""
+        return [row for row in self.totals.choices() if row[0] != "input"]
+
+    def order(self) -> list[str]:
+        """The members of BY, that first which the changed settings deal with."""
+        changed = " ".join(name for name, *_ in self.settings()).lower()
+        by = "partition" if "partition" in changed else None
+        by = by or next((by for part, by in CONCERNS.items() if part in changed), BY[0])
+        return [by, *(each for each in BY if each != by)]
 
     def groups(self, by: str) -> list[GroupChange]:
-        """What became of the jobs of each group: all sizes and lengths, of names the most changed.
+        """What became of the jobs of each class: all sizes and lengths, of names the most changed.
 
-        The groups are those of a.
+        by: one of BY. The classes are those of a.
         """
         changes, known = self.changes_s, ~np.isnan(self.changes_s)
         found = []
@@ -128,15 +142,16 @@ class SlurmComparison:
                         by,
                         name,
                         len(mine),
-                        float(self.waits_a_s[mine].mean()),
-                        float(self.waits_b_s[mine].mean()),
+                        _levels(self.waits_a_s[mine]),
+                        _levels(self.waits_b_s[mine]),
                         int((changes[mine] < -SAME_s).sum()),
                         int((changes[mine] > SAME_s).sum()),
+                        float(changes[mine].sum()),
                     )
                 )
         if by in ("size", "length"):
             return found
-        found.sort(key=lambda group: (-abs(group.change_s * group.jobs), group.name))
+        found.sort(key=lambda group: (-abs(group.moved_s), group.name))
         return found[:MOST_NAMES]
 
     def counts(self) -> dict[str, int]:
@@ -148,8 +163,37 @@ class SlurmComparison:
         names = ("wait less", "wait longer", "wait the same", "did not start in one or both")
         return dict(zip(names, (gain, lose, same, unknown), strict=True))
 
+    def counts_text(self) -> str:
+        """`counts` for a reader."""
+        counts = ", ".join(f"{count(n)} {name}" for name, n in self.counts().items() if n)
+        return f"{count(len(self.jobs_a), 'job')} in both: {counts}"
+
+    def answer(self) -> str:
+        """What the change does to the classes that it deals with, at which price: two lines."""
+        groups = self.groups(self.order()[0])
+        told = [
+            f"{group.name}: half wait at most {_arrow(group, 0)}, 95 % {_arrow(group, 1)}"
+            for group in groups[:MOST_TOLD]
+        ]
+        if len(groups) > MOST_TOLD:
+            told.append(f"{len(groups) - MOST_TOLD} more below")
+        gain, lose, same, _ = self.counts().values()
+        hours = [idle_while_waiting_h(each) for each in (self.a, self.b)]
+        unit = column(hours)
+        return (
+            f"{'; '.join(told)}.\nIdle while jobs wait: {unit.text(hours[0])} → "
+            f"{unit.text(hours[1])} CPU h. {count(gain, 'job')} gain{'s' * (gain == 1)}, "
+            f"{count(lose)} lose{'s' * (lose == 1)}, {count(same)} wait"
+            f"{'s' * (same == 1)} about as long."
+        )
+
+    def curves(self) -> list[Curve]:
+        """How long the jobs in both wait, cumulative, in a and in b."""
+        waits = {"a": self.waits_a_s, "b": self.waits_b_s}
+        return curves({name: [of[~np.isnan(of)]] for name, of in waits.items()})
+
     def most_changed(self, number: int) -> list[tuple[SlurmJob, float, float]]:
-        """(job, waits in a and b) of those whose wait changed most, s; ties in order."""
+        """(job, waits in a and b) of the `number` whose wait changed most, s; ties in order."""
         size = np.nan_to_num(np.abs(self.changes_s), nan=-1.0)
         order = np.argsort(-size, kind="stable")[:number]
         return [
@@ -175,40 +219,35 @@ class SlurmComparison:
             )
 
 
-def _totals(
-    results: Results, jobs: Sequence[SlurmJob], waits_s: Array
-) -> list[tuple[str, float | None]]:
-    started = waits_s[~np.isnan(waits_s)]
-    ran = [job for job in jobs if job.wait_s is not None and job.run_s is not None]
-    slowdown = [_bounded(job) for job in ran]
-    cpu_s = np.array([job.cpus * (job.run_s or 0.0) for job in ran])
-    waited = np.array([job.wait_s for job in ran])
-    weighted = float((waited * cpu_s).sum() / cpu_s.sum()) if cpu_s.sum() > 0 else None
-    summary: Mapping[str, Any] = results.summary
-    backfill = summary.get("backfill") or {}
-    used = summary.get("utilisation")
-    return [
-        ("jobs started", float(len(started))),
-        ("mean wait (s)", float(started.mean()) if len(started) else None),
-        ("median wait (s)", float(np.median(started)) if len(started) else None),
-        ("95 % wait at most (s)", float(np.percentile(started, 95)) if len(started) else None),
-        ("longest wait (s)", float(started.max()) if len(started) else None),
-        ("mean wait, by CPU time (s)", weighted),
-        ("mean bounded slowdown", float(np.mean(slowdown)) if slowdown else None),
-        ("utilisation (%)", None if used is None else 100.0 * used),
-        ("makespan (s)", _number(summary.get("makespan_s"))),
-        ("started by backfill", _number(backfill.get("started"))),
-        ("killed at their limits", float(sum(job.state == "TIMEOUT" for job in jobs))),
+def class_table(groups: Sequence[GroupChange]) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return heads, but for the first, and rows of texts of a table of `groups`, one or more."""
+    levels = [[*each.before_s, *each.after_s] for each in groups]
+    median, high = (
+        column([row[k] for row in levels for k in (first, first + 2)], TIME) for first in (0, 1)
+    )
+    rows = [
+        (
+            each.name,
+            count(each.jobs),
+            *(unit.text(value) for unit, value in zip((median, high) * 2, row, strict=True)),
+            *(count(number) for number in (each.gain, each.same, each.lose)),
+            each.verdict,
+        )
+        for each, row in zip(groups, levels, strict=True)
     ]
+    heads = [f"{unit.head(name)} {run}" for run in "ab"
+             for unit, name in ((median, "median"), (high, "95 %"))]  # fmt: skip
+    return ["jobs", *heads, "gain", "same", "lose", "waits are"], rows
 
 
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+def _levels(waits_s: Array) -> tuple[float, float]:
+    """The median of waits, and what 95 % of them are at most."""
+    return float(np.median(waits_s)), float(np.percentile(waits_s, 95))
 
 
-def _bounded(job: SlurmJob) -> float:
-    wait_s, run_s = job.wait_s or 0.0, job.run_s or 0.0
-    return max(1.0, (wait_s + run_s) / max(run_s, TAU_s))
+def _arrow(group: GroupChange, k: int) -> str:
+    before, after = duration(group.before_s[k]), duration(group.after_s[k])
+    return before if before == after else f"{before} → {after}"
 
 
 def both_slurm(runs: Sequence[Results]) -> bool:
@@ -269,73 +308,44 @@ def _waits(jobs: Sequence[SlurmJob]) -> Array:
     return np.array([np.nan if job.wait_s is None else job.wait_s for job in jobs])
 
 
-# --- the picture ----------------------------------------------------------------------------------
-
-
 def slurm_comparison_figure(found: SlurmComparison) -> Figure:
-    """Queues of both over time; the change of the mean wait by size, length and user; of all."""
-    figure = new_figure(11.0, 9.5)
-    grid = figure.add_gridspec(3, 2, height_ratios=(0.8, 1.0, 1.0))
-    _queues(figure.add_subplot(grid[0, :]), found)
-    places = ((1, 0, "size"), (1, 1, "length"), (2, 0, "user"))
-    groups = {by: found.groups(by) for _, _, by in places}
-    largest = max((abs(each.change_s) for of in groups.values() for each in of), default=1.0)
-    unit, unit_name = time_unit(largest)
-    for row, column, by in places:
-        _changes(figure.add_subplot(grid[row, column]), groups[by], by, unit, unit_name)
-    _every_job(figure.add_subplot(grid[2, 1]), found)
+    """Waits of classes of jobs before and after, who gains and loses, and all waits, cumulative."""
+    by_name = {by: groups for by in found.order() if len(groups := found.groups(by)) > 1}
+    shown = dict(list(by_name.items())[:3])
+    heights = [0.8 + 0.28 * len(groups) for groups in shown.values()] + [3.0]
+    figure = new_figure(11.0, sum(heights) + 0.6)
+    panels = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+    for axes, (by, groups) in zip(panels[:-1], shown.items(), strict=True):
+        _classes(axes, by, groups)
+    cumulative(panels[-1], "Waiting of the jobs in both", TIME, found.curves())
     names = f"a: {found.a.directory}\nb: {found.b.directory}"
     figure.suptitle(names, fontsize=10, ha="left", x=0.01)
     return figure
 
 
-def _queues(axes: Any, found: SlurmComparison) -> None:
-    sides = ((found.jobs_a, ORANGE, "a"), (found.jobs_b, BLUE, "b"))
-    end_s = max(last_date_s(jobs) for jobs, _, _ in sides)
-    unit, unit_name = time_unit(end_s)
-    for jobs, colour, name in sides:
-        curve = waiting(jobs, end_s)
-        axes.step(curve.dates_s / unit, curve.values, where="post", color=colour, label=name)
-    axes.set_xlim(0.0, end_s / unit)
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel(f"time ({unit_name})")
-    axes.set_ylabel("jobs that wait")
-    axes.grid(alpha=0.3)
-    axes.legend(loc="upper right", frameon=False, ncols=2)
-
-
-def _changes(axes: Any, groups: list[GroupChange], by: str, unit: float, unit_name: str) -> None:
+def _classes(axes: Any, by: str, groups: Sequence[GroupChange]) -> None:
+    """Of each class its median and 95 %, grey before and below it after, in colour where clear."""
+    colours = {BETTER: LIGHT.gain, WORSE: LIGHT.lose}
+    most = max(1.0, *(max(*each.before_s, *each.after_s) for each in groups))
+    unit = column([most], TIME)
     for row, group in enumerate(groups):
-        colour = BLUE if group.change_s < 0 else RED
-        axes.barh(row, group.change_s / unit, color=colour, height=0.7)
-    axes.set_yticks(range(len(groups)))
-    axes.set_yticklabels([f"{each.name} ({each.jobs:,})" for each in groups], fontsize=8)
-    axes.invert_yaxis()
-    axes.axvline(0.0, color="black", linewidth=0.8)
-    axes.grid(alpha=0.3, axis="x")
-    axes.set_xlabel(f"mean wait in b minus that in a ({unit_name})")
-    most = " (those it changes most for)" if by == "user" else ""
-    axes.set_title(f"by {by}{most}: blue gains, orange loses", fontsize=9, loc="left")
-
-
-def _every_job(axes: Any, found: SlurmComparison) -> None:
-    changes = np.sort(found.changes_s[~np.isnan(found.changes_s)])
-    axes.set_title("every job", fontsize=9, loc="left")
-    axes.set_ylabel("jobs with at most that change (%)")
-    axes.set_ylim(0.0, 102.0)
-    if not len(changes):
-        return
-    unit, unit_name = time_unit(max(float(np.abs(changes).max()), 1.0))
-    part = 100.0 * np.arange(1, len(changes) + 1) / len(changes)
-    axes.step(changes / unit, part, where="post", color=BLUE, linewidth=1.5)
-    low, high = np.percentile(np.abs(changes), (50, 100)) / unit
-    if high > BENT * max(low, 1e-9) and high > 0:
-        bend = max(low, high / 1000.0)
-        axes.set_xscale("symlog", linthresh=bend)
-        # Both signs of the least power of ten would stand on the 0 between them.
-        ticks = 10.0 ** np.arange(np.floor(np.log10(bend)) + 1, np.ceil(np.log10(high)) + 1)
-        axes.set_xticks([*-ticks[::-1], 0.0, *ticks])
-        axes.set_xlim(*(1.1 * np.array([min(changes[0], 0.0), max(changes[-1], 0.0)]) / unit))
-    axes.axvline(0.0, color=GREY, linewidth=1.0)
-    axes.grid(alpha=0.3)
-    axes.set_xlabel(f"wait in b less wait in a ({unit_name})")
+        after = colours.get(group.verdict, LIGHT.ink)
+        for levels, shift, colour in (
+            (group.before_s, -0.14, LIGHT.soft),
+            (group.after_s, 0.14, after),
+        ):
+            middle, high = (each / unit.scale for each in levels)
+            axes.plot([middle, high], [row + shift] * 2, color=colour, linewidth=1.5)
+            axes.plot(middle, row + shift, "o", color=colour, markersize=5)
+        text = f"{group.gain} gain, {group.same} same, {group.lose} lose: {group.verdict}"
+        axes.annotate(text, (1.0, row), (6, 0), xycoords=("axes fraction", "data"),
+                      textcoords="offset points", va="center", fontsize=8)  # fmt: skip
+    names = [f"{short_name(each.name)} ({number(each.jobs)})" for each in groups]
+    axes.set_yticks(range(len(groups)), names, fontsize=8)
+    axes.set_ylim(len(groups) - 0.5, -0.5)
+    axes.set_xlim(0.0, 1.03 * most / unit.scale)
+    axes.set_xlabel(
+        unit.head("wait: dot median, line to 95 %; above before, below after"), fontsize=9
+    )
+    axes.set_title(f"by {by}", fontsize=9, loc="left")
+    axes.grid(axis="x", color=LIGHT.line)

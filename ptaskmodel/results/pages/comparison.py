@@ -18,6 +18,7 @@ from ptaskmodel.results.comparison.tasks import (
 )
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.pages.page import Section, Table, empty_data, pictured, write_page
+from ptaskmodel.results.pages.report import write_report
 from ptaskmodel.results.readings import warnings_of_runs
 from ptaskmodel.results.states import NOT_RUN, OUTCOMES, outcome_of
 
@@ -34,20 +35,20 @@ def write_comparison_page(
 ) -> None:
     """Write a page about runs: whether they did the same work, all metrics in groups, pictures.
 
-    For two runs also what ended in which, and each task in both. tolerance: relative difference up
+    For two runs also what ended in which, and each task in both; for two of Slurm the page of the
+    second against the first, as `write_report` makes it. tolerance: relative difference up
     to which times are equal. Raises PTaskModelError if results cannot be read or compared, or the
     page cannot be written.
     """
     results = [results_of(run) for run in runs]
+    if len(results) == 2 and both_slurm(results):
+        write_report(results[1], path, against=results[0])
+        return
     found = standings(results)
     sections = [_group(found, group) for group in found.groups]
     sections.append(_differences(found))
     data = empty_data("run")
-    if len(results) == 2 and both_slurm(results):
-        from ptaskmodel.results.pages.slurm import changes
-
-        sections = [*changes(results[0], results[1]), *sections]
-    elif len(results) == 2:
+    if len(results) == 2:
         compared = compare(*results, tolerance=tolerance)
         sections.append(_changes(compared))
         data |= {"table": _table(compared), "outcomes": _outcomes(compared)}

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.results.comparison.slurm import (
-    BY,
-    SlurmComparison,
+    class_table,
     compare_slurm,
     slurm_comparison_figure,
 )
@@ -27,6 +26,11 @@ PICTURES: tuple[tuple[str, str, Callable[[Results], Figure]], ...] = (
     ("Backfill", "As sdiag counts it.", slurm_pictures.backfill),
 )
 MOST_SETTINGS = 200
+CLEAR = (
+    "Gain, lose: wait over a minute less, longer. Better or worse is only a class whose waits and"
+    " counts agree, and whose counts differ by more than twice the root of their sum; others are"
+    " mixed."
+)
 
 
 def sections_of(results: Results, against: Results | None = None) -> list[Section]:
@@ -63,50 +67,30 @@ def job_columns(results: Results) -> dict[str, Any]:
 
 
 def changes(a: Results, b: Results) -> list[Section]:
-    """Return what changed from run a to run b, and which jobs gain or lose.
+    """Return what changed from run `a` to run `b`, and which jobs gain or lose.
 
     Raises PTaskModelError if one is not a run of Slurm, or they have no job in common.
     """
     compared = compare_slurm(a, b)
-    names = f"a: {compared.a.directory}, b: {compared.b.directory}"
-    counts = ", ".join(f"{count:,} {name}" for name, count in compared.counts().items() if count)
-    totals = [
-        (name, _text(x), _text(y), _text(y - x) if x is not None and y is not None else "")
-        for name, x, y in compared.totals()
+    names = f"a: {compared.a.directory.name}, b: {compared.b.directory.name}."
+    settings = compared.settings()[:MOST_SETTINGS]
+    whose = [
+        Table((by, *heads), rows, range(1, 9))
+        for by in compared.order()
+        if len(groups := compared.groups(by)) > 1
+        for heads, rows in [class_table(groups)]
     ]
-    tables = [Table(("total", "a", "b", "change"), totals, (1, 2, 3))]
-    if settings := compared.settings()[:MOST_SETTINGS]:
-        tables.insert(0, Table(("setting", "a", "b"), settings))
-    whose = [table for by in BY if (table := _groups(compared, by)) is not None]
     return [
-        Section("What changed", names, tuple(tables)),
+        Section(
+            "What changed", names, (Table(("setting", "a", "b"), settings),) if settings else ()
+        ),
         pictured(
             "Who gains, who loses",
             lambda: slurm_comparison_figure(compared),
-            f"{len(compared.jobs_a):,} jobs in both: {counts}.",
+            f"{compared.counts_text()}. {CLEAR}",
             tables=tuple(whose),
         ),
     ]
-
-
-def _groups(compared: SlurmComparison, by: str) -> Table | None:
-    groups = compared.groups(by)
-    if len(groups) < 2:
-        return None
-    rows = [
-        (
-            each.name,
-            f"{each.jobs:,}",
-            f"{each.wait_a_s:,.0f}",
-            f"{each.wait_b_s:,.0f}",
-            f"{each.change_s:+,.0f}",
-            f"{each.gain:,}",
-            f"{each.lose:,}",
-        )
-        for each in groups
-    ]
-    header = (by, "jobs", "mean wait a (s)", "mean wait b (s)", "change (s)", "gain", "lose")
-    return Table(header, rows, (1, 2, 3, 4, 5, 6))
 
 
 def _text(value: Any) -> str:

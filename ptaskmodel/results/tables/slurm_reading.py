@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.directory import finite, number, rows
+from ptaskmodel.results.tables.idle import Idle, idle_while_waiting
 from ptaskmodel.results.tables.slurm import CYCLE_COLUMNS, REASON_COLUMNS
 from ptaskmodel.slurm.conf import values
 
@@ -188,6 +189,19 @@ def queue_depth(jobs: Sequence[SlurmJob], end_s: float, points: int = 600) -> Cu
     sums_come = np.concatenate([[0.0], np.cumsum(by_begin)])
     sums_gone = np.concatenate([[0.0], np.cumsum(begins[by_end])])
     return Curve(dates, (come - gone) * dates - (sums_come[come] - sums_gone[gone]))
+
+
+def idle_of(jobs: Sequence[SlurmJob], cpus: float) -> Idle:
+    """CPU s, of a machine of so many `cpus`, that stood idle while any of the `jobs` waited."""
+    end_s = last_date_s(jobs)
+    starts = np.array([_or(job.start_s, _or(job.end_s, end_s)) for job in jobs])
+    ends = np.array([_or(job.end_s, end_s) for job in jobs])
+    submits, sizes = np.array([job.submit_s for job in jobs]), [float(job.cpus) for job in jobs]
+    return idle_while_waiting(submits, starts, ends, np.array(sizes), cpus)
+
+
+def _or(date_s: float | None, otherwise_s: float) -> float:
+    return otherwise_s if date_s is None else date_s
 
 
 def last_date_s(jobs: Sequence[SlurmJob]) -> float:
