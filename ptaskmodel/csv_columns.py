@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.line_writer import CELLS, FLOATS, NONE, NUMBERS, write_lines
+from ptaskmodel.line_writer import CELLS, FLOATS, NONE, NUMBERS, TEXTS, write_lines
 
 # Short texts, a row each, with zeros where there is no character.
 Cells = NDArray[np.uint8]
@@ -38,8 +38,51 @@ class Floats(NamedTuple):
     others: bytes
 
 
+class Texts(NamedTuple):
+    """Texts of any length, as they stand in a file: where each begins, and its length."""
+
+    begins: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    characters: Cells
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Texts:
+        """These texts."""
+        content = "\0".join((*texts, "")).encode()
+        characters = np.frombuffer(content, np.uint8)
+        ends = np.flatnonzero(characters == 0)
+        if len(ends) != len(texts):  # some have such characters themselves
+            lengths = np.array([len(each.encode()) for each in texts])
+            ends = np.cumsum(lengths + 1) - 1
+        return cls.ended(ends, characters)
+
+    @classmethod
+    def ended(cls, ends: NDArray[np.int64], characters: Cells) -> Texts:
+        """The texts one after the other, by where the character behind each is."""
+        begins = np.zeros_like(ends)
+        begins[1:] = ends[:-1] + 1
+        return cls(begins, ends - begins, characters)
+
+    def at(self, rows: slice | NDArray[np.int64]) -> Texts:
+        """Some of them; -1: nothing."""
+        if isinstance(rows, slice):
+            return Texts(self.begins[rows], self.lengths[rows], self.characters)
+        none = rows < 0
+        if not len(self.begins) or none.all():
+            nothing = np.zeros(len(rows), dtype=np.int64)
+            return Texts(nothing, nothing, NOTHING)
+        return Texts(self.begins[rows], np.where(none, 0, self.lengths[rows]), self.characters)
+
+    def alone(self) -> Texts:
+        """The same without the characters before and behind them."""
+        if not len(self.begins):
+            return self
+        first, end = int(self.begins.min()), int((self.begins + self.lengths).max())
+        return Texts(self.begins - first, self.lengths, self.characters[first:end])
+
+
 # A column: integers, floats (nan: nothing), or texts; or what stands on each line.
-Column = NDArray[Any] | Floats | bytes
+Column = NDArray[Any] | Floats | Texts | bytes
 
 
 def write_columns(path: Path, names: Sequence[str], columns: Sequence[NDArray[Any]]) -> None:
@@ -51,58 +94,57 @@ def write_columns(path: Path, names: Sequence[str], columns: Sequence[NDArray[An
 
 
 def lines(*columns: Column, mark: bytes = b",") -> bytes:
-    """Columns of equal length, as `write_columns` takes them, side by side; a line for each row."""
-    parts: list[Column] = []
-    for column in columns:
-        parts += [column, mark]
-    return text(*parts[:-1], b"\n")
+    """Columns of equal length, as `write_columns` takes them, side by side; a line for each row.
+
+    mark: the character between them. The first column is no text of each line.
+    """
+    return text(*columns, marks=mark * (len(columns) - 1) + b"\n")
 
 
-def text(*columns: Column) -> bytes:
-    """The same without anything between the columns; the first is no text of each line."""
+def text(*columns: Column, marks: bytes = b"") -> bytes:
+    """The same with the characters ``marks`` behind the columns, none by default."""
     kept = [
-        floats(each) if not isinstance(each, Floats | bytes) and each.dtype.kind == "f" else each
+        floats(each) if isinstance(each, np.ndarray) and each.dtype.kind == "f" else each
         for each in columns
     ]
-    count = len(kept[0].whole if isinstance(kept[0], Floats) else kept[0])
-    parts = np.zeros((len(kept), 5), dtype=np.int64)
+    count = len(kept[0][0] if isinstance(kept[0], Floats | Texts) else kept[0])
+    parts = np.zeros((len(kept), 6), dtype=np.int64)
     numbers: list[NDArray[Any]] = []
     characters: list[Cells] = []
-    begin = longest = 0
+    if marks:
+        parts[:, 5] = np.frombuffer(marks, np.uint8)
+    begin, size = 0, count * len(marks)
     for k, each in enumerate(kept):
+        row = len(numbers)
+        values: tuple[NDArray[Any], ...] = ()
         if isinstance(each, Floats):
-            found, values = np.frombuffer(each.others, np.uint8), each.whole
-            parts[k] = FLOATS, len(numbers), begin, 0, 0
+            found, values = np.frombuffer(each.others, np.uint8), (each.whole,)
+            parts[k, :5] = FLOATS, row, begin, 0, 0
+            size += len(found)
+        elif isinstance(each, Texts):
+            begins, lengths, found = each.alone()
+            values = begins, lengths
+            parts[k, :5] = TEXTS, row, begin, 0, 0
+            size += int(lengths.sum())
         elif isinstance(each, bytes):
-            found, values = np.frombuffer(each, np.uint8), None
-            parts[k] = CELLS, 0, begin, len(each), 0
+            found = np.frombuffer(each, np.uint8)
+            parts[k, :5] = CELLS, 0, begin, len(each), 0
         elif each.ndim == 2:
-            found, values = each.ravel(), None
-            parts[k] = CELLS, 0, begin, each.shape[1], each.shape[1]
+            found = each.ravel()
+            parts[k, :5] = CELLS, 0, begin, each.shape[1], each.shape[1]
         else:
-            found, values = NOTHING, each
-            parts[k] = NUMBERS, len(numbers), begin, 0, 0
-        if values is not None:
-            numbers.append(values)
-            longest += LONGEST
+            found, values = NOTHING, (each,)
+            parts[k, :5] = NUMBERS, row, begin, 0, 0
+        numbers += values
         characters.append(found)
         begin += len(found)
-        longest += int(parts[k, 3])
+        size += count * (int(parts[k, 3]) if parts[k, 0] == CELLS else LONGEST)
     table = np.empty((len(numbers), count), dtype=np.int64)
-    for row, values in zip(table, numbers, strict=True):
-        row[:] = values
-    made = np.empty(count * longest + begin, dtype=np.uint8)
+    for k, each_number in enumerate(numbers):
+        table[k] = each_number
+    made = np.empty(size, dtype=np.uint8)
     size = write_lines(parts, table, np.concatenate(characters), count, made)
     return made[:size].tobytes()
-
-
-def joined(parts: Sequence[Sequence[str] | str], count: int) -> str:
-    """So many lines: a text of each part after the other, the same of a part that is a text."""
-    # All at once takes half as long as each line by itself.
-    texts = [""] * (len(parts) * count)
-    for k, part in enumerate(parts):
-        texts[k :: len(parts)] = [part] * count if isinstance(part, str) else part
-    return "".join(texts)
 
 
 def floats(values: NDArray[np.float64], missing: str = "") -> Floats:

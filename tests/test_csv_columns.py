@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptaskmodel.batch.loop.schedule import HostRuns
-from ptaskmodel.csv_columns import floats, lines, quoted, text, words, write_columns
+from ptaskmodel.csv_columns import Texts, floats, lines, quoted, text, words, write_columns
 from ptaskmodel.results.tables.batch import host_texts
 
 INTEGERS = st.integers(-(2**63) + 1, 2**63 - 1)
@@ -66,4 +66,13 @@ def test_texts_are_quoted_as_csv_quotes_them(texts):
 def test_texts_of_places():
     begins = np.array([0, 2, 2, 3, 3])
     places = HostRuns(begins, np.array([0, 5, 9], "i4"), np.array([3, 1, 2], "i4"))
-    assert host_texts(places) == ["0-2 5", "", "9-10", ""]
+    found = host_texts(places)
+    assert text(found, b"\n") == b"0-2 5\n\n9-10\n\n"
+    assert text(found.at(np.array([2, -1, 0])), b"\n") == b"9-10\n\n0-2 5\n"
+
+
+@pytest.mark.parametrize("strings", [[], [""], ["a", "", "éa"], ["\0", "b\0"]])
+def test_texts_of_any_length(strings):
+    found = Texts.of(strings)
+    assert text(found, b";").decode() == "".join(each + ";" for each in strings)
+    assert text(found.at(slice(1, None)), b";").decode() == "".join(s + ";" for s in strings[1:])

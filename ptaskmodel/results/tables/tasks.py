@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
-from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ptaskmodel import csv_columns
 from ptaskmodel.files import write_json
@@ -51,29 +52,24 @@ def write_tasks_csv(
     stream.write(",".join(columns) + "\n")
     for begin in range(0, len(records), csv_columns.PIECE):
         some = records[begin : begin + csv_columns.PIECE]
-        parts: list[list[str] | str] = []
-        for kind, fields in groupby(COLUMNS.values(), lambda each: str(each.type)):
-            values = [map(attrgetter(each.name), some) for each in fields]
-            if kind == "float | None":
-                parts += [",", _lines(*values)]
-                continue
-            for texts in values:
-                parts += [",", csv_columns.quoted(AS_TEXTS[kind](texts))]
+        parts: list[csv_columns.Column] = []
+        for each in COLUMNS.values():
+            values = map(attrgetter(each.name), some)
+            if each.type == "float | None":
+                parts.append(_numbers(values))
+            else:
+                texts = csv_columns.quoted(AS_TEXTS[str(each.type)](values))
+                parts.append(csv_columns.Texts.of(texts))
         if alone_s is not None:
             alone = alone_s[begin : begin + csv_columns.PIECE]
-            parts += [",", _lines(*zip(*map(_slowdown, some, alone), strict=True))]
-        if beside:
-            columns_beside = (all_[begin : begin + csv_columns.PIECE] for all_ in beside.values())
-            parts += [",", _lines(*columns_beside)]
-        stream.write(csv_columns.joined([*parts[1:], "\n"], len(some)))
+            parts += map(_numbers, zip(*map(_slowdown, some, alone), strict=True))
+        parts += (_numbers(all_[begin : begin + csv_columns.PIECE]) for all_ in beside.values())
+        stream.write(csv_columns.lines(*parts).decode())
 
 
-def _lines(*columns: Iterable[float | None]) -> list[str]:
-    """Columns of numbers, those of each row with commas between."""
-    import numpy
-
-    values = [numpy.array(list(column), dtype=numpy.float64) for column in columns]
-    return csv_columns.lines(*values).decode().split("\n")[:-1]
+def _numbers(values: Iterable[float | None]) -> NDArray[np.float64]:
+    """A column of numbers; None: nan."""
+    return np.array(list(values), dtype=np.float64)
 
 
 def _slowdown(record: TaskRecord, alone_s: float | None) -> tuple[float | None, float | None]:
@@ -131,7 +127,7 @@ def choices(simulation: Simulation | PacketSimulation) -> dict[str, Any]:
     else:
         made["network_level"] = simulation.level
     if simulation.network_model.wire is not None:
-        made["network_parameters"] = asdict(simulation.network_model.wire)
+        made["network_parameters"] = simulation.network_model.wire._asdict()
     if simulation.routing is not None:
         made["routing"] = str(simulation.routing)
     return made
