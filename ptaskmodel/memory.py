@@ -12,6 +12,9 @@ from pathlib import Path
 PLENTY = 2**40
 # Objects made, and searches among the young, before those that stay are looked through.
 SELDOM = (100_000, 20, 20)
+# The largest piece that is kept (no more is allowed), and numbers of mallopt(3).
+KEPT_BYTES = 2**25
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
 def available_bytes() -> int:
@@ -41,6 +44,19 @@ def _free_bytes() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError, AttributeError):
         return PLENTY
+
+
+def keep_freed() -> None:
+    """Keep memory that is freed for what comes next, where the C library is glibc.
+
+    By default glibc returns large pieces to the system at once, which clears each page once more.
+    """
+    import ctypes
+
+    with contextlib.suppress(AttributeError, OSError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_MMAP_THRESHOLD, KEPT_BYTES)
+        mallopt(_TRIM_THRESHOLD, 8 * KEPT_BYTES)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ptaskmodel.cli.progress import LEVELS, set_level
+from ptaskmodel.memory import keep_freed
 from ptaskmodel.remarks import listening
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -108,6 +109,8 @@ class Command(click.Command):
                 formatter.write_dl([record for record in records if record is not None])
 
     def invoke(self, ctx: click.Context) -> Any:
+        if ctx.meta.get(TYPED) is not None:  # else others use this process
+            keep_freed()
         with listening():
             return super().invoke(ctx)
 
