@@ -68,9 +68,23 @@ def read_bytes(path: AnyPath, *, most: int = MAX_BYTES, error: Kind = PTaskModel
     with _reading(path, most, error):
         content = _raw(path, most)
         if content[:2] == _GZIP or os.fspath(path).endswith(".gz"):
-            with gzip.GzipFile(fileobj=io.BytesIO(content)) as unpacking:
-                content = _bounded(unpacking, most)
+            content = _unpacked(content, most)
     return content
+
+
+def _unpacked(content: bytes, most: int) -> bytes:
+    """The content of a gzip file, which has one part or several."""
+    pieces, size = [], 0
+    while content := content.lstrip(b"\0"):
+        part = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        pieces.append(part.decompress(content, most - size + 1))
+        size += len(pieces[-1])
+        if size > most:
+            raise _TooLarge
+        if not part.eof:
+            raise EOFError("it ends too early")
+        content = part.unused_data
+    return b"".join(pieces)
 
 
 def read_pieces(
