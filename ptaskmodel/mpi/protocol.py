@@ -7,7 +7,6 @@ al., "Simulating MPI applications: the SMPI approach", IEEE TPDS 28(8), 2017.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -66,8 +65,8 @@ def protocol_of(name: str | None, config: Mapping[str, str]) -> Protocol:
     if name == SMPI:
         weight = config_number(config, "network/weight-S", WEIGHT_S)
         others = {key: value for key, value in config.items() if key not in NEWER.values()}
-        model = replace(network_model("CM02", others), name=SMPI, weight_s=weight)
-        model = replace(model, latency_factor=1.0, bandwidth_factor=1.0)
+        model = network_model("CM02", others)._replace(name=SMPI, weight_s=weight)
+        model = model._replace(latency_factor=1.0, bandwidth_factor=1.0)
         latency = _steps("smpi/lat-factor", config, LATENCY_FACTORS)
         bandwidth = _steps("smpi/bw-factor", config, BANDWIDTH_FACTORS)
     else:

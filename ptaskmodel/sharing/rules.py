@@ -5,7 +5,7 @@ Reading the table compiles nothing: it only names kernels, and `solvers` imports
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # What is left of a capacity below this is nothing: SimGrid's precision/work-amount, absolute.
 NOTHING_LEFT = 1e-5
@@ -16,8 +16,7 @@ NOTHING_LEFT = 1e-5
 WAYS = ("", "levels", "parts", "rounds")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """A rule of sharing; see docs/guides/extend.md for the interface of its kernel.
 
     summary: a few words for the command line.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.remarks import warn
@@ -11,8 +11,7 @@ from ptaskmodel.remarks import warn
 SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True)
-class HostFacts:
+class HostFacts(NamedTuple):
     """Cores by host name, and the host of each storage."""
 
     cores: Mapping[str, int]

@@ -133,9 +133,8 @@ def test_what_it_does_not_know_is_refused_in_one_line(tasks, model, link, messag
 
 
 def test_a_queue_that_overflows_ends_the_run_in_one_line():
-    from dataclasses import replace
 
-    small = NetworkModel.of_wire(replace(WIRES["DCTCP"], queue_packets=12.0))
+    small = NetworkModel.of_wire(WIRES["DCTCP"]._replace(queue_packets=12.0))
     with pytest.raises(SimulationError, match="knows no losses; raise queue_packets"):
         by_packets(cable(), [Flow(f"h{k}", "h3", 1e6) for k in range(3)], small)
 

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +29,7 @@ PERCENTILES = (50, 90, 95, 99)
 ROUNDING = 1e-8
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JobTimes:
+class JobTimes(NamedTuple):
     """Times of the jobs that ran and ended, in order of submission; one entry a job, s.
 
     A job that was killed and restarted waits until its last start and executes from there; while it
@@ -307,8 +305,7 @@ def unavailable_host_seconds(schedule: Schedule, until_s: float) -> float:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Load:
+class Load(NamedTuple):
     """What is in use and what waits over time: values hold from ``date_s[k]`` on.
 
     Hosts in use are whole numbers unless jobs share hosts.

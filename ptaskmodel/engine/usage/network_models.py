@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ptaskmodel.engine.usage.wires import WIRES, Wire
 from ptaskmodel.errors import SimulationError
@@ -26,8 +26,7 @@ WIRE_PRECISION_S = 1e-12
 COUNTS = ("task", "flow", "pair")
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkModel:
+class NetworkModel(NamedTuple):
     """Parameters of a network model.
 
     parallel: flows of a task progress together with its computations, at one rate (L07); else a
@@ -137,7 +136,7 @@ def network_model(name: str | None, config: Mapping[str, str]) -> NetworkModel:
     model = NETWORK_MODELS[name]
     gamma = config_number(config, "network/TCP-gamma", model.tcp_gamma)
     if model.parallel:
-        return replace(model, tcp_gamma=gamma)
+        return model._replace(tcp_gamma=gamma)
     changes: dict[str, float | bool] = {
         field: config_number(config, key, getattr(model, field)) for key, field in _NUMBERS.items()
     }
@@ -148,4 +147,4 @@ def network_model(name: str | None, config: Mapping[str, str]) -> NetworkModel:
                 f"<config>: network/crosstraffic: {crosstraffic!r} is neither yes nor no"
             )
         changes["crosstraffic"] = _BOOLEANS[crosstraffic.lower()]
-    return replace(model, tcp_gamma=gamma, **changes)  # type: ignore[arg-type]
+    return model._replace(tcp_gamma=gamma, **changes)  # type: ignore[arg-type]

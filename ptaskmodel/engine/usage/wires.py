@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,8 +35,7 @@ CLOCK_NAMES = {"start of the read": FIRST_BYTE, "its completion at the client": 
 LARGEST = 1e12
 
 
-@dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(NamedTuple):
     """A transport protocol and its wires; `INGREDIENTS` has units, sources and what is off.
 
     name: of the model. mss_B: bytes of a flow in a packet. header_B: bytes of headers with each;
@@ -172,13 +170,12 @@ def read_wire(path: str | Path, name: str | None = None) -> Wire:
     values = {OTHER_NAMES.get(key, key): _value(key, each, problems) for key, each in given.items()}
     if problems:
         raise SimulationError(f"{where}: {'; '.join(problems)}")
-    return replace(WIRES[own], **values)
+    return WIRES[own]._replace(**values)
 
 
 def _value(key: str, value: Any, problems: list[str]) -> Any:
     """The value of a field; what is wrong with it is added to the problems."""
     name = OTHER_NAMES.get(key, key)
-    known = {each.name: each.type for each in fields(Wire)}
     if name not in INGREDIENTS:
         from ptaskmodel.workload.formats.json import close_match
 
@@ -192,7 +189,7 @@ def _value(key: str, value: Any, problems: list[str]) -> Any:
             problems.append(
                 f"/{key}: is {shown(value)}, give {shown(allowed[0])} or {allowed[1]!r}"
             )
-    elif known[name] == "bool":
+    elif type(getattr(WIRES["CUBIC"], name)) is bool:
         if type(value) is not bool:
             problems.append(f"/{key}: is {shown(value)}, give true or false")
     elif name == "pfc_packets":

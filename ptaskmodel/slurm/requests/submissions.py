@@ -265,7 +265,7 @@ def read_submissions(
         counts = NODES
         if format_of(path) == "swf":
             counts = CPUS if processors_per_node is None else NODES
-            cleaning = replace(cleaning, processors_per_host=processors_per_node or 1)
+            cleaning = cleaning._replace(processors_per_host=processors_per_node or 1)
         found = submissions_of(read_workload(path, cleaning), conf, counts, t0, dependencies)
     _check(found, conf, account)
     return with_remarks_on_silence(found, conf, account)

@@ -181,7 +181,7 @@ def clean(
         if count := int((out & keep).sum()):
             notes.append(f"left out {count} {what}")
         keep &= ~out
-    rows = log.rows[keep].copy()
+    rows = log.rows[keep]
     zero = rows[:, COLUMN["run_time_s"]] == 0
     if zero.any() and zero_run_time_s is not None:
         rows[zero, COLUMN["run_time_s"]] = zero_run_time_s

@@ -12,7 +12,6 @@ three functions:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 JOBS, TASKS = "jobs", "tasks"
@@ -34,8 +33,7 @@ FORMATS: dict[str, Format] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Cleaning:
+class Cleaning(NamedTuple):
     """How a log becomes a workload; see `swf.workload_from_swf`. Other formats say it all."""
 
     processors_per_host: int = 1
@@ -44,8 +42,7 @@ class Cleaning:
     walltimes: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Writing:
+class Writing(NamedTuple):
     """How a workload is written. batsim_version: 2 to 5, of Batsim's format."""
 
     batsim_version: int = 5
