@@ -16,24 +16,16 @@ import numpy as np
 from ptaskmodel.batch.allocations import Allocation, allocation_by_name
 from ptaskmodel.batch.allocations.partitions import Partitions
 from ptaskmodel.batch.jobs.execution import DelayExecution, Execution, estimates_of
-from ptaskmodel.batch.jobs.queue import ClosedLoop
-from ptaskmodel.batch.loop.loop import MAX_DECISIONS_AT_A_DATE, BatchSimulation, Progress
+from ptaskmodel.batch.loop.decisions import MAX_DECISIONS_AT_A_DATE
 from ptaskmodel.batch.loop.schedule import Schedule, figures_of, has_ended, with_arrays
-from ptaskmodel.batch.loop.view import Policy
-from ptaskmodel.batch.machine.failures import Changes, FailureLaw, failures_of
 from ptaskmodel.batch.machine.machine import Machine
-from ptaskmodel.batch.machine.maintenance import read_maintenance
 from ptaskmodel.batch.measures.classes import BASES, FairStart, Replayed, fair_starts
 from ptaskmodel.batch.measures.schedule import ROUNDING, contention_slowdown
 from ptaskmodel.batch.options import FAIRNESS
 from ptaskmodel.batch.plan import BatchOptions, Plan, machine_with
 from ptaskmodel.batch.policies import policy_by_name
-from ptaskmodel.batch.policies.tuning import Tuning
-from ptaskmodel.batch.verifier import Verifier
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import Stopwatch
-from ptaskmodel.platform.facts import AvailabilityTrace
-from ptaskmodel.platform.platform import Platform
 from ptaskmodel.remarks import ESTIMATES_OUTLIVED, STOPPED, Remark
 from ptaskmodel.workload.jobs import Job, Workload, job_arrays
 
@@ -43,7 +35,13 @@ if TYPE_CHECKING:
     from ptaskmodel.batch.compiled.delays import CompiledBatch
     from ptaskmodel.batch.compiled.parallel_tasks import CompiledPtasks
     from ptaskmodel.batch.jobs.metering import BatchEnergy, MeteredExecution
+    from ptaskmodel.batch.loop.loop import BatchSimulation, Progress
+    from ptaskmodel.batch.loop.view import Policy
+    from ptaskmodel.batch.machine.failures import Changes
+    from ptaskmodel.batch.policies.tuning import Tuning
     from ptaskmodel.energy.meter import Curve
+    from ptaskmodel.platform.facts import AvailabilityTrace
+    from ptaskmodel.platform.platform import Platform
 
 # With fewer jobs, loading the compiled loop takes longer than the open one.
 MANY_JOBS = 5000
@@ -175,6 +173,11 @@ def new_simulation(
     metered: the execution of the plan with its meter, if energy counts. driver: decides instead of
     a policy of the options.
     """
+    from ptaskmodel.batch.jobs.queue import ClosedLoop
+    from ptaskmodel.batch.loop.loop import BatchSimulation
+    from ptaskmodel.batch.machine.maintenance import read_maintenance
+    from ptaskmodel.batch.verifier import Verifier
+
     options = plan.options
     verified = options.verify is not None and execution is None
     traces, failures = _outages_of(plan, machine)
@@ -220,6 +223,8 @@ def _outages_of(
     traces: dict[int | str, AvailabilityTrace] = machine.state_traces()
     failures: dict[int | str, Changes] = {}
     if options.failures is not None or options.failure_law:
+        from ptaskmodel.batch.machine.failures import FailureLaw, failures_of
+
         law = FailureLaw.of(options.failure_law) if options.failure_law else None
         failures = failures_of(machine, file=options.failures, law=law)
     if plan.only_delays:
@@ -341,7 +346,7 @@ def run_batch(
             else:
                 driven = driver.run(simulation, metered or plan.execution, metered)
                 schedule = simulation.schedule()
-        tuning = getattr(simulation.policy, "tuning", None)
+        tuning = _tuning_of(simulation)
     took = stopwatch.rest_s
     wanted = (options.contention or options.neighbours) and shared is not None
     if wanted and schedule.plain is None:
@@ -380,7 +385,7 @@ def run_batch(
         took,
         shared,
         neighbours,
-        tuning=tuning if isinstance(tuning, Tuning) else None,
+        tuning=tuning,
         loop=loop,
         kernels_s=kernels_s,
         fairness=fairness,
@@ -446,6 +451,13 @@ def _check_fairness(options: BatchOptions) -> None:
         )
     if options.frozen and options.fairness is None:
         raise SimulationError("--frozen says how fair starts are found; give --fairness too")
+
+
+def _tuning_of(simulation: BatchSimulation) -> Tuning | None:
+    from ptaskmodel.batch.policies.tuning import Tuning
+
+    found = getattr(simulation.policy, "tuning", None)
+    return found if isinstance(found, Tuning) else None
 
 
 def _run_to_its_end(simulation: BatchSimulation, until_s: float | None) -> Schedule:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel import __version__
 from ptaskmodel.batch.jobs.attempt import NOT_OVER
-from ptaskmodel.batch.loop.power_states import Pstates
 from ptaskmodel.batch.loop.schedule import figures_of
 from ptaskmodel.batch.measures.classes import BASES, by_class
 from ptaskmodel.batch.measures.queue import QueueMeasures
@@ -48,7 +47,6 @@ from ptaskmodel.results.tables.energy import (
     machine_states,
     write_energy,
 )
-from ptaskmodel.results.tables.tasks import choices
 from ptaskmodel.runs.options.batch import BATCH, TRANSFORMS
 from ptaskmodel.runs.options.rows import (
     check_group,
@@ -66,6 +64,7 @@ if TYPE_CHECKING:
 
     from ptaskmodel.batch.jobs.metering import BatchEnergy
     from ptaskmodel.batch.loop.loop import Progress
+    from ptaskmodel.batch.loop.power_states import Pstates
     from ptaskmodel.batch.measures.schedule import Load
     from ptaskmodel.batch.run import BatchResult
     from ptaskmodel.platform import Platform
@@ -232,6 +231,9 @@ def _transformed(
     workload: Workload, parameters: Mapping[str, Any], seed: int, hosts: int
 ) -> Workload:
     """The workload as the parameters of `TRANSFORMS` ask for."""
+    asked_for = [option.name for option in TRANSFORMS if option.name in parameters]
+    if not asked_for:
+        return workload
     from ptaskmodel.workload.transforms.sampling import sampled, shuffled
     from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk
 
@@ -243,9 +245,8 @@ def _transformed(
         "load": lambda made, load: loaded(made, load / offered_load(made, hosts)),
         "load_factor": lambda made, factor: loaded(made, factor),
     }
-    for option in TRANSFORMS:
-        if option.name in parameters:
-            workload = steps[option.name](workload, parameters[option.name])
+    for name in asked_for:
+        workload = steps[name](workload, parameters[name])
     return workload
 
 
@@ -286,7 +287,7 @@ def _summary(
         "loop": result.loop,
         "simulation_wall_time_s": result.simulation_s,
         "kernels_wall_time_s": kernels_s,
-        **({} if result.simulation is None else choices(result.simulation)),
+        **_choices(result),
         **metrics(result.schedule, tau_s=writing.tau_s, alone_s=result.alone_s),
         **({} if driven is not None else {"outlived_estimates": result.outlived}),
         **queue.summary(),
@@ -294,6 +295,15 @@ def _summary(
         **_energy(result, power),
         **provenance(inputs, parameters),
     }
+
+
+def _choices(result: BatchResult) -> dict[str, Any]:
+    """How the simulation was set up, if there is one."""
+    if result.simulation is None:
+        return {}
+    from ptaskmodel.results.tables.tasks import choices
+
+    return choices(result.simulation)
 
 
 def _outcomes(result: BatchResult) -> list[Remark]:
@@ -354,7 +364,7 @@ def _write(
         simulation_s=result.simulation_s,
         alone_s=result.alone_s,
         energy=result.energy,
-        pstates=Pstates(result.machine.pstates()) if _wants_pstates(result) else None,
+        pstates=_pstates(result) if _wants_pstates(result) else None,
         metadata=result.metadata,
     )
     if result.energy is not None:
@@ -379,6 +389,12 @@ def _write(
 
 def _wants_pstates(result: BatchResult) -> bool:
     return result.energy is not None or bool(result.schedule.switches)
+
+
+def _pstates(result: BatchResult) -> Pstates:
+    from ptaskmodel.batch.loop.power_states import Pstates
+
+    return Pstates(result.machine.pstates())
 
 
 def _write_energy(
@@ -437,7 +453,7 @@ def write_batsim_files(
             version=__version__,
             simulation_s=result.simulation_s,
             energy=result.energy,
-            pstates=Pstates(result.machine.pstates()) if energy else None,
+            pstates=_pstates(result) if energy else None,
             metadata=result.metadata,
         )
         there.append(_write_summary(place, result, used))

@@ -7,7 +7,6 @@ takes hosts far from each other.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
 from ptaskmodel.batch.machine.host_sets import Mask, contiguous, lowest, members, of_hosts, runs
@@ -81,6 +80,8 @@ class Random:
     constrained = False
 
     def __init__(self, seed: int = 0) -> None:
+        import random
+
         self._random = random.Random(seed)
 
     def choose(self, count: int, free: Mask) -> Mask | None:

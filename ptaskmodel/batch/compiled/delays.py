@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +64,6 @@ from ptaskmodel.batch.loop.schedule import (
     Schedule,
     schedule_of,
 )
-from ptaskmodel.batch.loop.view import Policy
 from ptaskmodel.batch.machine.host_sets import Mask, Runs, first_hosts, runs
 from ptaskmodel.batch.policies.conservative import Conservative
 from ptaskmodel.batch.policies.easy import Easy
@@ -72,6 +71,9 @@ from ptaskmodel.batch.policies.fcfs import Fcfs, Filler
 from ptaskmodel.batch.policies.orders import KEYS, NamedOrder
 from ptaskmodel.batch.policies.redirection import Redirection
 from ptaskmodel.workload.jobs import Job, JobArrays, job_arrays
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.loop.view import Policy
 
 Ints = NDArray[np.int64]
 # What each rule of conflict compares, and its sign.

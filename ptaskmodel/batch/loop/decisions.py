@@ -6,7 +6,6 @@ priority and sequence number. An error of a policy is one line: what it did, whe
 
 from __future__ import annotations
 
-import difflib
 import heapq
 import sys
 import traceback
@@ -39,6 +38,8 @@ MACHINE = (HOST_DOWN, HOST_UP, LINK_DOWN, LINK_UP, MAINTENANCE_BEGINS, MAINTENAN
 # Of events of one date: jobs end first; hosts change by their traces, then by hand, then comes the
 # rest; the policy is asked when all is told.
 BY_HAND, LATER = 1, 2
+# A policy goes round in circles that is asked so often at one date.
+MAX_DECISIONS_AT_A_DATE = 100_000
 
 
 class Start(NamedTuple):
@@ -199,6 +200,8 @@ def _meant(error: BaseException) -> str:
     if not type(error.obj).__module__.startswith("ptaskmodel."):
         return ""
     public = [name for name in dir(error.obj) if not name.startswith("_")]
+    import difflib
+
     near = difflib.get_close_matches(error.name, public, 1)
     return f"; did you mean '{near[0]}'?" if near else ""
 

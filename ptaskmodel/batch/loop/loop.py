@@ -21,6 +21,7 @@ from ptaskmodel.batch.loop.decisions import (
     LATER,
     LINK_DOWN,
     LINK_UP,
+    MAX_DECISIONS_AT_A_DATE,
     MESSAGE,
     Agenda,
     Event,
@@ -50,9 +51,8 @@ Observer = Callable[[View, Policy], None]
 Progress = Callable[[float, int, int], None]
 Respond = Callable[[Attempt, float], Iterable[Job]]
 PROGRESS_EVERY = 16
-# A policy goes round in circles that is asked so often at one date, or at so many dates without
-# deciding anything while nothing runs and nobody is to come.
-MAX_DECISIONS_AT_A_DATE = 100_000
+# A policy goes round in circles that is asked at so many dates without deciding anything while
+# nothing runs and nobody is to come.
 MAX_IDLE_DATES = 1_000_000
 
 

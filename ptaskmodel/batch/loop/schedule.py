@@ -11,19 +11,20 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.jobs.attempt import FAILED, RUNNING, SUCCESS, WAITING, WALLTIME, Attempt
-from ptaskmodel.batch.loop.power_states import Switch
 from ptaskmodel.batch.machine.host_sets import HostSet, Placement, Runs, flat_runs
 from ptaskmodel.lazy import OnDemand
 from ptaskmodel.workload.jobs import Job, JobArrays, job_arrays
 
 if TYPE_CHECKING:
     import pandas
+
+    from ptaskmodel.batch.loop.power_states import Switch
 
 
 FloatArray = NDArray[np.float64]
@@ -89,8 +90,7 @@ def running_intervals(attempt: Attempt, now: float) -> Iterator[tuple[float, flo
 SUCCEEDED, FAILS, CUT, STILL_RUNS, WAITS = range(len(STATES))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HostRuns:
+class HostRuns(NamedTuple):
     """The hosts of attempts: those of attempt k are the runs ``begins[k]`` to ``begins[k + 1]``.
 
     first, length: of each run of consecutive hosts, lowest first within an attempt.
@@ -221,8 +221,7 @@ class PlainAttempt(Attempt):
         """The places say it."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostChange:
+class HostChange(NamedTuple):
     """From ``date_s`` on these hosts are "down" or "up", "off" or "on", or in this pstate.
 
     Or "maintenance" begins there, or is over ("maintenance over"); or they are "drained": nothing
@@ -234,8 +233,7 @@ class HostChange:
     state: str | int
 
 
-@dataclass(frozen=True, slots=True)
-class LinkChange:
+class LinkChange(NamedTuple):
     """From ``date_s`` on a link, or a host that runs no jobs, is "down" or "up"."""
 
     date_s: float

@@ -7,6 +7,7 @@ number, their runs of consecutive hosts, and on demand their mask.
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import cast
@@ -22,8 +23,6 @@ Runs = tuple[int, ...]
 Placement = Mask | Runs
 # From so many hosts on, arrays of flags are quicker than operations on whole numbers, run by run.
 MANY_HOSTS = 4096
-# The masks of the first 1, 2, 4, ... hosts.
-_HALVES = [(1 << (1 << k)) - 1 for k in range(24)]
 # So many changes are made up for in a mask; after more, it is made anew when somebody asks.
 KEPT_CHANGES = 8
 
@@ -99,6 +98,12 @@ def as_mask(hosts: object) -> Mask:
 def first_hosts(count: int) -> Mask:
     """The hosts 0 .. count - 1."""
     return (1 << count) - 1
+
+
+@functools.cache
+def _first(k: int) -> Mask:
+    """The first 2**k hosts."""
+    return first_hosts(1 << k)
 
 
 def of_hosts(hosts: Iterable[int]) -> Mask:
@@ -180,7 +185,7 @@ def lowest(hosts: Mask, count: int) -> Mask:
     # Halve the part that holds the last of them.
     part, left, position = hosts, count, 0
     for k in range((hosts.bit_length() - 1).bit_length() - 1, -1, -1):
-        half = part & _HALVES[k]
+        half = part & _first(k)
         within = half.bit_count()
         if within >= left:
             part = half

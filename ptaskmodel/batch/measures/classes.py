@@ -12,18 +12,19 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from math import inf, nan
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.jobs.attempt import FAILED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.jobs.execution import DelayExecution
-from ptaskmodel.batch.loop.loop import BatchSimulation, Progress
 from ptaskmodel.batch.loop.schedule import Schedule, figures_of
 from ptaskmodel.batch.measures.schedule import job_times
-from ptaskmodel.batch.policies.tuning import Tuning
 from ptaskmodel.workload.jobs import Job, users_of
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.loop.loop import BatchSimulation, Progress
 
 # Lengths are execution times; each class goes up to its limit, s.
 LENGTH_LIMITS_S = (60.0, 600.0, 3600.0, 6 * 3600.0, 24 * 3600.0)
@@ -263,6 +264,8 @@ def _fair(fork: BatchSimulation, job: Job, bases: Sequence[str], frozen: bool) -
     """When the last job to come starts, on each of the bases."""
     fork.step()
     if frozen:
+        from ptaskmodel.batch.policies.tuning import Tuning
+
         tuning = getattr(fork.policy, "tuning", None)
         if isinstance(tuning, Tuning):
             tuning.freeze()

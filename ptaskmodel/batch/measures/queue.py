@@ -7,9 +7,8 @@ production supercomputers", Parallel Computing 39(12), 2013.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +25,7 @@ INTERVAL_S = 1800.0
 MAX_SAMPLES = 100_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Waits:
+class Waits(NamedTuple):
     """The stretches during which jobs waited, one entry each; a job that was requeued has several.
 
     from_s, to_s: dates. submit_s: of the job. hosts: how many it asked for.
@@ -71,8 +69,7 @@ def _plain_waits(plain: PlainSchedule) -> Waits:
     return Waits(submit[which], to, submit[which], hosts)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OverTime:
+class OverTime(NamedTuple):
     """Samples of a run, ``interval_s`` apart from the first submission on, before the last end.
 
     queue_depth_s: the time that those in the queue have waited so far, summed, s; just before the
@@ -170,18 +167,29 @@ class QueueMeasures:
 
     def _waiting(self, dates: FloatArray) -> NDArray[np.int64]:
         """How many jobs wait just before the events of these dates."""
-        begun = np.searchsorted(np.sort(self._waits.from_s), dates, side="left")
-        over = np.searchsorted(np.sort(self._waits.to_s), dates, side="left")
+        begun, over = (np.searchsorted(moments, dates, side="left") for moments, _ in self._sums)
         return begun - over
+
+    @functools.cached_property
+    def _sums(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        """When waits begin, and end, in order; the submissions of the first k, summed.
+
+        From the first submission on, so that the sums stay small.
+        """
+        found = self._waits
+
+        def of(moments: FloatArray) -> tuple[FloatArray, FloatArray]:
+            order = np.argsort(moments, kind="stable")
+            submitted = np.cumsum(found.submit_s[order] - self._begin)
+            return moments[order], np.concatenate(([0.0], submitted))
+
+        return of(found.from_s), of(found.to_s)
 
     def _depth(self, dates: FloatArray) -> FloatArray:
         """The queue depth, s, just before the events of these dates."""
-        found, counts, sums = self._waits, [], []
-        for moments in (found.from_s, found.to_s):
-            order = np.argsort(moments, kind="stable")
-            # From the first submission on, so that the sums stay small.
-            submitted = np.concatenate(([0.0], np.cumsum(found.submit_s[order] - self._begin)))
-            k = np.searchsorted(moments[order], dates, side="left")
+        counts, sums = [], []
+        for moments, submitted in self._sums:
+            k = np.searchsorted(moments, dates, side="left")
             counts.append(k)
             sums.append(submitted[k])
         depth = (counts[0] - counts[1]) * (dates - self._begin) - (sums[0] - sums[1])

@@ -69,10 +69,11 @@ def policy_by_name(
     `user`). Raises SimulationError for anything unknown.
     """
     from ptaskmodel.batch.policies.orders import order_by_name
-    from ptaskmodel.batch.policies.user import user_policy
 
     given = dict(options or {})
     if ".py:" in name:
+        from ptaskmodel.batch.policies.user import user_policy
+
         if order is not None:
             raise SimulationError(f"policy {name} sets its own order; leave --order out")
         return user_policy(name, given)

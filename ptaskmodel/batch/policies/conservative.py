@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from math import inf
+from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.loop.decisions import Decision, Start
-from ptaskmodel.batch.loop.view import View
 from ptaskmodel.batch.machine.calendars import HostCounts, PlaceCalendar
 from ptaskmodel.batch.policies.orders import Order
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.loop.view import View
 
 
 class Conservative:

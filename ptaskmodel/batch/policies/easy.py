@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.batch.jobs.queue import SHORT
 from ptaskmodel.batch.loop.decisions import Decision, Start
-from ptaskmodel.batch.loop.view import View
 from ptaskmodel.batch.policies.orders import Order
 from ptaskmodel.workload.jobs import Job
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.loop.view import View
 
 
 class Easy:

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.loop.decisions import Decision, Start
-from ptaskmodel.batch.loop.view import Policy, View
 from ptaskmodel.batch.policies.easy import Easy
 from ptaskmodel.batch.policies.orders import Order
 from ptaskmodel.errors import SimulationError
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.loop.view import Policy, View
 
 
 class Fcfs:

@@ -16,15 +16,18 @@ serves its queue first come, first served.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.jobs.attempt import Attempt
 from ptaskmodel.batch.loop.decisions import Decision, Reject, Requeue, Start
-from ptaskmodel.batch.loop.view import Policy, View
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.batch.policies.easy import Easy
 from ptaskmodel.batch.policies.orders import Order
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.loop.view import Policy, View
 
 CONFLICTS: Mapping[str, Callable[[Attempt, int, float], tuple[float, ...]]] = {
     "counter": lambda attempt, counter, walltime: (-counter, attempt.number),

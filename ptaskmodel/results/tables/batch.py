@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from ptaskmodel import csv_columns
 from ptaskmodel.batch.jobs.attempt import KILLED, REJECTED, SUCCESS, WALLTIME, Attempt
-from ptaskmodel.batch.loop.power_states import Pstates
 from ptaskmodel.batch.loop.schedule import (
     STATES,
     SUCCEEDED,
@@ -39,7 +38,6 @@ from ptaskmodel.batch.measures.schedule import (
     unavailable_host_seconds,
     used_host_seconds,
 )
-from ptaskmodel.batch.policies.tuning import Measures, Tuning
 from ptaskmodel.csv_columns import write_columns
 from ptaskmodel.line_writer import NONE
 from ptaskmodel.results.tables.energy import (
@@ -58,6 +56,8 @@ from ptaskmodel.workload.jobs import names_of
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.jobs.metering import BatchEnergy
+    from ptaskmodel.batch.loop.power_states import Pstates
+    from ptaskmodel.batch.policies.tuning import Tuning
 
 
 JOB_COLUMNS = (
@@ -132,7 +132,6 @@ FAIR_COLUMNS = (
     *(f"fair_start_by_{basis}" for basis in BASES),
     *(f"unfair_by_{basis}" for basis in BASES),
 )
-CHECK_COLUMNS = ("time", "queue_depth", *Measures._fields[2:])
 
 
 def write_schedule(
@@ -170,8 +169,8 @@ def write_schedule(
     lives = schedule.attempts if schedule.plain is None else ()
     suspended = any(attempt.suspensions for attempt in lives)
     if schedule.plain is not None:
-        with (directory / "jobs.csv").open("w", newline="", encoding="utf-8") as file:
-            file.write(",".join(columns) + "\n")
+        with (directory / "jobs.csv").open("wb") as file:
+            file.write((",".join(columns) + "\n").encode())
             file.writelines(plain_job_lines(schedule.plain, workload_name or FIRST_WORKLOAD, *more))
     else:
         rows = _job_rows(schedule, workload_name, more, joules, metadata or {})
@@ -221,7 +220,7 @@ def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Iterable[Any]]
 
 def plain_job_lines(
     plain: PlainSchedule, workload_name: str, *more: Sequence[float] | NDArray[np.float64]
-) -> Iterator[str]:
+) -> Iterator[bytes]:
     """The lines of jobs.csv, many at a time, as they are written of attempts.
 
     plain: what became of the jobs. workload_name: the same for all. more: of each job that ran and
@@ -245,41 +244,41 @@ def plain_job_lines(
         stretch,
     )
     (name,) = csv_columns.quoted([workload_name])
-    ids, profiles = (csv_columns.quoted(names[:count]) for names in names_of(plain.jobs))
-    places = [*host_texts(plain.places), ""]
-    hosts = [places[k] for k in plain.number.tolist()]
+    ids, profiles = map(csv_columns.quoted, (names[:count] for names in names_of(plain.jobs)))
+    hosts = host_texts(plain.places).at(plain.number)
     others = [_of_all(plain, values) for values in more]
     for begin in range(0, count, csv_columns.PIECE):
         part = slice(begin, begin + csv_columns.PIECE)
         found: list[Any] = [column[part] for column in columns]
         found[2] = csv_columns.floats(found[2], missing="-1")
-        lines = csv_columns.lines(*found)
-        numbers = lines.decode().split("\n")[:-1]
-        last = (text for column in others for text in (",", column[part]))
-        texts = (ids[part], f",{name},", profiles[part], ",", numbers, ",", hosts[part], ",,")
-        yield csv_columns.joined((*texts, *last, "\n"), len(numbers))
+        named, profile = (csv_columns.Texts.of(texts[part]) for texts in (ids, profiles))
+        last = (column[part] for column in others)
+        first = named, name.encode(), profile
+        yield csv_columns.lines(*first, *found, hosts.at(part), b"", b"", *last)
 
 
-def _of_all(plain: PlainSchedule, of_ended: Sequence[float] | NDArray[np.float64]) -> list[str]:
-    """The texts of a column of each job, given the numbers of those that ran and ended."""
+def _of_all(
+    plain: PlainSchedule, of_ended: Sequence[float] | NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """A column of each job, given the numbers of those that ran and ended; nan: nothing."""
     values = np.full(len(plain.codes), math.nan)
     values[~np.isnan(plain.end_s)] = of_ended
-    return csv_columns.lines(values).decode().split("\n")[:-1]
+    return values
 
 
-def host_texts(places: HostRuns) -> list[str]:
+def host_texts(places: HostRuns) -> csv_columns.Texts:
     """The hosts of each attempt in Batsim's notation, such as "0-2 5"; places: where they ran."""
     first, length = places.first.astype(np.int64), places.length
     counts = np.diff(places.begins)
-    ends = np.zeros(len(first), dtype=bool)
-    ends[places.begins[1:][counts > 0] - 1] = True
+    is_last = np.zeros(len(first), dtype=bool)
+    is_last[places.begins[1:][counts > 0] - 1] = True
     alone = length == 1
     dash = np.where(alone, 0, ord("-")).astype(np.uint8)[:, None]
     last = np.where(alone, NONE, first + length - 1)
-    between = np.where(ends, ord("\n"), ord(" ")).astype(np.uint8)[:, None]
-    found = np.full(len(counts), "", dtype=object)
-    found[counts > 0] = csv_columns.text(first, dash, last, between).decode().split("\n")[:-1]
-    return found.tolist()
+    between = np.where(is_last, ord("\n"), ord(" ")).astype(np.uint8)[:, None]
+    characters = np.frombuffer(csv_columns.text(first, dash, last, between), np.uint8)
+    found = csv_columns.Texts.ended(np.flatnonzero(characters == ord("\n")), characters)
+    return found.at(np.where(counts > 0, np.cumsum(counts > 0) - 1, -1))
 
 
 def _job_rows(
@@ -455,9 +454,12 @@ def write_classes(directory: Path, found: Sequence[ClassRow]) -> str:
 
 def write_tuning(directory: Path, tuning: Tuning) -> str:
     """Write tuning.csv: a line for each check, its measures and the values after it; its name."""
+    from ptaskmodel.batch.policies.tuning import Measures
+
+    columns = ("time", "queue_depth", *Measures._fields[2:])
     names = [rule.parameter for rule in tuning.rules]
     rows = ((*check.measures, *check.values) for check in tuning.log)
-    return _write(directory / TUNING, (*CHECK_COLUMNS, *names), rows)
+    return _write(directory / TUNING, (*columns, *names), rows)
 
 
 def write_fair_starts(directory: Path, found: Iterable[FairStart]) -> str:

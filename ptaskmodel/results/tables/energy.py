@@ -15,15 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.jobs.attempt import Attempt
-from ptaskmodel.batch.loop.power_states import AT_ONCE, TO_SLEEP, Pstates, Switch, done, hosts_of
 from ptaskmodel.batch.loop.schedule import Schedule
 from ptaskmodel.batch.machine.host_sets import text
 from ptaskmodel.batch.measures.schedule import Load, unavailable_hosts
-from ptaskmodel.platform.power import host_power
 from ptaskmodel.results.directory import POWER, POWER_COLUMNS
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.jobs.metering import BatchEnergy
+    from ptaskmodel.batch.loop.power_states import Pstates, Switch
     from ptaskmodel.energy.meter import Meter
     from ptaskmodel.platform import Platform
     from ptaskmodel.simulation.records import TaskRecord
@@ -164,6 +163,8 @@ def energy_summary(
     platform: Platform, meter: Meter, power: PowerFile, counted: Sequence[int] | None = None
 ) -> dict[str, Any]:
     """What summary.json says of energy. counted: indices of the hosts that count (None: all)."""
+    from ptaskmodel.platform.power import host_power
+
     indices = range(len(platform.hosts)) if counted is None else counted
     hosts_J, links_J = float(meter.hosts_J.sum()), float(meter.links_J.sum())
     silent = sum(host_power(platform, platform.hosts[k]) is None for k in indices)
@@ -191,15 +192,7 @@ class States(NamedTuple):
 
 def machine_states(schedule: Schedule, over_time: Load) -> States:
     """The states of the hosts; over_time: the load of the same schedule."""
-    changes: list[tuple[float, int, int, int]] = []  # date, asleep, coming back, falling asleep
-    for switch in schedule.switches:
-        n, is_done = len(switch.hosts), switch.done_s <= schedule.now_s
-        if switch.kind == TO_SLEEP:
-            changes.append((switch.asked_s, 0, 0, n))
-            changes += [(switch.done_s, n, 0, -n)] if is_done else []
-        elif switch.kind != AT_ONCE:
-            changes.append((switch.asked_s, -n, n, 0))
-            changes += [(switch.done_s, 0, -n, 0)] if is_done else []
+    changes = _switched(schedule) if schedule.switches else []
     gone = unavailable_hosts(schedule)
     others = [*(change[0] for change in changes), *(date for date, _ in gone)]
     dates = over_time.date_s
@@ -217,6 +210,22 @@ def machine_states(schedule: Schedule, over_time: Load) -> States:
     return States(dates, asleep, on, off, idle, used, unavailable)
 
 
+def _switched(schedule: Schedule) -> list[tuple[float, int, int, int]]:
+    """(date in s, how many hosts more are asleep, being switched on and off from then on)."""
+    from ptaskmodel.batch.loop.power_states import AT_ONCE, TO_SLEEP
+
+    changes = []
+    for switch in schedule.switches:
+        n, is_done = len(switch.hosts), switch.done_s <= schedule.now_s
+        if switch.kind == TO_SLEEP:
+            changes.append((switch.asked_s, 0, 0, n))
+            changes += [(switch.done_s, n, 0, -n)] if is_done else []
+        elif switch.kind != AT_ONCE:
+            changes.append((switch.asked_s, -n, n, 0))
+            changes += [(switch.done_s, 0, -n, 0)] if is_done else []
+    return changes
+
+
 def host_seconds(states: States, until_s: float) -> dict[str, float]:
     """Host seconds in each state up to a date, by Batsim's names."""
     if not len(states.date_s):
@@ -230,6 +239,8 @@ def host_seconds(states: States, until_s: float) -> dict[str, float]:
 
 def pstate_rows(schedule: Schedule, pstates: Pstates) -> Iterator[tuple[Any, ...]]:
     """The lines of pstate_changes.csv: at 0, then what is asked for and what is done, by date."""
+    from ptaskmodel.batch.loop.power_states import TO_SLEEP, done, hosts_of
+
     first: dict[int, list[int]] = {}
     for host, fact in enumerate(pstates.facts):
         first.setdefault(fact.pstate, []).append(host)
