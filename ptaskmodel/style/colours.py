@@ -89,14 +89,15 @@ def _luminance(colour: str) -> float:
 def css() -> str:
     """Return the variables of a page's style sheet: --ink, --wait-text, --heat-0, --category-0.
 
-    Those of `DARK` hold where the reader's system is dark, but never in print.
+    Those of `DARK` hold where the reader's system is dark, but never in print, nor where the
+    document has the attribute data-paper.
     """
     dark = f"@media screen and (prefers-color-scheme: dark) {{ {_variables(DARK, HEAT[::-1])} }}"
-    return f"{_variables(LIGHT, HEAT)}\n{dark}\n"
+    return f"{_variables(LIGHT, HEAT, ':root, :root[data-paper]')}\n{dark}\n"
 
 
-def _variables(roles: Colours, heat: tuple[str, ...]) -> str:
+def _variables(roles: Colours, heat: tuple[str, ...], which: str = ":root") -> str:
     named = {name.replace("_", "-"): colour for name, colour in roles._asdict().items()}
     named |= {f"heat-{k}": colour for k, colour in enumerate(heat)}
     named |= {f"category-{k}": colour for k, colour in enumerate(CATEGORIES)}
-    return ":root { " + " ".join(f"--{name}: {colour};" for name, colour in named.items()) + " }"
+    return f"{which} {{ {' '.join(f'--{name}: {colour};' for name, colour in named.items())} }}"

@@ -73,8 +73,7 @@ def test_two_batches_have_metrics_and_jobs_on_their_page(runs, capsys):
     text = page_of(runs, "a", "b").read_text()
     capsys.readouterr()
     assert heads_of(text) == [*QUESTIONS, "What was different?", "From a to b", "All metrics"]
-    rows = re.findall(r"<tr><td>(mean waiting \(min\)|utilisation \(%\))</td>", text)
-    assert len(rows) == 2
+    assert re.search(r'\["mean waiting \(min\)",.*\["utilisation \(%\)",', text)
     assert text.count("data:image/svg+xml") == 2
 
 
@@ -83,7 +82,7 @@ def test_three_batches_have_metrics_on_their_page(runs, capsys):
     text = page_of(runs, "a", "b", "c").read_text()
     capsys.readouterr()
     assert heads_of(text) == [*QUESTIONS, "What was different?", "All metrics"]
-    assert re.search("<th>metric</th>" + "".join(f"<th[^>]*>{name}</th>" for name in "abc"), text)
+    assert '"heads":["metric","a","b","c"' in text.replace('", "', '","').replace('": [', '":[')
 
 
 @pytest.mark.jit

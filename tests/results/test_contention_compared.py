@@ -74,9 +74,9 @@ def test_compare_has_them_in_order_on_the_terminal_and_on_its_page(place, capsys
     assert main(["compare", *(str(place / name) for name in ALLOCATIONS), "--page", str(page)]) == 0
     printed = [re.split(r"\s{2,}", line.strip()) for line in capsys.readouterr().out.splitlines()]
     terminal = {cells[0]: cells[1:4] for cells in printed}
-    lines = re.findall(r"<tr>(.*?)</tr>", page.read_text(encoding="utf-8"), re.DOTALL)
-    cells = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", line, re.DOTALL) for line in lines]
-    shown = {line[0]: line[1:4] for line in cells if line}
+    text = page.read_text(encoding="utf-8")
+    data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', text, re.DOTALL)[1])
+    shown = {row[0]: row[1:4] for table in data["tables"] for row in table["rows"]}
     for name in (ALL, BY_NEIGHBOURS):
         assert is_in_order(terminal[name])
         assert is_in_order(shown[name])

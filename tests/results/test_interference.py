@@ -56,8 +56,8 @@ def test_the_page_says_who_slowed_whom(tmp_path):
     assert main(["report", str(tmp_path / "out"), "-o", str(page)]) == 0
     text = page.read_text()
     assert "<h2>Who slowed whom</h2>" in text
-    assert "cost " in text
-    assert "2 s that tasks lost to each other" in text
+    assert '<p class="answer">long and short cost each other 2 s on link ' in text
+    assert "2 tasks lost 2 s to 2 tasks; short cost long most: 1 s." in text
 
 
 def test_a_run_without_company_says_that_nobody_lost(tmp_path):

@@ -11,7 +11,8 @@ from browsing import console, opened, ready
 from ptaskmodel.cli import main
 from ptaskmodel.results.loading import load_results
 from ptaskmodel.results.pages import report
-from ptaskmodel.results.pages.report import limits_of, page_data, spells_of
+from ptaskmodel.results.pages.answers import Found, answer_of
+from ptaskmodel.results.pages.report import limits_of, spells_of
 
 PLATFORM = """<?xml version="1.0"?>
 <platform version="4.1">
@@ -82,11 +83,13 @@ def test_the_bottleneck_is_what_was_shared_longest(results, tmp_path):
     # the other.
     assert first[2:4] == pytest.approx([7.0, 7.0], rel=1e-2)
     assert all(row[3] == 0.0 for row in limits_of(results)[1:])
-    cards = {name: value for name, value, *_ in page_data(results)["cards"]}
-    assert cards["worst bottleneck"] == f"link {first[1]}"
+    said = answer_of(Found(results, limits_of(results), (), {}))
+    assert said.startswith("2 of 3 tasks lose ")
+    assert f"most on link {first[1]}: there " in said
+    assert said.endswith("No other task slows alone.")
     lonely = load_results(run(tmp_path, TASKS[2:]))
-    cards = {name: value for name, value, *_ in page_data(lonely)["cards"]}
-    assert cards["worst bottleneck"] == "none"
+    said = answer_of(Found(lonely, limits_of(lonely), (), {}))
+    assert said == "No task slows another one: 1 task takes 1 s in all, as long as alone."
 
 
 def test_a_click_on_a_limit_filters_and_one_on_a_task_tells_its_spells(results, tmp_path, browser):
@@ -103,6 +106,6 @@ def test_a_click_on_a_limit_filters_and_one_on_a_task_tells_its_spells(results, 
     ready(browser, lambda: "spell by spell" in text("spells-title"))
     rows = browser.find_elements("css selector", "#spells tbody tr")
     assert any("short" in row.text or "long" in row.text for row in rows)
-    browser.execute_script("document.querySelector('#tasks-part .bar button').click()")
-    ready(browser, lambda: text("tasks-count") == "3 of 3")
+    browser.execute_script("document.querySelector('#filter button').click()")
+    ready(browser, lambda: text("tasks-count") == "")
     assert console(browser) == []

@@ -115,25 +115,25 @@ def test_a_page_of_a_campaign_has_its_runs(campaign):
 
 def test_what_a_rank_does_is_told_where_the_mouse_is(replayed, browser):
     opened(browser, replayed / "page.html")
-    legend = browser.find_element("id", "gantt-legend").text.split("\n")
+    legend = browser.find_element("id", "legend").text.split("\n")
     assert legend == ["computing", "receiving", "waiting", "message", "critical path"]
     point = (
         "const c = arguments[0], a = c.getBoundingClientRect();"
         "c.dispatchEvent(new PointerEvent('pointermove', {clientX: a.left + a.width * arguments[1],"
-        " clientY: a.top + 30, bubbles: true}));"
+        " clientY: a.top + 60, bubbles: true}));"
         "return document.getElementById('tip').textContent"
     )
-    canvas = browser.find_element("id", "gantt")
-    assert "computing from 0 s to 1 s" in browser.execute_script(point, canvas, 0.15)
+    canvas = browser.find_element("id", "panel")
+    assert "computing from 0 s to 1 s" in browser.execute_script(point, canvas, 0.25)
     assert len(browser.find_elements("css selector", "#tasks tbody tr")) == 2
     browser.find_element("css selector", "#tasks tbody button").click()
-    ready(browser, lambda: browser.switch_to.active_element.get_attribute("id") == "gantt")
+    ready(browser, lambda: browser.switch_to.active_element.get_attribute("id") == "panel")
     assert console(browser) == []
 
 
 def test_runs_of_a_campaign_are_sorted_and_searched(campaign, browser):
     opened(browser, campaign / "page.html")
-    assert not browser.find_element("id", "gantt-part").is_displayed()
+    assert not browser.find_element("id", "panel-part").is_displayed()
     heads = browser.find_elements("css selector", "#tasks thead button")
     next(head for head in heads if head.text == "makespan").click()
     first = browser.find_element("css selector", "#tasks tbody tr")
@@ -161,16 +161,19 @@ def test_a_campaign_is_sorted_and_searched_with_keys_alone(campaign, browser):
     assert console(browser) == []
 
 
-def test_bars_too_short_to_be_seen_are_counted(tmp_path, browser):
-    tasks = [{"id": f"t{k}", "hosts": ["n0"], "cpu": [1e6], "start": 1000.0 * k} for k in range(3)]
+def test_more_bars_than_can_be_seen_are_cells_until_one_zooms_in(tmp_path, browser):
+    tasks = [{"id": f"t{k}", "hosts": ["n0"], "cpu": [9e8], "start": 1.0 * k} for k in range(3000)]
     (tmp_path / "p.xml").write_text(PLATFORM)
     (tmp_path / "t.json").write_text(json.dumps({"tasks": tasks}))
     files = [str(tmp_path / "p.xml"), str(tmp_path / "t.json")]
     assert main(["simulate", *files, "-o", str(tmp_path / "out")]) == 0
     assert main(["report", str(tmp_path / "out"), "-o", str(tmp_path / "page.html")]) == 0
     opened(browser, tmp_path / "page.html")
-    note = browser.find_element("id", "gantt-note")
-    assert "3 bars are too short for this scale" in note.text
+    said = browser.find_element("id", "range")
+    assert "zoom in for single tasks" in said.text
+    for _ in range(4):
+        browser.find_element("id", "panel").send_keys("+")
+    ready(browser, lambda: "zoom in" not in said.text)
 
 
 def test_who_searches_the_documents_for_an_option_finds_it(browser):

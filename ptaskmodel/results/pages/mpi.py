@@ -12,7 +12,6 @@ from ptaskmodel.results.directory import finite, readable, rows
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pages.page import Section, Table, pictured
 from ptaskmodel.results.pictures import mpi as mpi_pictures
-from ptaskmodel.results.pictures.drawing import lasting, prefix_of
 from ptaskmodel.results.tables.mpi import (
     ACTION_TIMES,
     CRITICAL_LINKS,
@@ -33,6 +32,15 @@ MAX_MESSAGES = 4_000
 MAX_PARTS = 20_000  # of the critical path
 MAX_LINKS = 15
 TICKS = 10_000_000  # of the chart's dates, over the whole run
+# The colours of what ranks do.
+ROLES = {
+    "computing": "use",
+    "waiting": "wait",
+    "sending": "transfer",
+    "receiving": "transfer",
+    "exchanging": "transfer-text",
+    "in collectives": "transfer-text",
+}
 
 
 def replay_sections(results: Results) -> list[Section]:
@@ -60,42 +68,39 @@ def _time_by_kind(results: Results) -> Section:
     span = results.end_s or 1.0
     timed = [row for row in lines if finite(row["mean_rank_s"]) > 0.0]
     timed.sort(key=lambda row: -finite(row["mean_rank_s"]))
-    texts = [
+    shown = [
         (
             row["action"],
             row["state"],
-            f"{int(row['count']):,}",
-            lasting(finite(row["mean_rank_s"])),
-            f"{finite(row['mean_rank_s']) / span:.1%}",
-            lasting(finite(row["max_rank_s"])),
+            int(row["count"]),
+            finite(row["mean_rank_s"]),
+            finite(row["mean_rank_s"]) / span,
+            finite(row["max_rank_s"]),
         )
         for row in timed
     ]
     head = ("action", "a rank is", "calls", "mean of a rank", "of the makespan", "most of a rank")
-    note = "Time of the ranks by what they do; white: done before the last one."
-    alt = "Seconds that each rank spends computing, waiting, sending and so on"
-    table = Table(head, texts, (2, 3, 4, 5))
-    title = "Where the time goes"
-    return pictured(title, lambda: mpi_pictures.times(place), note, alt, (table,))
+    kinds = ("text", "text", "count", "time", "share", "time")
+    table = Table(head, shown, kinds=kinds, key=(3, 4), file=ACTION_TIMES)
+    return Section("Where the time goes", "Time of the ranks by what they do.", (table,))
 
 
 def _critical_path(place: Path, path: dict[str, Any]) -> Section:
     seconds = path.get("seconds") or {}
     whole = sum(seconds.values()) or 1.0
-    kinds = [
-        (kind, lasting(spent), f"{spent / whole:.1%}")
+    spent_on = [
+        (kind, spent, spent / whole)
         for kind, spent in sorted(seconds.items(), key=lambda item: -item[1])
     ]
-    tables = [Table(("on the path", "time", "part"), kinds, (1, 2))]
+    tables = [Table(("on the path", "time", "part"), spent_on, kinds=("text", "time", "share"))]
     links = []
     for row in itertools.islice(_read(place / CRITICAL_LINKS, "link", "bytes"), MAX_LINKS):
-        scale, prefix = prefix_of(finite(row["bytes"]))
         spent = [finite(row[f"{name}_s"]) for name in ("latency", "transfer", "contention")]
-        size = f"{finite(row['bytes']) / scale:.4g} {prefix}B"
-        links.append((row["link"], row["messages"], size, *map(lasting, spent)))
+        links.append((row["link"], int(row["messages"]), finite(row["bytes"]), *spent))
     if links:
         head = ("link", "messages", "bytes", "latency", "transfer", "contention")
-        tables.append(Table(head, links, (1, 2, 3, 4, 5)))
+        kinds = ("text", "count", "bytes", "time", "time", "time")
+        tables.append(Table(head, links, kinds=kinds, key=(2, 5), file=CRITICAL_LINKS))
     note = (
         f"The chain of computing and of {path.get('messages', 0):,} messages over "
         f"{path.get('ranks', 0):,} ranks that determines the makespan: whoever is not on it may be "
@@ -134,11 +139,10 @@ def timeline_data(results: Results) -> dict[str, Any] | None:
         raise PTaskModelError(f"{place}: a timeline that cannot be read ({error})") from None
     return {
         "tick": tick,
-        "states": [[name, mpi_pictures.COLOURS[name]] for name in STATES],
+        "states": [[name, ROLES.get(name, "nothing")] for name in STATES],
         "ranks": ranks,
         "messages": messages,
         "path": path,
-        "path_colour": mpi_pictures.PATH_COLOUR,
     }
 
 
@@ -179,22 +183,6 @@ def ranks_table(results: Results) -> dict[str, Any] | None:
         ]
     heads = ["rank", "host", "end (s)", *(f"{name} (s)" for name in shown)]
     return {"heads": heads, "rows": values, "texts": [0, 1], "order": [2, True]}
-
-
-def replay_cards(summary: dict[str, Any]) -> list[list[str]]:
-    """What ranks mostly did, and what the critical path is made of."""
-    cards = []
-    if isinstance(summary.get("messages"), int):
-        cards.append(["messages", f"{summary['messages']:,}"])
-    for title, of in (
-        ("of the ranks' time", summary.get("mean_rank_s")),
-        ("of the critical path", (summary.get("critical_path") or {}).get("seconds")),
-    ):
-        if isinstance(of, dict) and of:
-            whole = sum(of.values()) or 1.0
-            for kind, spent in sorted(of.items(), key=lambda item: -item[1])[:2]:
-                cards.append([f"{kind}, {title}", f"{spent / whole:.1%}"])
-    return cards
 
 
 def _dates(row: dict[str, str], tick: float) -> tuple[int, int]:

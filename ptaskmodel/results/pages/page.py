@@ -1,6 +1,7 @@
 """Write a self-contained HTML page; reports of runs, batches, replays and campaigns use it.
 
-Sections are pictures and tables, rendered to HTML when the page is written.
+A page has the same order everywhere: the answer and a few numbers, warnings, why, when and where,
+details, inputs. Sections hold tables and charts, which the page's scripts draw, and pictures.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import json_text, whole_file
+from ptaskmodel.style.colours import css
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,23 +25,51 @@ if TYPE_CHECKING:
 
 # CSS pixels: of an inch of a picture; where a phone is narrower than the least, it scrolls.
 PIXELS, LEAST = 96, 560
-SCRIPTS = ("numbers.js", "topology.js", "ranks.js", "report.js")
+SCRIPTS = (
+    *("numbers.js", "parts.js", "charts.js", "time.js", "topology.js", "ranks.js"),
+    "page.js",
+)
+# Characters of a title; the whole name is in the title of the window.
+MOST_TITLE = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Texts in rows below a header; the columns of ``right`` hold numbers."""
+    """A table of a page: sorted, searched, copied as CSV by the reader; the first 50 rows shown.
+
+    header: names of the columns. rows: texts, or numbers in SI where ``kinds`` says so: of each
+    column "text", "said" (numbers as texts), or "number", "count", "time", "share", "bytes",
+    "rate", "energy", "power", "date"; such a column is shown in one unit, which its head then
+    names. right: instead of kinds, the columns that hold numbers as texts. caption: what the table
+    is of, for those who hear it. order: (column, whether the largest come first); None: as given.
+    key: the two columns that small screens show beside the first. file: where all rows are.
+    """
 
     header: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[Any]]
     right: Sequence[int] = ()
+    kinds: Sequence[str] = ()
+    caption: str = ""
+    order: tuple[int, bool] | None = None
+    key: Sequence[int] | None = None
+    file: str = ""
+
+    def data(self, title: str) -> dict[str, Any]:
+        """What the script `table` takes; title: of the section."""
+        texts = ["said" if k in self.right else "text" for k in range(len(self.header))]
+        kinds = self.kinds or texts
+        found = {"caption": self.caption or title, "heads": list(self.header), "kinds": list(kinds),
+                 "rows": [list(row) for row in self.rows], "order": self.order,
+                 "file": self.file}  # fmt: skip
+        return found if self.key is None else found | {"key": list(self.key)}
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, and below it a sentence, points, a picture, tables, a text as it is.
+    """A heading, and below it a sentence, points, a picture, charts, tables, a text as it is.
 
-    alt: what the picture shows.
+    alt: what the picture shows. charts: what a script in charts.js draws, by its key "chart":
+    "strip", "cumulative" or "matrix"; each has a "sentence" with its numbers.
     """
 
     title: str
@@ -49,6 +79,7 @@ class Section:
     alt: str = ""
     points: tuple[str, ...] = ()
     text: str = ""
+    charts: tuple[dict[str, Any], ...] = ()
 
 
 def pictured(
@@ -65,37 +96,35 @@ def pictured(
         return Section(title, f"{note} {nothing}.".strip(), tables)
 
 
-def as_html(sections: Sequence[Section]) -> str:
-    """The sections one after the other; nothing in them is taken for HTML."""
-    return "\n".join(_section(section) for section in sections)
+class _Body:
+    """Sections as HTML; what scripts draw in them is kept in `tables` and `charts`."""
 
+    def __init__(self) -> None:
+        self.tables: list[dict[str, Any]] = []
+        self.charts: list[dict[str, Any]] = []
 
-def _section(section: Section) -> str:
-    parts = [f"<h2>{html.escape(section.title)}</h2>"]
-    if section.note:
-        parts.append(f'<p class="soft">{html.escape(section.note)}</p>')
-    if section.points:
-        said = "".join(f"<li>{html.escape(point)}</li>" for point in section.points)
-        parts.append(f"<ul>{said}</ul>")
-    if section.picture is not None:
-        parts.append(_image(section.picture, section.alt or section.title))
-    parts += [_table(table) for table in section.tables]
-    if section.text:
-        parts.append(f"<pre>{html.escape(section.text)}</pre>")
-    return "<section>" + "\n".join(parts) + "</section>"
+    def of(self, sections: Sequence[Section]) -> str:
+        """The sections one after the other; nothing in them is taken for HTML."""
+        return "\n".join(self._section(section) for section in sections)
 
-
-def _table(table: Table) -> str:
-    def cells(tag: str, texts: Sequence[str]) -> str:
-        return "".join(
-            f"<{tag}{' class=' + chr(34) + 'number' + chr(34) if k in table.right else ''}>"
-            f"{html.escape(text)}</{tag}>"
-            for k, text in enumerate(texts)
-        )
-
-    rows = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in table.rows)
-    head = f"<thead><tr>{cells('th', table.header)}</tr></thead>"
-    return f'<div class="scroll"><table>{head}<tbody>{rows}</tbody></table></div>'
+    def _section(self, section: Section) -> str:
+        parts = [f"<h2>{html.escape(section.title)}</h2>"]
+        if section.note:
+            parts.append(f'<p class="soft">{html.escape(section.note)}</p>')
+        if section.points:
+            said = "".join(f"<li>{html.escape(point)}</li>" for point in section.points)
+            parts.append(f"<ul>{said}</ul>")
+        for chart in section.charts:
+            parts.append(f'<div data-chart="{len(self.charts)}"></div>')
+            self.charts.append(chart)
+        if section.picture is not None:
+            parts.append(_image(section.picture, section.alt or section.title))
+        for table in section.tables:
+            parts.append(f'<div data-table="{len(self.tables)}"></div>')
+            self.tables.append(table.data(section.title))
+        if section.text:
+            parts.append(f"<pre>{html.escape(section.text)}</pre>")
+        return "<section>" + "\n".join(parts) + "</section>"
 
 
 def _image(figure: Figure, alt: str) -> str:
@@ -109,8 +138,9 @@ def _image(figure: Figure, alt: str) -> str:
     width = round(PIXELS * figure.get_figwidth())
     size = f"width:clamp({min(width, LEAST)}px,100%,{width}px)"
     source = f"data:image/svg+xml;base64,{data}"
-    image = f'<img class="picture" style="{size}" src="{source}" alt="{html.escape(alt)}">'
-    return f'<div class="scrolled">{image}</div>'
+    alt = html.escape(alt)
+    image = f'<img class="picture" style="{size}" src="{source}" alt="{alt}">'
+    return f'<div class="scrolled" tabindex="0" role="group" aria-label="{alt}">{image}</div>'
 
 
 def write_page(
@@ -125,29 +155,33 @@ def write_page(
 ) -> None:
     """Write a page.
 
-    data: what its script shows, `empty_data` and more; before, after: sections above and below the
-    chart of who ran where; answer: the sentence at its head.
+    data: what its script shows, `empty_data` and more; before: sections that say why; after:
+    details, below the charts of time and place; answer: sentences at its head, a line each.
 
     Raises PTaskModelError if it cannot be written.
     """
     folder = files("ptaskmodel.results.pages").joinpath("templates")
     texts = {
         name: folder.joinpath(name).read_text(encoding="utf-8")
-        for name in ("report.html", "report.css", *SCRIPTS)
+        for name in ("page.html", "page.css", *SCRIPTS)
     }
-    # "<" could end the element that holds the data.
-    packed = json_text(data, indent=None).replace("<", "\\u003c")
+    body = _Body()
+    said = "".join(f'<p class="answer">{html.escape(line)}</p>' for line in answer.splitlines())
+    heading = title if len(title) <= MOST_TITLE else f"{title[: MOST_TITLE - 1].rstrip()}…"
     parts = {
         "@TITLE@": html.escape(title),
-        "@CSS@": texts["report.css"],
+        "@HEADING@": html.escape(heading),
+        "@CSS@": css() + texts["page.css"],
         "@SUBJECT@": html.escape(subject),
-        "@ANSWER@": f'<p class="answer">{html.escape(answer)}</p>' if answer else "",
-        "@BEFORE@": as_html(before),
-        "@AFTER@": as_html(after),
-        "@DATA@": packed,
+        "@ANSWER@": said,
+        "@BEFORE@": body.of(before),
+        "@AFTER@": body.of(after),
         "@JS@": "".join(texts[name] for name in SCRIPTS),
     }
-    text = texts["report.html"]
+    drawn = {"tables": body.tables, "charts": body.charts}
+    # "<" could end the element that holds the data.
+    parts["@DATA@"] = json_text(data | drawn, indent=None).replace("<", "\\u003c")
+    text = texts["page.html"]
     with whole_file(path) as stream:
         while text:
             found = [(text.find(mark), mark) for mark in parts if mark in text]
@@ -164,20 +198,24 @@ def empty_data(what: str) -> dict[str, Any]:
     return {
         "what": what,
         "end": 0.0,
+        "epoch": None,
         "cards": [],
         "facts": [],
         "warnings": [],
         "hosts": [],
+        "groups": None,
         "tasks": [],
+        "killed": [],
         "words": [],
-        "has_slowdowns": False,
+        "panel_says": "",
+        "tracks": [],
         "limits": [],
         "spells": None,
         "uses": [],
         "use_width": 1.0,
         "use_note": "",
+        "places": {},
         "topology": "",
-        "load": None,
         "timeline": None,
         "table": None,
         "columns": None,

@@ -1,144 +1,96 @@
 """The report of a run: a self-contained HTML page for readers who did not run it.
 
-It begins with an overview: key numbers, inputs and options, warnings.
+It begins with the answer; warnings, causes, charts of time and place, tables and inputs follow.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.files import digest
 from ptaskmodel.recording.limits import HOST, LINK, WAITING
-from ptaskmodel.results.comparison.metrics import outcomes
 from ptaskmodel.results.directory import finite, readable
 from ptaskmodel.results.loading import Results, ShownLimit, results_of
-from ptaskmodel.results.pages.interference import interference_sections
-from ptaskmodel.results.pages.mpi import (
-    ranks_table,
-    replay_cards,
-    replay_sections,
-    timeline_data,
+from ptaskmodel.results.pages.answers import Found, Limit, answer_of, numbers_of
+from ptaskmodel.results.pages.interference import (
+    interference_sections,
+    read_costs,
+    sharers_by_cost,
 )
-from ptaskmodel.results.pages.page import Section, Table, empty_data, pictured, write_page
-from ptaskmodel.results.pictures.drawing import (
-    clock_text,
-    host_order,
-    lasting,
-    natural,
-    prefix_of,
-    short_name,
-)
-from ptaskmodel.results.pictures.load import load_data
-from ptaskmodel.results.pictures.topology import topology_data
+from ptaskmodel.results.pages.mpi import ranks_table, replay_sections, timeline_data
+from ptaskmodel.results.pages.page import Section, Table, empty_data, write_page
+from ptaskmodel.results.pages.panel import link_tracks, load_tracks, panel_says
+from ptaskmodel.results.pages.places import Place, host_groups, link_places
+from ptaskmodel.results.pages.platform import topology_data
+from ptaskmodel.results.pages.waits import slowdown_sections, waiting_sections
+from ptaskmodel.results.pictures.drawing import clock_text, host_order, natural
+from ptaskmodel.results.pictures.topology import platform_of
 from ptaskmodel.results.pictures.waiting import (
     CLASSES,
     MADE_ANEW,
     MOST_USERS,
     SHOWN,
     classes_of,
-    waiting_figure,
 )
 from ptaskmodel.results.readings import other_remarks, stopped_text, warnings_of
-from ptaskmodel.results.states import ENDED, in_words
+from ptaskmodel.results.states import KILLED, in_words, outcome_of
 from ptaskmodel.results.tables.slurm_reading import is_slurm
+from ptaskmodel.style.quantities import number
 
-# Of the time of all tasks: less than this held up by a resource is no bottleneck to name.
-WORTH_TELLING = 0.001
 MAX_USES = {HOST: 200, LINK: 300}
 # More spells of tasks than these are not sent.
 MAX_SPELLS = 60_000
-# More bars than these are neither drawn nor sent.
-MAX_BARS = 500_000
 # Uses from here on are told to the per mille, smaller ones to a tenth of it.
 FINE = 100
-CROWDED = "Too many jobs and hosts for a chart of who ran where."
 SUBJECTS = {
     "task": "A simulation of parallel tasks that share a platform",
     "job": "A simulation of a batch of jobs that wait for a machine and share it",
     "rank": "A replay of an MPI application, message by message",
 }
 SLURM = "A simulation of what Slurm does with a workload"
-WAITING_NOTE = (
-    "Of the jobs that ran, in classes: how long they waited, and how slow that made them."
-)
 
 
-def cards_of(results: Results, limits: list[list[Any]]) -> list[list[str]]:
-    """[name, value, what it is about or \"\"]; limits: as `report.limits_of` gives them."""
-    summary = results.summary
-    makespan = summary.get("makespan", summary.get("makespan_s", results.end_s))
-    cards = [["makespan", lasting(makespan)]]
-    if results.stopped is not None:
-        cards = [["simulated until", clock_text(results.stopped.at_s)]]
-    counts = outcomes(results)
-    all_ended = list(counts) == [ENDED]
-    cards.append([f"{results.what}s", f"{results.submitted:,}", "all ended" * all_ended])
-    if not all_ended:
-        cards += [[word, f"{number:,}"] for word, number in counts.items()]
-    if results.what == "rank":
-        cards += replay_cards(summary)
-    cards += _batch_cards(summary)
-    cards += _energy_cards(summary)
-    slow = [task.slowdown for task in results.tasks if task.slowdown is not None]
-    if slow:
-        cards.append(["mean contention slowdown", f"{sum(slow) / len(slow):.4g}"])
-    if limits:
-        cards.append(_bottleneck(results, limits, slow))
-    return cards
+def write_report(
+    results: Results | str | Path,
+    path: str | Path,
+    *,
+    against: Results | str | Path | None = None,
+) -> None:
+    """Write the HTML page of `results` (or of those in a directory) to the file `path`.
 
+    against: another run of Slurm on the same jobs, before the change: the page then shows which
+    jobs gain or lose. Raises PTaskModelError if results cannot be read or compared, or the page
+    cannot be written.
+    """
+    results = results_of(results)
+    page = _Report(results)
+    before: list[Section] = []
+    after: list[Section] = []
+    subject = SUBJECTS[results.what]
+    answer, columns = answer_of(page.found), None
+    if is_slurm(results.summary):
+        from ptaskmodel.results.pages.slurm import job_columns, sections_of
 
-def _bottleneck(results: Results, limits: list[list[Any]], slow: list[float]) -> list[str]:
-    """The host or link that limited tasks longest while others used it, too, if any did."""
-    total = sum(row[2] for row in limits)
-    found = [row for row in limits if row[0] in (HOST, LINK) and row[3] >= WORTH_TELLING * total]
-    if not found or not found[0][3] or max(slow, default=2.0) <= 1.0 + 1e-6:
-        return ["worst bottleneck", "none", "nothing that several shared cost time"]
-    kind, name, _, shared = found[0][:4]
-    whose = "messages' and computations'" if results.what == "rank" else f"{results.what}s'"
-    text = f"{kind} {short_name(name, 44)}"
-    return [
-        "worst bottleneck",
-        text,
-        f"{shared / total:.1%} of the {whose} time, in spells that others shared",
-    ]
-
-
-def _batch_cards(summary: dict[str, Any]) -> list[list[str]]:
-    """What the summary of a batch says of waiting and of the use of the machine."""
-    cards = []
-    for name, key, text in (
-        ("mean waiting", "waiting_s", lasting),
-        ("mean bounded slowdown", "bounded_slowdown", "{:,.4g}".format),
-    ):
-        mean = summary[key].get("mean") if isinstance(summary.get(key), dict) else None
-        if isinstance(mean, int | float):
-            cards.append([name, text(mean)])
-    used, useful = summary.get("utilisation"), summary.get("useful_utilisation")
-    if isinstance(used, int | float):
-        cards.append(["utilisation", f"{used:.1%}"])
-    if isinstance(useful, int | float):
-        about = "of the machine; what the jobs that ended need alone"
-        cards.append(["useful utilisation", f"{useful:.1%}", about])
-    killed = summary.get("killed_only_by_neighbours")
-    if killed:
-        cards.append(["killed by neighbours", f"{killed:,}", "alone they would have ended"])
-    return cards
-
-
-def _energy_cards(summary: dict[str, Any]) -> list[list[str]]:
-    """The joules of the run and the most that was drawn, if they were counted."""
-    found = summary.get("energy")
-    if not isinstance(found, dict):
-        return []
-    cards = []
-    for name, key, unit in (("energy", "total_J", "J"), ("peak power", "peak_W", "W")):
-        value = found.get(key)
-        if isinstance(value, int | float):
-            scale, prefix = prefix_of(value)
-            cards.append([name, f"{value / scale:.4g} {prefix}{unit}"])
-    return cards
+        subject, answer = SLURM, ""
+        columns = job_columns(results)
+        before = sections_of(results, None if against is None else results_of(against))
+    elif against is not None:
+        raise PTaskModelError(f"{results.directory}: --against is for results of slurm")
+    else:
+        costs = page.costs
+        slowed = [] if results.what == "rank" else interference_sections(results, costs, page.users)
+        before = [*slowed, *replay_sections(results)] if results.what == "rank" else slowed
+        if results.what == "job":
+            before += waiting_sections(results, page.users)
+            after = class_tables(results)
+        before += slowdown_sections(results)
+    data = page.data() | {"columns": columns}
+    write_page(path, data, title=_title(results), subject=subject, before=before, after=after,
+               answer=answer)  # fmt: skip
 
 
 def facts_of(results: Results) -> list[list[str]]:
@@ -160,66 +112,19 @@ def facts_of(results: Results) -> list[list[str]]:
     for key, name in names.items():
         if key in summary:
             value = summary[key]
-            facts.append([name, _fact(key, value)])
+            facts.append([name, number(value) if isinstance(value, float) else str(value)])
+    parameters = summary.get("parameters")
+    if isinstance(parameters, dict):
+        facts += [[name.replace("_", " "), str(value)] for name, value in parameters.items()]
     facts += [[remark["level"], remark["text"]] for remark in other_remarks(results)]
     versions = summary.get("versions")
     if isinstance(versions, dict):
         facts.append(["versions", ", ".join(f"{name} {v}" for name, v in versions.items())])
+    facts.append(["this page", f"ptaskmodel report {results.directory.name} -o FILE.html"])
     return facts
 
 
-def _fact(key: str, value: Any) -> str:
-    """A value of the summary for a reader, who needs dates to the millisecond."""
-    if key.endswith("_time_s"):
-        return f"{value:.4g}"
-    return f"{round(value, 3):,}" if key == "end_date" else str(value)
-
-
-def write_report(
-    results: Results | str | Path,
-    path: str | Path,
-    *,
-    against: Results | str | Path | None = None,
-) -> None:
-    """Write the HTML page of `results` (or of those in a directory) to the file `path`.
-
-    against: another run of Slurm on the same jobs, before the change: the page then shows which
-    jobs gain or lose. Raises PTaskModelError if results cannot be read or compared, or the page
-    cannot be written.
-    """
-    results = results_of(results)
-    before: list[Section] = []
-    after: list[Section] = []
-    subject = SUBJECTS[results.what]
-    columns = None
-    if is_slurm(results.summary):
-        from ptaskmodel.results.pages.slurm import job_columns, sections_of
-
-        subject = SLURM
-        columns = job_columns(results)
-        before = sections_of(results, None if against is None else results_of(against))
-    elif against is not None:
-        raise PTaskModelError(f"{results.directory}: --against is for results of slurm")
-    elif results.what == "job":
-        after = [*_waits(results), *waiting_sections(results)]
-    elif results.what == "task":
-        after = interference_sections(results)
-    elif results.what == "rank":
-        after = replay_sections(results)
-    data = page_data(results) | {"columns": columns}
-    write_page(path, data, title=_title(results), subject=subject, before=before, after=after)
-
-
-def _waits(results: Results) -> list[Section]:
-    """The picture of who waited, if anybody did."""
-    waited = results.summary.get("waiting_s")
-    if not isinstance(waited, dict) or not waited.get("max"):
-        return [Section("Who waited how long", "No job waited.")]
-    alt = "Waiting by hosts asked for, time of execution and user; distribution of slowdowns"
-    return [pictured("Who waited how long", lambda: waiting_figure(results), alt=alt)]
-
-
-def waiting_sections(results: Results) -> list[Section]:
+def class_tables(results: Results) -> list[Section]:
     """One section with a table for each kind of class; none if the results are of no batch.
 
     Raises PTaskModelError if classes.csv is not as it was written.
@@ -228,30 +133,27 @@ def waiting_sections(results: Results) -> list[Section]:
     with readable(path, MADE_ANEW):
         found = classes_of(path)
         users = found["user"]
-        tables = tuple(_classes_table(SHOWN[kind], found[kind][:MOST_USERS]) for kind in SHOWN)
+        tables = tuple(_class_table(SHOWN[kind], found[kind][:MOST_USERS]) for kind in SHOWN)
     tables = tuple(table for table in tables if table.rows)
     if not tables:
         return []
-    note = WAITING_NOTE
+    note = "Of the jobs that ran; the execution times of killed ones are shorter than their work."
     if len(users) > MOST_USERS:
         note += f" The {MOST_USERS} of {len(users):,} users who used most are here."
     return [Section("Waiting in classes of jobs", note, tables)]
 
 
-def _classes_table(name: str, classes: list[dict[str, str]]) -> Table:
-    header = (name, "jobs", "mean waiting", "longest", "mean execution", "mean bounded slowdown")
-    texts = [
-        (
-            row["class"],
-            f"{int(row['jobs']):,}",
-            lasting(finite(row["mean_waiting"])),
-            lasting(finite(row["max_waiting"])),
-            lasting(finite(row["mean_execution"])),
-            f"{finite(row['mean_bounded_slowdown']):,.4g}",
-        )
+def _class_table(name: str, classes: list[dict[str, str]]) -> Table:
+    kinds = ("text", "count", "count", "time", "time", "time", "number")
+    header = (name, "jobs", "killed", "mean waiting", "longest wait", "mean execution",
+              "mean bounded slowdown")  # fmt: skip
+    columns = ("mean_waiting", "max_waiting", "mean_execution", "mean_bounded_slowdown")
+    lines = [
+        (row["class"], int(row["jobs"]), int(row.get("killed") or 0),
+         *(finite(row[column]) for column in columns))
         for row in classes
-    ]
-    return Table(header, texts, (1, 2, 3, 4, 5))
+    ]  # fmt: skip
+    return Table(header, lines, kinds=kinds, caption=f"Jobs by {name}", key=(2, 3), file=CLASSES)
 
 
 def _title(results: Results) -> str:
@@ -262,71 +164,137 @@ def _title(results: Results) -> str:
     return f"Results in {results.directory.name}"
 
 
-def page_data(results: Results) -> dict[str, Any]:
-    """What the page shows, as JSON; see the comments of report.js."""
-    crowded = sum(len(task.hosts) for task in results.tasks) > MAX_BARS
-    hosts = [] if crowded else host_order(results)
-    words: dict[str, int] = {}
-    tasks = _task_rows(results, {host: k for k, host in enumerate(hosts)}, words)
-    uses, width_s, note = _uses(results)
-    limits = limits_of(results)
-    spells = spells_of(results, limits, words) if limits and results.what != "rank" else None
-    return empty_data(results.what) | {
-        "end": results.end_s,
-        "cards": cards_of(results, limits),
-        "facts": facts_of(results),
-        "warnings": warnings_of(results) + [CROWDED] * crowded,
-        "stopped": stopped_text(results),
-        "hosts": hosts,
-        "tasks": tasks,
-        "words": list(words),
-        "has_slowdowns": any(task.slowdown is not None for task in results.tasks),
-        "limits": limits,
-        "spells": spells,
-        "uses": uses,
-        "use_width": width_s,
-        "use_note": note,
-        "topology": topology_data(results, [name for name, kind, *_ in uses if kind == LINK]),
-        "load": load_data(results),
-        "timeline": timeline_data(results),
-        "table": ranks_table(results),
-    }
+class _Report:
+    """What a page of results shows, gathered once."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        self.places: dict[str, Place] = {}
+        self.platform, self.lacking = None, ""
+        if results.utilisation or results.what != "rank":
+            try:
+                self.platform = platform_of(results)
+                self.places = link_places(self.platform)
+            except PTaskModelError as error:
+                self.lacking = f"The topology is not drawn: {error}." if results.utilisation else ""
+        self.costs = read_costs(results)
+        self.users = users_of(results)
+        self.limits = limits_of(results)
+        self.found = Found(results, self.limits, self.costs or (), self.places)
+
+    def data(self) -> dict[str, Any]:
+        """What the page shows, as JSON; see time.js and page.js."""
+        results = self.results
+        hosts = host_order(results)
+        words: dict[str, int] = {}
+        tasks = self._task_rows({host: k for k, host in enumerate(hosts)}, words)
+        uses, width_s, note = _uses(results)
+        links = [name for name, kind, *_ in uses if kind == LINK]
+        spells = None
+        if self.limits and results.what != "rank":
+            spells = spells_of(results, self.limits, words)
+        topology: dict[str, Any] | str = self.lacking
+        if self.platform is not None and results.utilisation:
+            topology = topology_data(results, self.platform, links, self.places)
+        tracks = [*load_tracks(results), *link_tracks(results, self.places)]
+        killed = {in_words(t.state) for t in results.tasks if outcome_of(t.state) == KILLED}
+        named = {limit.resource for limit in self.limits if limit.kind == LINK}
+        if isinstance(topology, dict):
+            named |= {row[0] for row in topology["links"]}
+        return empty_data(results.what) | {
+            "end": results.end_s,
+            "cards": numbers_of(self.found),
+            "facts": facts_of(results),
+            "warnings": warnings_of(results),
+            "stopped": stopped_text(results),
+            "hosts": hosts,
+            "groups": host_groups(hosts, self.places),
+            "tasks": tasks,
+            "killed": sorted(killed),
+            "words": list(words),
+            "panel_says": panel_says(results, tracks),
+            "tracks": tracks,
+            "limits": [list(limit) for limit in self.limits],
+            "spells": spells,
+            "uses": uses,
+            "use_width": width_s,
+            "use_note": note,
+            "places": {name: place.name for name, place in self.places.items()
+                       if place.name and name in named},
+            "topology": topology,
+            "timeline": timeline_data(results),
+            "table": ranks_table(results),
+        }  # fmt: skip
+
+    def _task_rows(self, place: dict[str, int], words: dict[str, int]) -> list[list[Any]]:
+        """Of each task what time.js names its columns, as short as can be.
+
+        place: numbers of hosts. Texts that come back are numbers in ``words``, which grows; dates
+        and times end where they say no more; of hosts, runs: the gap to the run before, how many.
+        """
+        main = _main_limits(self.results.limits)
+        sharers = None if self.costs is None else sharers_by_cost(self.costs)
+        digits = decimals(self.results.end_s)
+
+        def word(text: str | None) -> int | None:
+            return None if text is None else words.setdefault(text, len(words))
+
+        def rounded(seconds: float | None) -> float | None:
+            return None if seconds is None else round(seconds, digits)
+
+        rows = []
+        for task in self.results.tasks:
+            limit, seconds, shared = main.get(task.task_id, (None, None, None))
+            if sharers is not None:
+                shared = sharers.get(task.task_id, "")
+            rows.append(
+                [
+                    task.task_id,
+                    word(task.profile),
+                    rounded(task.start_s),
+                    rounded(task.end_s),
+                    word(in_words(task.state)),
+                    _runs(sorted({place[host] for host in task.hosts})),
+                    None if task.slowdown is None else float(f"{task.slowdown:.7g}"),
+                    word(limit),
+                    rounded(seconds),
+                    shared,
+                    rounded(task.waiting_s),
+                    word(self.users.get(task.task_id)),
+                ]
+            )
+        return rows
 
 
-def _task_rows(results: Results, place: dict[str, int], words: dict[str, int]) -> list[list[Any]]:
-    """Of each task what report.js names its columns, as short as can be.
+def _runs(numbers: Sequence[int]) -> list[int]:
+    """Ascending numbers as runs: the gap to the run before, how many follow each other, ..."""
+    found: list[int] = []
+    reached = 0
+    for k in numbers:
+        if found and k == reached:
+            found[-1] += 1
+        else:
+            found += [k - reached, 1]
+        reached = k + 1
+    return found
 
-    place: numbers of hosts. Texts that come back are numbers in ``words``, which grows; dates and
-    times end where they say no more; of hosts, each is what it is beyond the one before.
-    """
-    main = _main_limits(results.limits)
-    digits = decimals(results.end_s)
 
-    def word(text: str | None) -> int | None:
-        return None if text is None else words.setdefault(text, len(words))
+def users_of(results: Results) -> dict[str, str]:
+    """The user of each job, from the workload that the summary names; empty if it is not there."""
+    if results.what != "job" or is_slurm(results.summary):
+        return {}
+    from ptaskmodel.workload.reading import read_workload
 
-    def rounded(seconds: float | None) -> float | None:
-        return None if seconds is None else round(seconds, digits)
-
-    rows = []
-    for task in results.tasks:
-        limit, seconds, shared = main.get(task.task_id, (None, None, None))
-        where = sorted({place[host] for host in task.hosts}) if place else []
-        rows.append(
-            [
-                task.task_id,
-                word(task.profile),
-                rounded(task.start_s),
-                rounded(task.end_s),
-                word(in_words(task.state)),
-                [k - before for k, before in zip(where, [0, *where], strict=False)],
-                None if task.slowdown is None else float(f"{task.slowdown:.7g}"),
-                word(limit),
-                rounded(seconds),
-                shared,
-            ]
-        )
-    return rows
+    for entry in (results.summary.get("inputs") or [])[1:2]:
+        for folder in (Path(), results.directory, *results.directory.absolute().parents):
+            path = folder / entry["path"]
+            if path.is_file() and digest(path) == entry["sha256"]:
+                try:
+                    jobs = read_workload(path).jobs
+                except PTaskModelError:
+                    return {}
+                return {job.id: job.user for job in jobs if job.user is not None}
+    return {}
 
 
 def decimals(end_s: float) -> int:
@@ -356,12 +324,8 @@ def _main_limits(limits: list[ShownLimit]) -> dict[str, tuple[str, float, str]]:
     return found
 
 
-def limits_of(results: Results) -> list[list[Any]]:
-    """What limited tasks, what was shared longest first.
-
-    [kind, resource, seconds summed over tasks, of them in spells during which others used it too,
-    tasks, mean use in % or None].
-    """
+def limits_of(results: Results) -> list[Limit]:
+    """What limited tasks, what was shared longest first."""
     seconds: dict[tuple[str, str], float] = {}
     shared: dict[tuple[str, str], float] = {}
     tasks: dict[tuple[str, str], set[str]] = {}
@@ -381,11 +345,11 @@ def limits_of(results: Results) -> list[list[Any]]:
             mean = 100.0 * sum((b - a) * share for a, b, share in spans) / span
         elif kind in (HOST, LINK):
             mean = 0.0
-        rows.append([kind, resource, seconds[key], shared[key], len(tasks[key]), mean])
+        rows.append(Limit(kind, resource, seconds[key], shared[key], len(tasks[key]), mean))
     return rows
 
 
-def spells_of(results: Results, limits: list[list[Any]], words: dict[str, int]) -> dict[str, Any]:
+def spells_of(results: Results, limits: list[Limit], words: dict[str, int]) -> dict[str, Any]:
     """For a click on a task, or on a limit: each task's spells, and who was limited by each.
 
     tasks: of each task [limit, start, end, sharers, shared with], limits and texts as numbers in
@@ -393,13 +357,13 @@ def spells_of(results: Results, limits: list[list[Any]], words: dict[str, int]) 
     numbers of its tasks. kept: how many spells of a task are here at most, None: all.
     """
     place = {task.task_id: k for k, task in enumerate(results.tasks)}
-    number = {(row[0], row[1]): k for k, row in enumerate(limits)}
+    place_of = {(row.kind, row.resource): k for k, row in enumerate(limits)}
     mine: list[list[ShownLimit]] = [[] for _ in results.tasks]
     of: list[set[int]] = [set() for _ in limits]
     for interval in results.limits:
         if (k := place.get(interval.task_id)) is not None:
             mine[k].append(interval)
-            of[number[interval.limited_by, interval.resource]].add(k)
+            of[place_of[interval.limited_by, interval.resource]].add(k)
     kept = None
     if len(results.limits) > MAX_SPELLS:
         kept = max(MAX_SPELLS // max(len(mine), 1), 3)

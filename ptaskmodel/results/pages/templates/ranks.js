@@ -1,6 +1,6 @@
 "use strict";
 /* What ranks of a replay did when: states as colours in their bars, messages, the critical path.
-   `data`: see replay_report.timeline_data. */
+   `data`: see pages/mpi.py. */
 function rankTimeline(data) {
 const MOST_MESSAGES = 1500;  // in view; more would be a black area
 const tick = data.tick;
@@ -19,7 +19,7 @@ function first(to, date) {
 function bar(pen, k, view, toX, y, high) {
   const {from, to, state} = ranks[k];
   let pixel = -1, spent = [];
-  const fill = (a, b, s) => { pen.fillStyle = data.states[s][1]; pen.fillRect(a, y, b - a, high); };
+  const fill = (a, b, s) => { pen.fillStyle = colour(data.states[s][1]); pen.fillRect(a, y, b - a, high); };
   const flush = () => { if (spent.length) fill(pixel, pixel + 1, spent.reduce((best, time, s) => time > (spent[best] || 0) ? s : best, state[0])); spent = []; };
   for (let n = first(to, view[0]); n < from.length && from[n] < view[1]; n++) {
     const a = toX(from[n]), b = toX(to[n]);
@@ -37,17 +37,17 @@ const line = (pen, points) => { pen.beginPath(); for (const [x, y] of points) pe
 function lines(pen, view, toX, toY) {
   const inView = data.messages.filter((m) => m[3] * tick >= view[0] && m[2] * tick <= view[1]);
   if (inView.length <= MOST_MESSAGES) {
-    pen.strokeStyle = "rgba(0,0,0,.5)"; pen.lineWidth = 0.7;
+    pen.strokeStyle = colour("soft"); pen.lineWidth = 0.7;
     for (const [source, target, from, to] of inView) line(pen, [[toX(from * tick), toY(source)], [toX(to * tick), toY(target)]]);
   }
   const path = data.path.flatMap(([rank, to, from, until]) => [[toX(from * tick), toY(rank)], [toX(until * tick), toY(to)]]);
   pen.lineJoin = "round";
-  for (const [colour, width] of [["#fff", 5], [data.path_colour, 2.5]]) { pen.strokeStyle = colour; pen.lineWidth = width; if (path.length) line(pen, path); }
+  for (const [role, width] of [["paper", 5], ["ink", 2.5]]) { pen.strokeStyle = colour(role); pen.lineWidth = width; if (path.length) line(pen, path); }
   pen.lineWidth = 1;
 }
 const there = new Set(ranks.flatMap(({state}) => [...new Set(state)]));
 const legend = data.states.filter((_, s) => there.has(s));
-if (data.messages.length) legend.push(["message", "#777"]);
-if (data.path.length) legend.push(["critical path", data.path_colour]);
+if (data.messages.length) legend.push(["message", "soft"]);
+if (data.path.length) legend.push(["critical path", "ink"]);
 return {bar, at, lines, legend};
 }

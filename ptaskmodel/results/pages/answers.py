@@ -1,0 +1,306 @@
+"""The answer of a page: the sentences and the few numbers with which it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ptaskmodel.recording.limits import HOST, LINK
+from ptaskmodel.results.comparison.metrics import number_of, outcomes
+from ptaskmodel.results.loading import Results, ShownTask
+from ptaskmodel.results.pages.interference import Cost
+from ptaskmodel.results.pages.places import Place, level_of
+from ptaskmodel.results.pictures.topology import mean_use
+from ptaskmodel.results.states import ENDED, NOT_SUBMITTED, count_text
+from ptaskmodel.style.quantities import count, duration, number
+
+# Slowdowns up to this one are called none.
+NOT_SLOWED = 1.001
+# Of the time of all tasks: less than this lost on a resource is not worth a sentence.
+WORTH_TELLING = 0.001
+FULL = 0.995
+Card = list[str]
+
+
+class Limit(NamedTuple):
+    """What limited tasks: a resource, or a kind of limit without one.
+
+    seconds: summed over tasks. shared: of them, in spells in which others used it, too. tasks: how
+    many it limited. use: mean, in %; None: not a resource.
+    """
+
+    kind: str
+    resource: str
+    seconds: float
+    shared: float
+    tasks: int
+    use: float | None
+
+
+class Found(NamedTuple):
+    """What answers are made of. costs: who cost whom, the most first, where it is known."""
+
+    results: Results
+    limits: Sequence[Limit]
+    costs: Sequence[Cost]
+    places: Mapping[str, Place]
+
+    def named(self, kind: str, resource: str) -> str:
+        """A ``resource`` of a ``kind``, a link by its place."""
+        place = self.places.get(resource)
+        name = place.name if place is not None and place.name else resource
+        return f"{kind} {name}".strip()
+
+
+def answer_of(found: Found) -> str:
+    """The sentences at the head of the page of what was ``found``, a line each."""
+    return {"task": _of_tasks, "job": _of_jobs, "rank": _of_ranks}[found.results.what](found)
+
+
+def numbers_of(found: Found) -> list[Card]:
+    """[name, value, spread and what it is of] of at most four numbers of what was ``found``."""
+    kind = {"task": _task_numbers, "job": _job_numbers, "rank": _rank_numbers}
+    return kind[found.results.what](found)[:4]
+
+
+def lost_s(task: ShownTask) -> float:
+    """What a ``task`` lost to others, s; 0 where it is not known."""
+    if task.slowdown is None or task.duration_s is None:
+        return 0.0
+    return task.duration_s * (1.0 - 1.0 / max(task.slowdown, 1.0))
+
+
+def _of_tasks(found: Found) -> str:
+    results = found.results
+    known = [task for task in results.tasks if task.slowdown is not None]
+    several = results.submitted != 1
+    takes = "take" if several else "takes"
+    took = f"{count(results.submitted, 'task')} {takes} {duration(results.end_s)} in all"
+    if not known:
+        return f"{took}; what slowed them was not recorded."
+    slowed = [task for task in known if (task.slowdown or 1.0) > NOT_SLOWED]
+    if not slowed:
+        return f"No task slows another one: {took}, {'each ' * several}as long as alone."
+    lost = sum(map(lost_s, known))
+    first = f"{len(slowed):,} of {count(len(known), 'task')} lose {duration(lost)} to each other"
+    if found.costs:
+        first = _worst_pair(found)
+    elif (worst := _worst(found, (HOST, LINK))) is not None:
+        total = sum(limit.seconds for limit in found.limits) or 1.0
+        first += (
+            f", most on {found.named(worst.kind, worst.resource)}: there "
+            f"{number(worst.shared / total, 'share')} of all tasks' time is spent sharing"
+        )
+    free = [task.task_id for task in known if (task.slowdown or 1.0) <= NOT_SLOWED]
+    second = f"No other task slows {_names(free, 'task')}." if free else "Each task is slowed."
+    return f"{first}.\n{second}"
+
+
+def _worst_pair(found: Found) -> str:
+    """Which two tasks cost each other most, and where."""
+    between: dict[tuple[str, ...], float] = {}
+    for cost in found.costs:
+        pair = tuple(sorted((cost.task_id, cost.slowed_by)))
+        between[pair] = between.get(pair, 0.0) + cost.seconds
+    pair = max(between, key=lambda each: between[each])
+    mine = [cost for cost in found.costs if {cost.task_id, cost.slowed_by} == set(pair)]
+    where: dict[tuple[str, str], float] = {}
+    for cost in mine:
+        key = cost.limited_by, cost.resource
+        where[key] = where.get(key, 0.0) + cost.seconds
+    kind, resource = max(where, key=lambda key: where[key])
+    a, b = pair
+    mutual = len({cost.task_id for cost in mine}) == 2
+    if not mutual:
+        a, b = mine[0].slowed_by, mine[0].task_id
+    verb = f"and {short(b)} cost each other" if mutual else f"costs {short(b)}"
+    said = f"{short(a)} {verb} {duration(between[pair])} on {found.named(kind, resource)}"
+    spans = found.results.utilisation.get((resource, kind), [])
+    full = sum(end - start for start, end, share in spans if share >= FULL)
+    if full > 0.0:
+        said += f" (full for {duration(full)} of {duration(found.results.end_s)})"
+    return said
+
+
+def _of_jobs(found: Found) -> str:
+    results, summary = found.results, found.results.summary
+    counts = dict(outcomes(results))
+    total, ended = results.submitted, counts.pop(ENDED, 0)
+    if total == 0:
+        return "There is no job."
+    of = count(total, "job")
+    first = f"All {of} end" if ended == total > 1 else f"{ended:,} of {of} end"
+    neighbours = number_of(summary, "killed_only_by_neighbours")
+    coming = counts.pop(NOT_SUBMITTED, 0)
+    if counts:
+        first += f"; {count_text(counts)}"
+        if neighbours:
+            first += f", {neighbours:,.0f} of them only because of neighbours"
+    if coming:
+        first += f"; {count(coming, 'job')} were still to come"
+    lines = [f"{first}."]
+    half, tail = (number_of(summary, "waiting_s", key) for key in ("p50", "p95"))
+    second = ""
+    if tail is not None and half is not None:
+        second = (
+            f"Half wait {_at_most(half)}, 5 % more than {duration(tail)}."
+            if tail > 0.0
+            else "At least 95 % start at once."
+        )
+    if (links := _busiest_level(found)) is not None:
+        second += f" {links}"
+    if second:
+        lines.append(second.strip())
+    return "\n".join(lines)
+
+
+def _at_most(seconds: float) -> str:
+    return f"at most {duration(seconds)}" if seconds > 0.0 else "not at all"
+
+
+def _busiest_level(found: Found) -> str | None:
+    """The links of the level that is used most, from the least to the most used of them."""
+    levels: dict[str, list[float]] = {}
+    for name, use in mean_use(found.results, LINK).items():
+        levels.setdefault(level_of(name, found.places).level, []).append(use / 100)
+    if not levels:
+        return None
+    level = max(levels, key=lambda name: sum(levels[name]) / len(levels[name]))
+    low, high = (number(value, "share") for value in (min(levels[level]), max(levels[level])))
+    which = {"links": "The links", "spine-leaf": "The links between leaves and spine"}
+    said = which.get(level, f"The {level} links")
+    return f"{said} are {low.removesuffix(' %')} to {high} used on average."
+
+
+def _of_ranks(found: Found) -> str:
+    summary = found.results.summary
+    said = []
+    for key, of in ((summary.get("mean_rank_s"), "the ranks' time"), (_path(summary), "path")):
+        if not isinstance(key, dict) or not sum(key.values()):
+            continue
+        whole = sum(key.values())
+        if of == "path":
+            kind = "contention" if key.get("contention", 0.0) > WORTH_TELLING * whole else _top(key)
+            said.append(f"{number(key[kind] / whole, 'share')} of the critical path is {kind}")
+        else:
+            kind = "waiting" if key.get("waiting", 0.0) > WORTH_TELLING * whole else _top(key)
+            said.append(f"{number(key[kind] / whole, 'share')} of {of} is {kind}")
+    text = "; ".join(said) or f"The run takes {duration(found.results.end_s)}"
+    if (worst := _worst(found, (LINK,))) is not None:
+        text += f"; most is lost on {found.named(worst.kind, worst.resource)}"
+    return f"{text}."
+
+
+def _path(summary: Mapping[str, Any]) -> dict[str, float] | None:
+    path = summary.get("critical_path")
+    seconds = path.get("seconds") if isinstance(path, dict) else None
+    return seconds if isinstance(seconds, dict) else None
+
+
+def _top(of: Mapping[str, float]) -> str:
+    return max(of, key=lambda name: of[name])
+
+
+def _worst(found: Found, kinds: tuple[str, ...]) -> Limit | None:
+    """The resource of these kinds that was shared longest, if that is worth telling."""
+    total = sum(limit.seconds for limit in found.limits)
+    told = [limit for limit in found.limits if limit.kind in kinds and limit.shared > 0.0]
+    worst = max(told, key=lambda limit: limit.shared, default=None)
+    return worst if worst is not None and worst.shared >= WORTH_TELLING * total else None
+
+
+def _names(names: Sequence[str], what: str, most: int = 3) -> str:
+    if len(names) > most:
+        return count(len(names), what)
+    return " and ".join([", ".join(map(short, names[:-1])), short(names[-1])]).removeprefix(" and ")
+
+
+def short(name: str, most: int = 40) -> str:
+    """A ``name`` of ``most`` characters, elided in the middle."""
+    half = (most - 1) // 2
+    return name if len(name) <= most else f"{name[:half]}…{name[-half:]}"
+
+
+def _slowdowns(found: Found) -> Card | None:
+    """The contention slowdown of all whose slowdown is known, killed ones included."""
+    tasks = found.results.tasks
+    slow = [task.slowdown for task in tasks if task.slowdown is not None]
+    if not slow:
+        return None
+    half, tail = np.quantile(slow, (0.5, 0.95), method="inverted_cdf")
+    about = f"half at most {number(half)} · 95 %: {number(tail)} · most {number(max(slow))}"
+    if len(slow) < len(tasks):
+        about += f" · of {len(slow):,} of {count(len(tasks), found.results.what)}"
+    return ["mean contention slowdown", number(float(np.mean(slow))), about]
+
+
+def _end(results: Results) -> Card:
+    if results.stopped is not None:
+        return ["simulated until", duration(results.stopped.at_s), "stopped before its end"]
+    return ["makespan", duration(results.end_s), "from the start to the last end"]
+
+
+def _task_numbers(found: Found) -> list[Card]:
+    results = found.results
+    counts = outcomes(results)
+    about = "all ended" if list(counts) == [ENDED] else count_text(counts)
+    cards = [_end(results), [f"{results.what}s", count(results.submitted), about]]
+    cards += [card] if (card := _slowdowns(found)) is not None else []
+    lost, spent = sum(map(lost_s, results.tasks)), sum(t.duration_s or 0.0 for t in results.tasks)
+    if lost > 0.0:
+        about = f"{number(lost / spent, 'share')} of the time of all tasks"
+        cards.append(["lost to others", duration(lost), about])
+    return [*_energy(results), *cards]
+
+
+def _job_numbers(found: Found) -> list[Card]:
+    results, summary = found.results, found.results.summary
+    counts = dict(outcomes(results))
+    ended = counts.pop(ENDED, 0)
+    cards = [["jobs ended", f"{count(ended)} of {count(results.submitted)}", count_text(counts)]]
+    if results.stopped is not None:
+        cards = [_end(results)]
+    half, tail, most = (number_of(summary, "waiting_s", key) for key in ("p50", "p95", "max"))
+    if half is not None:
+        about = f"half wait less · 95 %: {duration(tail)} · longest {duration(most)}"
+        cards.append(["waiting", duration(half), about])
+    used, useful = (number_of(summary, key) for key in ("utilisation", "useful_utilisation"))
+    if used is not None:
+        about = f"of {count(int(summary.get('hosts') or 0), 'host')}, over time"
+        if useful is not None:
+            about = f"useful: {number(useful, 'share')}, what jobs that ended need alone"
+        cards.append(["utilisation", number(used, "share"), about])
+    slow = _slowdowns(found)
+    if slow is None and (mean := number_of(summary, "bounded_slowdown", "mean")) is not None:
+        half, tail = (number_of(summary, "bounded_slowdown", key) for key in ("p50", "p95"))
+        about = f"half at most {number(half)} · 95 %: {number(tail)}"
+        slow = ["mean bounded slowdown", number(mean), about]
+    cards += [] if slow is None else [slow]
+    return [*_energy(results), *cards]
+
+
+def _rank_numbers(found: Found) -> list[Card]:
+    summary = found.results.summary
+    messages = number_of(summary, "messages")
+    about = "" if messages is None else f"{count(int(messages), 'message')}"
+    cards = [_end(found.results), ["ranks", count(found.results.submitted), about]]
+    for title, of in (
+        ("of the ranks' time", summary.get("mean_rank_s")),
+        ("of the critical path", _path(summary)),
+    ):
+        whole = sum(of.values()) if isinstance(of, dict) else 0.0
+        if isinstance(of, dict) and whole:
+            (kind, spent), *others = sorted(of.items(), key=lambda item: -item[1])[:3]
+            rest = [f"{name} {number(x / whole, 'share')}" for name, x in others if x > 0.0]
+            cards.append([f"{kind}, {title}", number(spent / whole, "share"), " · ".join(rest)])
+    return cards
+
+
+def _energy(results: Results) -> list[Card]:
+    """The energy of the run and the most power that was drawn, if they were counted."""
+    total, peak = (number_of(results.summary, "energy", key) for key in ("total_J", "peak_W"))
+    if total is None:
+        return []
+    return [["energy", number(total, "energy"), f"at most {number(peak, 'power')}"]]

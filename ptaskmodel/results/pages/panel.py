@@ -1,0 +1,125 @@
+"""The time panel of a page: the machine, the queue and links by level over time, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ptaskmodel.recording.limits import LINK
+from ptaskmodel.results.loading import LOAD, Results, load_over_time
+from ptaskmodel.results.pages.places import DOWN, UP, Place, level_of
+from ptaskmodel.results.pictures.drawing import ran
+from ptaskmodel.results.pictures.load import load_in_cells
+from ptaskmodel.style.quantities import count, date, number
+
+CELLS = 600
+# A link is full from this part of its bandwidth on.
+FULL = 0.995
+# Links of one level that are listed by a click.
+MAX_MEMBERS = 200
+
+
+def load_tracks(results: Results) -> list[dict[str, Any]]:
+    """Of the `results` of a batch: hosts in use, hosts waited for, jobs waiting, over time."""
+    if results.what != "job" or not (results.directory / LOAD).exists():
+        return []
+    rows = load_over_time(results)
+    end_s = results.end_s
+    if not rows or end_s <= 0.0:
+        return []
+    load = load_in_cells(rows, end_s, CELLS)
+    total = results.summary.get("hosts")
+    limit = float(total) if isinstance(total, int | float) else float(load.most[:, 2].max())
+    tracks = [_area("hosts in use", "use", load.mean[:, 2], load.most[:, 2], end_s, limit)]
+    if load.most[:, 0].any():
+        tracks += [
+            _area("hosts waited for", "wait", load.mean[:, 1], load.most[:, 1], end_s),
+            _area("jobs waiting", "wait", load.mean[:, 0], load.most[:, 0], end_s),
+        ]
+    return tracks
+
+
+def _area(
+    name: str, role: str, mean: Any, most: Any, end_s: float, limit: float | None = None
+) -> dict[str, Any]:
+    rounded = [[round(value, 2) for value in column.tolist()] for column in (mean, most)]
+    found = {"name": name, "kind": "area", "role": role, "width": end_s / CELLS, "mean": rounded[0],
+             "most": rounded[1], "top": max(rounded[1]) or 1}  # fmt: skip
+    return found if limit is None else found | {"limit": limit}
+
+
+def link_tracks(results: Results, places: Mapping[str, Place]) -> list[dict[str, Any]]:
+    """Two rows a level and direction of links: the most used, and the mean, in each interval.
+
+    results: with their utilisation. places: see `places.link_places`.
+    """
+    names = [name for name, kind in results.utilisation if kind == LINK]
+    if not names:
+        return []
+    table = results.utilisation
+    width = min(b - a for name in names for a, b, _ in table[name, LINK])
+    cells = round(max(table[name, LINK][-1][1] for name in names) / width)
+    levels: dict[tuple[str, str], list[str]] = {}
+    for name in names:
+        place = level_of(name, places)
+        levels.setdefault((place.level, place.way), []).append(name)
+    totals: dict[tuple[str, str], int] = {}
+    for place in places.values():
+        totals[place.level, place.way] = totals.get((place.level, place.way), 0) + 1
+    found = []
+    for (level, way), members in sorted(levels.items(), key=_from_above):
+        use = np.zeros((len(members), cells))
+        for k, name in enumerate(members):
+            for start, _, share in table[name, LINK]:
+                use[k, min(round(start / width), cells - 1)] = share
+        number_of = totals.get((level, way), len(members))
+        most, mean = use.max(axis=0), use.sum(axis=0) / number_of
+        order = sorted(range(len(members)), key=lambda k: -use[k].sum())
+        found.append(
+            {
+                "name": f"{level} {way} ({number_of})".replace("  ", " "),
+                "kind": "heat",
+                "width": width,
+                "most": [round(1000 * value) for value in most.tolist()],
+                "mean": [round(1000 * value, 1) for value in mean.tolist()],
+                "full": float((most >= FULL).mean()),
+                "members": [members[k] for k in order[:MAX_MEMBERS]],
+            }
+        )
+    return found
+
+
+def _from_above(item: tuple[tuple[str, str], list[str]]) -> tuple[int, str, int]:
+    """Links of hosts last, up before down."""
+    (level, way), _ = item
+    return level.endswith("-host"), level, (UP, DOWN, "").index(way)
+
+
+def panel_says(results: Results, tracks: list[dict[str, Any]]) -> str:
+    """The sentence of the time panel of `results` with these ``tracks``, and its numbers."""
+    shown = ran(results)
+    hosts = {host for task, _, _ in shown for host in task.hosts}
+    end_s = results.end_s
+    on = f"{count(len(hosts), 'host')}"
+    if not shown:
+        return f"0 of {count(results.submitted, results.what)} ran."
+    if results.what == "rank":
+        on = f"{count(len(shown), 'rank')} on {on}"
+        return f"{on}, for {number(end_s, 'time')}. Drag to move, wheel or pinch to zoom."
+    said = f"{count(len(shown), results.what)} on {on}."
+    by_name = {track["name"]: track for track in tracks}
+    if (used := by_name.get("hosts in use")) is not None:
+        mean = sum(used["mean"]) / len(used["mean"])
+        said += f" {number(mean)} of {number(used['limit'])} hosts in use on average."
+    if (jobs := by_name.get("jobs waiting")) is not None:
+        most = max(jobs["most"])
+        at = date(jobs["most"].index(most) * jobs["width"], end_s)
+        said += f" At most {count(round(most), 'job')} wait, at {at}."
+    full = [track for track in tracks if track["kind"] == "heat" and track["full"] > 0]
+    if full:
+        worst = max(full, key=lambda track: track["full"])
+        name = worst["name"].rpartition(" (")[0]
+        said += f" Some {name} link is full for {number(worst['full'], 'share')} of the time."
+    return said

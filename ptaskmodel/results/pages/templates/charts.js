@@ -1,0 +1,115 @@
+"use strict";
+/* Charts: each from its numbers, with the sentence that tells them. */
+const SVG = document.createRange().createContextualFragment("<svg></svg>").firstChild.namespaceURI;
+function draw(parent, tag, attributes, text) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  if (text !== undefined) node.textContent = text;
+  parent.appendChild(node);
+  return node;
+}
+/* A figure: what it says, what it is of, an SVG that `paint(svg, width)` fills and gives a height, redrawn at each width. */
+function figure(node, {title, note, sentence}, paint) {
+  const whole = add(node, "figure"), caption = add(whole, "figcaption");
+  if (title) add(caption, "b", title);
+  add(caption, "p", sentence);
+  if (note) add(caption, "p", note, {className: "soft"});
+  const svg = draw(whole, "svg", {role: "img", "aria-label": sentence});
+  const again = () => {
+    const width = Math.max(whole.clientWidth, 240);
+    svg.textContent = "";
+    const height = paint(svg, width);
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`); svg.setAttribute("width", width); svg.setAttribute("height", height);
+  };
+  again();
+  drawings.push(again);
+}
+const drawings = [];
+const TIME_MARKS = [1, 10, 60, 600, 3600, 21600, 86400, 604800, 8640000];
+const TIME_NAMES = ["1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "1 week", "100 d"];
+/* A logarithmic axis along the bottom: [x of a value, the marks in its range]. */
+function logAxis(svg, kind, from, to, left, right, top, bottom) {
+  const x = (value) => left + Math.log(Math.max(value, from) / from) / Math.log(to / from) * (right - left);
+  const marks = kind === "time" ? TIME_MARKS.map((mark, k) => [mark, TIME_NAMES[k]]) : [1, 2, 5, 10, 20, 50, 100, 1000, 1e4, 1e5].map((mark) => [mark, numbers.number(mark)]);
+  let last = -Infinity;
+  for (const [mark, name] of marks) if (mark >= from && mark <= to * 1.0001) {
+    draw(svg, "line", {x1: x(mark), x2: x(mark), y1: top, y2: bottom, stroke: "var(--line)"});
+    if (x(mark) - last > 48) { draw(svg, "text", {x: x(mark), y: bottom + 16, "text-anchor": "middle"}, name); last = x(mark); }
+  }
+  return x;
+}
+const charts = {
+  /* Waits by class: those at once apart, then 25 to 95 % as a line, median as a dot, the longest as a bar; dots of few. */
+  strip(node, spec) {
+    const rows = spec.rows, to = Math.max(60, ...rows.flatMap((row) => row.quantiles)) * 1.1, from = 1;
+    figure(node, spec, (svg, width) => {
+      const narrow = width < 560, left = narrow ? 150 : 300, right = width - 14, top = 26, high = 24, bottom = top + high * rows.length;
+      const x = logAxis(svg, "time", from, to, left, right, top - 4, bottom);
+      const head = (at, text, anchor = "end") => draw(svg, "text", {x: at, y: 14, "text-anchor": anchor}, text);
+      head(0, spec.label, "start"); head(narrow ? 96 : 150, "jobs"); head(narrow ? 144 : 210, "at once"); if (!narrow && spec.killed) head(288, "killed");
+      head(right, `wait of the others (log): 25 · ● 50 · 75 — 95 % | longest`.slice(narrow ? 29 : 0));
+      rows.forEach((row, k) => {
+        const y = top + high * (k + 0.5), says = (at, text) => draw(svg, "text", {x: at, y: y + 4, "text-anchor": "end"}, text);
+        draw(svg, "text", {x: 0, y: y + 4, class: "ink"}, elided(row.name, narrow ? 9 : 18)); says(narrow ? 96 : 150, numbers.number(row.jobs)); says(narrow ? 144 : 210, numbers.share(Number(row.zero.toFixed(2))));
+        if (!narrow && spec.killed && row.killed) { draw(svg, "text", {x: 288, y: y + 4, "text-anchor": "end", style: "fill:var(--lost)"}, `✕ ${numbers.share(Number((row.killed / row.jobs).toFixed(2)))}`); }
+        draw(svg, "line", {x1: left, x2: right, y1: y + high / 2, y2: y + high / 2, stroke: "var(--line)"});
+        const group = draw(svg, "g", {}), [q25, q50, q75, q95, most] = row.quantiles;
+        draw(group, "title", {}, row.quantiles.length ? `${row.name}: ${numbers.count(row.jobs, "job")}; of those that waited, 25 %: ${numbers.duration(q25)}, median ${numbers.duration(q50)}, 75 %: ${numbers.duration(q75)}, 95 %: ${numbers.duration(q95)}, longest ${numbers.duration(most)}` : `${row.name}: nobody waited`);
+        draw(group, "rect", {x: left, y: y - 10, width: right - left, height: 20, fill: "transparent"});
+        if (!row.quantiles.length) return;
+        if (row.dots) { for (const value of row.dots) draw(group, "circle", {cx: x(value), cy: y, r: 3, fill: "var(--wait)", stroke: "var(--wait-text)"}); return; }
+        draw(group, "line", {x1: x(q25), x2: x(q95), y1: y, y2: y, stroke: "var(--wait-text)", "stroke-width": 1.5});
+        draw(group, "line", {x1: x(q25), x2: x(q75), y1: y, y2: y, stroke: "var(--wait)", "stroke-width": 7});
+        draw(group, "circle", {cx: x(q50), cy: y, r: 4.5, fill: "var(--ink)"});
+        draw(group, "line", {x1: x(most), x2: x(most), y1: y - 6, y2: y + 6, stroke: "var(--wait-text)", "stroke-width": 2});
+      });
+      return bottom + 24;
+    });
+  },
+  /* Cumulative curves: series [{name, role or colour, dashed, at: [[value, part], ...]}], from `from` to `to` at least, logarithmic. */
+  cumulative(node, spec) {
+    const to = Math.max(spec.to, ...spec.series.flatMap((one) => one.at.map(([value]) => value)));
+    figure(node, spec, (svg, width) => {
+      const left = 44, right = width - 14, top = 8, bottom = 190, x = logAxis(svg, spec.axis, spec.from, to, left, right, top, bottom);
+      const y = (part) => bottom - part * (bottom - top);
+      for (const part of [0, 0.25, 0.5, 0.75, 1]) { draw(svg, "line", {x1: left, x2: right, y1: y(part), y2: y(part), stroke: "var(--line)"}); draw(svg, "text", {x: left - 4, y: y(part) + 4, "text-anchor": "end"}, `${100 * part} %`); }
+      spec.series.forEach((one, k) => {
+        const line = one.role ? `var(--${one.role})` : `var(--${CATEGORIES[k % CATEGORIES.length]})`;
+        const points = one.at.map(([value, part], n) => `${n ? "H" : "M"}${n ? x(value) : `${x(value)} ${bottom} V`}${n ? ` V${y(part)}` : y(part)}`).join(" ");
+        const path = draw(svg, "path", {d: `${points} H${right}`, fill: "none", stroke: line, "stroke-width": 2, "stroke-dasharray": one.dashed ? "6 4" : ""});
+        draw(path, "title", {}, one.name);
+        draw(svg, "line", {x1: left + 12, x2: left + 36, y1: bottom + 44 + 18 * k, y2: bottom + 44 + 18 * k, stroke: line, "stroke-width": 2, "stroke-dasharray": one.dashed ? "6 4" : ""});
+        draw(svg, "text", {x: left + 42, y: bottom + 48 + 18 * k, class: "ink"}, elided(one.name, Math.floor(width / 8)));
+      });
+      draw(svg, "text", {x: (left + right) / 2, y: bottom + 32, "text-anchor": "middle"}, `${spec.label}, at most (log)`);
+      return bottom + 48 + 18 * spec.series.length;
+    });
+  },
+  /* Who cost whom: {heads, rows: [[name, values..., sum]], kind, picked(row, column)}; the cell's colour is its part of the largest. */
+  matrix(node, spec) {
+    const whole = add(node, "figure"), caption = add(whole, "figcaption");
+    add(caption, "p", spec.sentence);
+    if (spec.note) add(caption, "p", spec.note, {className: "soft"});
+    const scroll = add(whole, "div", undefined, {className: "scroll", tabIndex: 0}), grid = add(scroll, "table", undefined, {className: "matrix"});
+    scroll.setAttribute("role", "group"); scroll.setAttribute("aria-label", spec.sentence);
+    const [unit, texts] = numbers.column(spec.kind, spec.cells.flat()), wide = spec.cells[0]?.length || 0;
+    add(grid, "caption", `${spec.caption}${unit ? ` (${unit}${spec.of || ""})` : ""}`);
+    const head = add(add(grid, "thead"), "tr"), body = add(grid, "tbody");
+    add(head, "th", spec.corner, {scope: "col"});
+    spec.columns.forEach((name) => add(head, "th", elided(name, 14), {scope: "col", className: "number", title: name}));
+    const most = Math.max(...spec.cells.flatMap((row) => row.slice(0, -1)), 1e-300);
+    spec.rows.forEach((name, r) => {
+      const row = add(body, "tr");
+      add(row, "th", elided(name, 20), {scope: "row", title: name});
+      spec.cells[r].forEach((value, c) => {
+        const cell = add(row, "td", undefined, {className: "number"}), sum = c === wide - 1;
+        if (!value) { cell.textContent = "·"; return; }
+        cell.dataset.part = sum ? "" : value / most;
+        add(cell, "button", texts[r * wide + c], {type: "button", title: `${sum ? `${name} lost` : `${spec.columns[c]} cost ${name}`} ${spec.exact(value)}`}).onclick = () => spec.picked(r, c);
+      });
+    });
+    const paint = () => { for (const cell of grid.querySelectorAll("td[data-part]")) if (cell.dataset.part) { const back = heat(Number(cell.dataset.part)); cell.style.background = back; cell.style.color = inkOn(back); } };
+    paint();
+    drawings.push(paint);
+  },
+};
