@@ -13,16 +13,16 @@ NAMES = {
         "run_batch",
     ),
     "ptaskmodel.errors": (
-        "PTaskModelError",
         "PlatformError",
+        "PTaskModelError",
         "RouteError",
         "SharingError",
         "SimulationError",
         "WorkloadError",
     ),
     "ptaskmodel.mpi.run": (
-        "ReplayResult",
         "replay",
+        "ReplayResult",
     ),
     "ptaskmodel.platform.facts": ("AvailabilityTrace",),
     "ptaskmodel.platform.platform": ("Platform",),
@@ -31,24 +31,24 @@ NAMES = {
     "ptaskmodel.platform.topologies.fat_tree": ("FatTree",),
     "ptaskmodel.platform.topologies.torus": ("Torus",),
     "ptaskmodel.results.comparison.tasks": (
-        "Comparison",
         "compare",
+        "Comparison",
     ),
     "ptaskmodel.results.loading": (
-        "Results",
         "load_results",
+        "Results",
     ),
     "ptaskmodel.results.pages.report": ("write_report",),
     "ptaskmodel.results.pictures.catalogue": ("draw_results",),
     "ptaskmodel.runs.batch": (
+        "batch_into",
         "BatchRun",
         "BatchWriting",
-        "batch_into",
     ),
     "ptaskmodel.runs.simulate": (
+        "simulate_into",
         "SimulationOptions",
         "SimulationRun",
-        "simulate_into",
     ),
     "ptaskmodel.simulation.checkpoint": (
         "load_checkpoint",
@@ -63,13 +63,15 @@ NAMES = {
         "Simulation",
     ),
     "ptaskmodel.slurm.run": (
-        "SlurmRun",
         "simulate_slurm",
+        "SlurmRun",
     ),
     "ptaskmodel.workload.amounts": ("FieldError",),
     "ptaskmodel.workload.formats.tasks_json": ("load_tasks",),
-    "ptaskmodel.workload.frames": ("workload_from_frame",),
-    "ptaskmodel.workload.reading": ("read_workload",),
+    "ptaskmodel.workload.reading": (
+        "read_workload",
+        "workload_from_frame",
+    ),
     "ptaskmodel.workload.tasks": (
         "Delay",
         "Execution",
@@ -78,7 +80,7 @@ NAMES = {
         "Sequence",
         "Task",
     ),
-    "ptaskmodel.workload.trace_work": ("TraceWork",),
+    "ptaskmodel.workload.batch_works": ("TraceWork",),
     "ptaskmodel.workload.works": (
         "DelayWork",
         "HomogeneousWork",

@@ -21,8 +21,8 @@ from ptaskmodel.mpi.traffic import bundle
 from ptaskmodel.platform import Platform
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.actions import RECV, SEND
+from ptaskmodel.workload.batch_works import TraceWork
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.traces import Trace
 from ptaskmodel.workload.works import SequenceWork, Work
 

@@ -28,8 +28,8 @@ from ptaskmodel.batch.options import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.remarks import KILLED, OVERLOAD, WARNING, Remark, warn
 from ptaskmodel.units import format_duration
+from ptaskmodel.workload.batch_works import TraceWork
 from ptaskmodel.workload.jobs import Job, Workload, job_arrays, num_linked, sizes_of
-from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
 from ptaskmodel.workload.works import DelayWork, Work
 
@@ -248,7 +248,7 @@ class Plan:
         if kind == "delay" and not only_delays(workload):
             return self._as_delays(workload)
         if kind == "smpi":
-            from ptaskmodel.workload.transforms.trace_rule import trace_profiles
+            from ptaskmodel.workload.transforms.ptask_rule import trace_profiles
 
             return trace_profiles(workload)
         return workload

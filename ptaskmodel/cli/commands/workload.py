@@ -208,7 +208,7 @@ def resample(
     **cleaning: Any,
 ) -> None:
     """Make a workload that resembles SOURCE: its users drawn again, week by week."""
-    from ptaskmodel.workload.transforms.resampling import resampled
+    from ptaskmodel.workload.transforms.sampling import resampled
 
     made = resampled(read_clean(source, **cleaning), weeks, seed, by=by, factor=factor)
     write_made(made, output, kind, version)

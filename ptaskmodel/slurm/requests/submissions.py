@@ -27,8 +27,7 @@ from ptaskmodel.slurm.requests.silence import names_text, with_remarks_on_silenc
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload, num_linked
 from ptaskmodel.workload.reading import format_of, read_workload
-from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
-from ptaskmodel.workload.transforms.trace_rule import trace_profiles
+from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles, trace_profiles
 from ptaskmodel.workload.works import Work
 
 NODES, CPUS = "nodes", "cpus"

@@ -1,4 +1,4 @@
-"""Take a sample of the jobs with the same mixture as all; shuffle the order of submission.
+"""Take a sample of the jobs; shuffle the order of submission; draw the users of a log again.
 
 Both methods of sampling sort similar jobs next to each other and take one of every ``ratio``. So a
 sample has few and many hosts, short and long run times in the proportions of the whole. A plain
@@ -6,19 +6,31 @@ random sample has these proportions only on average, and a few large jobs decide
 
 A study of one log depends on one order of its jobs. Simulating several permutations (`shuffled`)
 shows which metrics are stable (on a loaded machine, utilisation is) and which are not.
+
+Resampling generates workloads that resemble a log. The unit is the user, since what repeats in a
+log (sessions, campaigns of similar jobs) does so within users; and the week, since users keep days
+and hours. Users seen over less than ``LONG_WEEKS`` weeks are temporary, the others are permanent.
+Each week of the new workload receives the average number of temporary users, drawn with
+replacement, each with all its jobs, shifted by whole weeks. The average number of permanent users
+is present throughout: each begins at a random week of its own trace, and starts again at its
+beginning when it ends. Where no user is known, whole weeks are drawn instead (``by="weeks"``).
+Source: N. Zakay and D. Feitelson, "Workload resampling for performance evaluation of parallel job
+schedulers", Concurrency and Computation 26(12), 2014.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.jobs import Workload
-from ptaskmodel.workload.transforms.scaling import dates_s, run_times_s, without_lost_links
+from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.transforms.scaling import dates_s, linked, run_times_s, without_lost_links
 
 METHODS = ("systematic", "work")
 WINDOW_S = 60.0
@@ -129,3 +141,126 @@ def shuffled(workload: Workload, seed: int, spacing: str = "even") -> Workload:
         for k, date in zip(order.tolist(), dates.tolist(), strict=True)
     )
     return workload.with_jobs(jobs, f"order of submission shuffled, seed {seed}, dates {spacing}")
+
+
+WEEK_S = 7 * 86400.0
+LONG_WEEKS = 12
+MAX_WEEKS = 10_000
+MAX_JOBS = 20_000_000
+UNITS = ("users", "weeks")
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The jobs of a user: those of each week from the first to the last in which there are some."""
+
+    weeks: tuple[tuple[Job, ...], ...]
+
+
+# A job of the new workload: its date, the number of the copy of a trace it is of, and the old job.
+Drawn = tuple[float, int, Job]
+
+
+def resampled(
+    workload: Workload, weeks: int, seed: int, *, by: str = "users", factor: float = 1.0
+) -> Workload:
+    """A new workload of so many weeks, drawn from the users (or the weeks) of another.
+
+    factor: so many times as many users at a time (only with users). Days and hours of
+    submissions stay; ids are new, links between jobs of one user stay. Equal seeds give equal
+    workloads. Raises WorkloadError if there is nothing to draw from or a value is out of range.
+    """
+    if by not in UNITS:
+        raise WorkloadError(f"resampling by '{by}' is unknown; use one of {', '.join(UNITS)}")
+    if not 1 <= weeks <= MAX_WEEKS:
+        raise WorkloadError(f"{weeks} weeks; give 1 to {MAX_WEEKS}")
+    if not 0 < factor <= 1000 or (by == "weeks" and factor != 1):
+        raise WorkloadError(
+            f"the factor is {factor:g}; give a number above 0, at most 1000 (by weeks: 1)"
+        )
+    if not workload.jobs:
+        raise WorkloadError(
+            f"{workload.origin}: has no jobs to draw from; give a workload with jobs"
+        )
+    if by == "users" and any(job.user is None for job in workload.jobs):
+        raise WorkloadError(
+            f"{workload.origin}: not every job has a user; resample by weeks (--by weeks)"
+        )
+    whole = Trace(_by_week(workload.jobs))
+    spans = len(whole.weeks)
+    if (expected := len(workload.jobs) / spans * weeks * factor) > MAX_JOBS:
+        raise WorkloadError(
+            f"this would make about {expected:.3g} jobs, more than {MAX_JOBS:,}; lower the "
+            "factor or the weeks"
+        )
+    rng = np.random.default_rng(seed)
+    if by == "weeks":
+        drawn = list(_weeks_drawn(whole, weeks, rng))
+    else:
+        users: dict[str | None, list[Job]] = {}
+        for job in workload.jobs:
+            users.setdefault(job.user, []).append(job)
+        traces = [Trace(_by_week(jobs)) for jobs in users.values()]
+        drawn = list(_users_drawn(traces, spans, weeks, factor, rng))
+    note = f"resampled by {by}: {weeks} weeks out of {spans}, factor {factor:g}, seed {seed}"
+    return workload.with_jobs(_numbered(drawn), note)
+
+
+def _by_week(jobs: Sequence[Job]) -> tuple[tuple[Job, ...], ...]:
+    """The jobs of each week, from that of the first job to that of the last."""
+    numbers = [math.floor(job.submit_time_s / WEEK_S) for job in jobs]
+    weeks: list[list[Job]] = [[] for _ in range(numbers[-1] - numbers[0] + 1)]
+    for number, job in zip(numbers, jobs, strict=True):
+        weeks[number - numbers[0]].append(job)
+    return tuple(map(tuple, weeks))
+
+
+def _weeks_drawn(whole: Trace, weeks: int, rng: np.random.Generator) -> Iterator[Drawn]:
+    for week, source in enumerate(rng.integers(len(whole.weeks), size=weeks).tolist()):
+        yield from _placed(whole.weeks[source], week, week)
+
+
+def _users_drawn(
+    traces: Sequence[Trace], spans: int, weeks: int, factor: float, rng: np.random.Generator
+) -> Iterator[Drawn]:
+    copies = itertools.count()
+    temporary = [trace for trace in traces if len(trace.weeks) < LONG_WEEKS]
+    staying = [trace for trace in traces if len(trace.weeks) >= LONG_WEEKS]
+    come = len(temporary) / spans * factor
+    for week in range(-LONG_WEEKS, weeks):
+        many = math.floor(come * (week + 1)) - math.floor(come * week)
+        for chosen in rng.integers(len(temporary), size=many).tolist() if temporary else ():
+            copy = next(copies)
+            for k, jobs in enumerate(temporary[chosen].weeks):
+                if 0 <= week + k < weeks:
+                    yield from _placed(jobs, week + k, copy)
+    lengths = np.array([len(trace.weeks) for trace in staying], dtype=np.float64)
+    if not staying:
+        return
+    there = max(1, round(float(lengths.sum()) / spans * factor))
+    for chosen in rng.choice(len(staying), size=there, p=lengths / lengths.sum()).tolist():
+        own = staying[chosen].weeks
+        begin = int(rng.integers(len(own)))
+        copy = next(copies)
+        for week in range(weeks):
+            at = (begin + week) % len(own)
+            if week and at == 0:
+                copy = next(copies)
+            yield from _placed(own[at], week, copy)
+
+
+def _placed(jobs: Iterable[Job], week: int, copy: int) -> Iterator[Drawn]:
+    """The jobs of a week in another one, at their day and hour."""
+    for job in jobs:
+        yield week * WEEK_S + job.submit_time_s % WEEK_S, copy, job
+
+
+def _numbered(drawn: list[Drawn]) -> tuple[Job, ...]:
+    """Jobs in order of their dates, numbered from 1; links stay within a copy."""
+    drawn.sort(key=lambda one: one[0])
+    names = {(copy, job.id): str(k) for k, (_, copy, job) in enumerate(drawn, start=1)}
+    made = []
+    for date, copy, job in drawn:
+        links = [names[copy, before] for before in job.preceding_jobs if (copy, before) in names]
+        made.append(replace(linked(job, links), id=names[copy, job.id], submit_time_s=date))
+    return tuple(made)

@@ -13,9 +13,9 @@ import pytest
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.batch_works import SpreadWork, StagingWork, StorageWork, UsageTraceWork
 from ptaskmodel.workload.formats.batsim import read_batsim, write_batsim
-from ptaskmodel.workload.frames import workload_from_frame
 from ptaskmodel.workload.host_facts import HostFacts
 from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.reading import workload_from_frame
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork
 
 OLDEST = {

@@ -13,8 +13,7 @@ from ptaskmodel.batch import BatchSimulation, Easy, walltime_or_inf
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.models import lublin
-from ptaskmodel.workload.transforms.resampling import WEEK_S, resampled
-from ptaskmodel.workload.transforms.sampling import sampled, shuffled
+from ptaskmodel.workload.transforms.sampling import WEEK_S, resampled, sampled, shuffled
 from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 
