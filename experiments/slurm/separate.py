@@ -14,8 +14,7 @@ from common import Row, by_scheduler, configuration, ended, evenly, measures, wa
 
 from ptaskmodel.slurm.conf.phases import FREE, Costs, drawn
 from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
-from ptaskmodel.slurm.run import simulate_slurm
-from ptaskmodel.slurm.several_controllers import parts_of
+from ptaskmodel.slurm.run import parts_of, simulate_slurm
 
 # Of the nodes: 4200 of 5936, as published.
 KNL = 4200 / 5936

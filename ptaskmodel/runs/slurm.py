@@ -59,14 +59,15 @@ from ptaskmodel.slurm.jobs.request import Submissions
 from ptaskmodel.slurm.loop import Progress
 from ptaskmodel.slurm.requests.submissions import AS_GIVEN, read_submissions, with_profiles
 from ptaskmodel.slurm.run import (
+    Part,
     SlurmRun,
     alone_s,
     execution_on,
+    parts_of,
     simulate_slurm,
     simulate_together,
     warn_of_overload,
 )
-from ptaskmodel.slurm.several_controllers import Part, parts_of
 
 if TYPE_CHECKING:
     import pandas

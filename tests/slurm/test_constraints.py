@@ -3,7 +3,7 @@
 import pytest
 from slurm.small_clusters import CORES, conf_of, job, nodes_of, run
 
-from ptaskmodel.slurm.jobs.constraint import has_all, parsed
+from ptaskmodel.slurm.jobs.request import has_all, parsed
 
 TWO_KINDS = (
     "NodeName=n[1-2] CPUs=4 Feature=ib Weight=10\n"

@@ -6,7 +6,7 @@ from slurm.small_clusters import FOUR, LINEAR, conf_of, job, run, starts
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.slurm.conf.phases import CHANGED, DEPTH, QUEUE, TIME, Costs
 from ptaskmodel.slurm.event_log import Watch
-from ptaskmodel.slurm.several_controllers import parts_of
+from ptaskmodel.slurm.run import parts_of
 
 TWO = """NodeName=n[1-8] CPUs=8
 PartitionName=a Nodes=n[1-6] Default=YES

@@ -17,8 +17,7 @@ from ptaskmodel.slurm.conf.facts import Conf, Partition, PriorityParameters
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import ArrayTask, JobRequest
-from ptaskmodel.slurm.queue.multifactor import Multifactor
-from ptaskmodel.slurm.queue.priority import Basic, Sizes
+from ptaskmodel.slurm.queue.priority import Basic, Multifactor, Sizes
 from ptaskmodel.slurm.requests.job_table import read_jobs
 from ptaskmodel.workload.works import DelayWork
 

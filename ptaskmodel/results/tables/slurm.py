@@ -15,7 +15,7 @@ from ptaskmodel.slurm.controller.node_failures import ANSWERS, DIES
 from ptaskmodel.slurm.event_log import Watch, hostlist
 from ptaskmodel.slurm.jobs.record import COMPLETED, FAILED, JobRecord
 from ptaskmodel.slurm.live.run import LiveRun
-from ptaskmodel.slurm.queue.multifactor import FACTORS
+from ptaskmodel.slurm.queue.priority import FACTORS
 from ptaskmodel.slurm.run import SlurmRun
 
 JOB_COLUMNS = (

@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
+from ptaskmodel.slurm.accounts.commands import limits_given
 from ptaskmodel.slurm.accounts.facts import Accounts, Amounts, requested
 from ptaskmodel.slurm.accounts.fair_share import ShareTree
 from ptaskmodel.slurm.accounts.limit_tests import (
@@ -27,7 +28,6 @@ from ptaskmodel.slurm.accounts.limit_tests import (
     tests_of,
 )
 from ptaskmodel.slurm.accounts.members import Member
-from ptaskmodel.slurm.accounts.options import limits_given
 from ptaskmodel.slurm.accounts.usage import Spending
 from ptaskmodel.slurm.conf.facts import Conf, Partition
 from ptaskmodel.slurm.jobs import record

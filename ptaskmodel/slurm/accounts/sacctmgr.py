@@ -29,11 +29,12 @@ from ptaskmodel.slurm.accounts.commands import (
     PassedOver,
     calls_of,
     joined_lines,
+    key_of,
     meaning,
+    with_option,
 )
 from ptaskmodel.slurm.accounts.facts import ROOT, Accounts, Association, Qos, plain_accounts
 from ptaskmodel.slurm.accounts.fair_share import ShareTree
-from ptaskmodel.slurm.accounts.options import key_of, with_option
 from ptaskmodel.slurm.conf import values
 
 MAX_BYTES = 2**28

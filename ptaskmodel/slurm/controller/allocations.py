@@ -1,21 +1,35 @@
-"""Allocations: which jobs hold which nodes, and where another job fits now or later."""
+"""Which jobs hold which nodes: allocations, victims of preemption, and reservations.
+
+Victims are chosen if no nodes are free; the controller ends the victims that must end.
+Source: slurm.conf of Slurm 22.05, PreemptMode.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from math import inf
 
 from ptaskmodel.batch.machine.host_sets import Mask
-from ptaskmodel.slurm.conf.facts import CONS_TRES, EXCLUSIVE, LINEAR, SUSPEND, Conf, Nodes
+from ptaskmodel.slurm.conf.facts import (
+    CONS_TRES,
+    EXCLUSIVE,
+    LINEAR,
+    SUSPEND,
+    Conf,
+    Nodes,
+    SchedulerParameters,
+)
+from ptaskmodel.slurm.conf.reservations import Asker, Reserved
+from ptaskmodel.slurm.controller.events import Events
 from ptaskmodel.slurm.controller.job_list import JobList
 from ptaskmodel.slurm.controller.rules import Rules
 from ptaskmodel.slurm.controller.running import Cleaning
-from ptaskmodel.slurm.controller.victims import Victims
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
 from ptaskmodel.slurm.queue.preemption import Preemption
+from ptaskmodel.slurm.queue.queue import RESERVATION_DELETED, Queue
 from ptaskmodel.slurm.select.constraints import by_constraint, first_by_constraint
 from ptaskmodel.slurm.select.consumable import Refuses
 from ptaskmodel.slurm.select.offers import GPU
@@ -204,3 +218,172 @@ class Allocations:
     def _is_alone(self, need: Need) -> bool:
         """Whether a job shares its nodes with no other."""
         return need.share == 1 if self._conf.select_type == LINEAR else need.whole
+
+
+class Victims:
+    """The jobs that others preempt.
+
+    conf, nodes: the cluster. rules, preemption: which jobs may preempt which. jobs: those that run.
+    select, answers: what they use.
+    """
+
+    def __init__(
+        self,
+        conf: Conf,
+        nodes: Nodes,
+        rules: Rules,
+        preemption: Preemption,
+        jobs: JobList,
+        select: Select,
+        answers: Answers,
+    ) -> None:
+        self._patience_s = conf.kill_wait_s + conf.message_timeout_s
+        self._nodes = nodes
+        self._rules = rules
+        self._preemption = preemption
+        self._jobs = jobs
+        self._select = select
+        self._answers = answers
+        # The jobs that wait for the nodes of victims, and since when.
+        self._preempting: dict[JobRecord, int] = {}
+        self._doomed: list[tuple[JobRecord, str]] = []
+        # Which jobs those of a partition and a kind may preempt, until one starts or ends.
+        self._candidates: dict[tuple[str, Hashable], list[JobRecord]] = {}
+        self._known_at: tuple[int, int] | None = None
+
+    def candidates(self, job: JobRecord, need: Need, now: int) -> list[JobRecord]:
+        """Return all jobs that a `job` with a `need` may preempt `now`, in the order of trial."""
+        if not self._preemption.active:
+            return []
+        if self._known_at != (self._answers.version, now):
+            self._known_at = self._answers.version, now
+            self._candidates.clear()
+        key = need.partition.name, self._preemption.kind_of(job)
+        if key not in self._candidates:
+            live = (job for _, _, job in self._jobs.running)
+            among = self._nodes.partitions[need.partition.name]
+            self._candidates[key] = self._preemption.candidates(job, need, among, live, now)
+        return self._candidates[key]
+
+    def preempt(self, job: JobRecord, need: Need, within: Mask, now: int) -> Allocation | None:
+        """Return what a `job` gets `now` over victims that are suspended; None: it waits.
+
+        It waits until those that end have gone. need: what it needs of the nodes `within`.
+        """
+        since = self._preempting.get(job)
+        if since is not None and now - since < self._patience_s:
+            return None
+        candidates = self.candidates(job, need, now)
+        if not candidates:
+            return None
+        found = self._preemption.victims(self._select, need, within, candidates)
+        if found is None:
+            return None
+        allocation, victims = found
+        if self._rules.exceeds(job, need.partition, allocation) is not None:
+            return allocation  # nobody makes way for who may not start
+        killed = [v for v in victims if self._preemption.mode_of(v) != SUSPEND]
+        for victim in victims:
+            if victim not in killed:
+                victim.be_victim()
+        if not killed:
+            return allocation
+        self._preempting[job] = now
+        for victim in killed:
+            self._doomed.append((victim, self._preemption.mode_of(victim)))
+        return None
+
+    def started(self, job: JobRecord) -> None:
+        """Note that a `job` starts: it waits for no victim."""
+        self._preempting.pop(job, None)
+
+    def take_doomed(self) -> list[tuple[JobRecord, str]]:
+        """Return the jobs that must end, each with its PreemptMode, and forget them."""
+        if not self._doomed:
+            return []
+        doomed, self._doomed = self._doomed, []
+        return doomed
+
+
+class Reservations:
+    """Which nodes reservations leave to a job, and which starts are planned.
+
+    reserved: the advance reservations. options: SchedulerParameters. planned: the jobs for which
+    the last backfill cycle made a reservation. keeps_plans: whether somebody looks at them.
+    """
+
+    def __init__(
+        self,
+        reserved: Reserved,
+        nodes: Nodes,
+        options: SchedulerParameters,
+        *,
+        keeps_plans: bool,
+    ) -> None:
+        self._reserved = reserved
+        self._nodes = nodes
+        self._options = options
+        self.keeps_plans = keeps_plans
+        self.planned: list[JobRecord] = []
+
+    # --- advance reservations ---------------------------------------------------------------
+
+    def allowed(self, job: JobRecord, need: Need, now: int) -> Mask:
+        """Return the nodes that no advance reservation keeps from a `job` with a `need` `now`."""
+        if self._reserved.empty:
+            return self._nodes.up
+        asker = self._asker(job, need)
+        return self._reserved.allowed(asker, now, need.planned_s, self._nodes.up).nodes
+
+    def from_date(
+        self, job: JobRecord, need: Need, date: float, lasts: float
+    ) -> tuple[float, Mask, int | None] | None:
+        """Return the first date that advance reservations allow, the nodes, and when to look again.
+
+        job, need: what starts at `date` or later, and lasts so long, s. None: they allow no date.
+        """
+        if self._reserved.empty:
+            return date, self._nodes.up, None
+        return self._reserved.from_date(self._asker(job, need), date, lasts, self._nodes.up)
+
+    def _asker(self, job: JobRecord, need: Need) -> Asker:
+        partition = self._nodes.partitions[need.partition.name]
+        return Asker(job.reservation, partition, need.required)
+
+    def purge(self, jobs: JobList, queue: Queue, events: Events, now: int) -> None:
+        """Forget, at `now`, reservations that are over and that no job of `jobs` uses.
+
+        A job of the `queue` that waits for one of them waits for ever; `events` notes the change.
+        """
+        if self._reserved.empty:
+            return
+        used = [job.reservation for _, _, job in jobs.running if job.reservation is not None]
+        gone = self._reserved.purge(now, used)
+        if gone:
+            events.change_at(now)
+        for job in [job for job in queue.jobs if job.reservation in gone]:
+            queue.give_up(job, RESERVATION_DELETED)
+
+    # --- planned starts ---------------------------------------------------------------------
+
+    def may_pass(self, job: JobRecord, which: int, now: int) -> bool:
+        """Whether others may pass a `job` in a partition `now`.
+
+        If so, it gets no reservation and blocks no other. which: the place of the partition.
+        """
+        options = self._options
+        if job.priorities[which] < options.bf_min_prio_reserve:
+            return True
+        age = now - (job.submit_s if job.eligible_s is None else job.eligible_s)
+        return age < options.bf_min_age_reserve_s
+
+    def plan(self, job: JobRecord, date: float, nodes: Mask) -> None:
+        """Plan that a `job` starts at a `date`, Unix s, on some `nodes`."""
+        job.plan(date, nodes)
+        self.planned.append(job)
+
+    def forget_plans(self) -> None:
+        """Forget all planned starts."""
+        for job in self.planned:
+            job.forget_plan()
+        self.planned.clear()

@@ -33,7 +33,6 @@ from ptaskmodel.slurm.controller.limits import (
     waits_for,
     with_whole_limit,
 )
-from ptaskmodel.slurm.jobs.constraint import parsed
 from ptaskmodel.slurm.jobs.dependencies import Arrays, Dependencies
 from ptaskmodel.slurm.jobs.needs import (
     FirstNode,
@@ -43,9 +42,8 @@ from ptaskmodel.slurm.jobs.needs import (
     with_cpus_for_memory,
 )
 from ptaskmodel.slurm.jobs.record import Allocation, JobRecord
-from ptaskmodel.slurm.jobs.request import OF_USER, JobRequest
-from ptaskmodel.slurm.queue.multifactor import priorities_of
-from ptaskmodel.slurm.queue.priority import Sizes
+from ptaskmodel.slurm.jobs.request import OF_USER, JobRequest, parsed
+from ptaskmodel.slurm.queue.priority import Sizes, priorities_of
 from ptaskmodel.slurm.queue.queue import ARRAY_LIMIT
 from ptaskmodel.slurm.select.constraints import by_constraint
 from ptaskmodel.slurm.select.offers import asks_gpus

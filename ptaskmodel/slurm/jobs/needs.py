@@ -24,8 +24,17 @@ from ptaskmodel.slurm.conf.facts import (
     Nodes,
     Partition,
 )
-from ptaskmodel.slurm.jobs.constraint import NOTHING, Constraint, Feature, has_all, parsed
-from ptaskmodel.slurm.jobs.request import OF_USER, UNBOUNDED, WHOLE_NODES, JobRequest
+from ptaskmodel.slurm.jobs.request import (
+    NOTHING,
+    OF_USER,
+    UNBOUNDED,
+    WHOLE_NODES,
+    Constraint,
+    Feature,
+    JobRequest,
+    has_all,
+    parsed,
+)
 
 # Memory that is asked for: of each node, for each CPU, or all that a node has.
 PER_NODE, PER_CPU, ALL = "node", "cpu", "all"

@@ -23,8 +23,7 @@ from ptaskmodel.errors import SlurmError, cut, shown
 from ptaskmodel.files import AnyPath, read_text, shown_path
 from ptaskmodel.slurm.conf.facts import Conf, Nodes, nodes_of
 from ptaskmodel.slurm.live.clock import HAPPENED, NOBODY, NS, REACHED, Clock, ns_of
-from ptaskmodel.slurm.live.job_processes import Sleepers
-from ptaskmodel.slurm.live.processes import Ended, Processes, how
+from ptaskmodel.slurm.live.processes import Ended, Processes, Sleepers, how
 from ptaskmodel.slurm.live.programs import Built, Installed, LiveFault
 from ptaskmodel.slurm.live.reading import last_error
 from ptaskmodel.slurm.live.settings import (

@@ -21,8 +21,8 @@ from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.live.accounting import passwd, start_accounting, users_of
 from ptaskmodel.slurm.live.cluster import CONTROLLER, DIES, RESTARTS, Cluster, Failure
-from ptaskmodel.slurm.live.job_processes import batches_of, sbatch_words
 from ptaskmodel.slurm.live.jobs import Book
+from ptaskmodel.slurm.live.processes import batches_of, sbatch_words
 from ptaskmodel.slurm.live.programs import LiveFault, built, installed
 from ptaskmodel.slurm.live.reading import LOADED, Event, in_order
 from ptaskmodel.slurm.live.settings import slurm_conf

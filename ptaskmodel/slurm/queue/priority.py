@@ -1,15 +1,22 @@
-"""Priorities of waiting jobs: what each priority plugin provides, and priority/basic."""
+"""Priorities of waiting jobs: priority/basic, and priority/multifactor with its terms in arrays.
+
+Source: Slurm 22.05's documentation of the plugin, and its behaviour: sums in double precision, in
+its order of terms, truncated to integers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.slurm.accounts.facts import Amounts
+from ptaskmodel.slurm.accounts.facts import Accounts, Amounts, billed, requested
+from ptaskmodel.slurm.accounts.fair_share import ShareTree
 from ptaskmodel.slurm.accounts.members import Member
-from ptaskmodel.slurm.conf.facts import Partition
+from ptaskmodel.slurm.accounts.usage import Rows, Usage
+from ptaskmodel.slurm.conf.facts import MULTIFACTOR, Conf, Partition
 from ptaskmodel.slurm.jobs.request import JobRequest
 
 TOP = 0xFFFF0000
@@ -97,3 +104,293 @@ class Basic:
     def table(self) -> Mapping[str, NDArray]:
         """Nothing to show: see `Multifactor.table`."""
         return {}
+
+
+MOST = 0xFFFFFFFF
+FOREVER_min = 0xFFFFFFFF
+FACTORS = ("age", "assoc", "fairshare", "jobsize", "partition", "qos", "tres")
+
+
+class Multifactor:
+    """priority/multifactor. Without a database age and fair share count for nothing.
+
+    began_s: when the controller started, Unix seconds; refreshes are ``period_s`` apart.
+    """
+
+    def __init__(
+        self, conf: Conf, accounts: Accounts, tree: ShareTree, sizes: Sizes, began_s: int
+    ) -> None:
+        self._conf, self._of, self._sizes = conf, conf.priority, sizes
+        self._accounts = accounts
+        self.period_s: int | None = self._of.calc_period_s if conf.database else None
+        rests = "LIMITS" in conf.enforce
+        self.usage = Usage(tree, self._of, began_s, rests) if conf.database else None
+        self._weight_age = self._of.weight_age if conf.database else 0
+        self._weight_fairshare = self._of.weight_fairshare if conf.database else 0
+        self._max_factor = max([1, *(p.job_factor for p in conf.partitions)])
+        self._max_qos = max(qos.priority for qos in accounts.qos.values())
+        self._max_assoc = max(one.priority for one in accounts.associations)
+        columns = dict.fromkeys((*FACTORS, "nice"), np.float64)
+        names = ("number", "entry", "accrue", "account", "value", "place", "array")
+        whole = dict.fromkeys(names, np.int64)
+        # frozen: held, or set by hand; several: of a job that is in several partitions.
+        self._rows = Rows({**columns, **whole, "frozen": np.bool_, "several": np.bool_})
+        self._waiting: dict[int, tuple[Waiting, list[int]]] = {}
+        self._several: dict[int, tuple[Waiting, list[int]]] = {}
+        self._running: dict[int, int] = {}
+        self._of_members: dict[tuple[str, int, str | None], tuple[float, float, float]] = {}
+        # The arrays that have come, in order.
+        self._arrays: dict[str, int] = {}
+        # How many CPUs each job that waits was last found to take.
+        self._tested: dict[int, int] = {}
+
+    # The life of a job
+
+    def at_submit(self, job: Waiting, now: int) -> None:
+        """Give a job its priorities (age 0); they are refreshed until it starts or is gone."""
+        self.gone(job)
+        rows = [self._rows.take(self._fixed(job, entry)) for entry in range(len(job.partitions))]
+        self._waiting[job.number] = (job, rows)
+        if len(rows) == 1:
+            job.set_priorities(self._rows.view(rows[0], "value"))
+        else:
+            self._several[job.number] = (job, rows)
+            job.set_priorities([int(self._rows.get(row, "value")) for row in rows])
+
+    def again(self, job: Waiting, now: int) -> None:
+        """A job that is requeued keeps its priorities until they are refreshed."""
+        before = [int(value) for value in job.priorities]
+        self.at_submit(job, now)
+        for row, value in zip(self._waiting[job.number][1], before, strict=True):
+            self._rows.set(row, "value", value)
+        if len(before) > 1:
+            job.set_priorities(before)
+
+    def accrue(self, job: Waiting, since_s: int) -> None:
+        """The job's age counts from a date on, as of the next refresh; told once is enough."""
+        if job.number in self._waiting:
+            always = "ACCRUE_ALWAYS" in self._of.flags
+            for row in self._waiting[job.number][1]:
+                if not self._rows.get(row, "accrue"):
+                    self._rows.set(row, "accrue", job.submit_s if always else since_s)
+
+    def tested(self, job: Waiting, cpus: int) -> None:
+        """The CPUs that the job would get are known: they count from the next refresh on."""
+        if self._tested.get(job.number) == cpus:
+            return
+        self._tested[job.number] = cpus
+        for row in self._waiting[job.number][1]:
+            size = self._size(job, cpus) * self._of.weight_job_size
+            self._rows.set(row, "jobsize", size)
+
+    def started(self, job: Waiting, now: int, tres: Amounts) -> None:
+        """The job runs from now on, with these resources."""
+        self.gone(job)
+        if self.usage is not None and job.account and job.account.association is not None:
+            qos = self._accounts.qos.get(job.account.qos or "")
+            rate = billed(tres, job.partition, self._conf)
+            rate *= 1.0 if qos is None else qos.usage_factor
+            self._running[job.number] = self.usage.started(
+                job.listed, job.account.association, now, rate
+            )
+
+    def ended(self, job: Waiting, now: int) -> None:
+        """The job runs no longer: its usage counts at once."""
+        row = self._running.pop(job.number, None)
+        if row is not None and self.usage is not None:
+            self.usage.ended(row, now)
+
+    def gone(self, job: Waiting) -> None:
+        """The job waits no longer."""
+        _, rows = self._waiting.pop(job.number, (job, []))
+        self._several.pop(job.number, None)
+        self._tested.pop(job.number, None)
+        if rows:
+            job.set_priorities([int(self._rows.get(row, "value")) for row in rows])
+        for row in rows:
+            self._rows.give_back(row)
+
+    def refresh(self, now: int, heads: Mapping[str, int]) -> bool:
+        """Bring usage and priorities up to date; whether any job waits.
+
+        heads: where what is left of each array is in the list of all jobs, by its id.
+        """
+        if self.usage is not None:
+            self.usage.refresh(now, self._first_waiting(heads))
+        for block, places in self._rows.taken():
+            if self.usage is not None:
+                factors, account = self.usage.factors, block["account"][places]
+                factor = np.where(account >= 0, factors[np.maximum(account, 0)], 0.0)
+                block["fairshare"][places] = factor * self._weight_fairshare
+            self._evaluate(block, places, now)
+        for number in self._several:
+            self._copy_several(number)
+        return self._rows.count > 0
+
+    def table(self) -> Mapping[str, NDArray]:
+        """The weighted factors of all jobs that wait, as of the last refresh, by number.
+
+        Columns: number, entry (which of its partitions), priority, FACTORS, nice.
+        """
+        names = ("number", "entry", "value", *FACTORS, "nice")
+        columns = {name: self._rows.column(name) for name in names}
+        shown = ~self._rows.column("frozen")
+        order = np.lexsort((columns["entry"], columns["number"]))
+        order = order[shown[order]]
+        table = {name: column[order] for name, column in columns.items()}
+        table["priority"] = table.pop("value")
+        return table
+
+    # Terms
+
+    def _fixed(self, job: Waiting, entry: int) -> dict[str, float]:
+        """What of a row does not change with time."""
+        of, part, member = self._of, job.partitions[entry], job.account or Member()
+        request = job.request
+        tres = requested(request, part, self._conf)
+        account = -1 if member.association is None else member.association
+        fairshare = 0.0
+        if account >= 0 and self.usage is not None:
+            fairshare = self.usage.factor(account)
+        key = part.name, account, member.qos
+        if key not in self._of_members:
+            self._of_members[key] = self._of_member(part, account, member.qos)
+        association, partition, qos = self._of_members[key]
+        terms: dict[str, float] = {
+            "age": 0.0,
+            "assoc": association,
+            "fairshare": fairshare * float(self._weight_fairshare),
+            "jobsize": self._size(job, tres["cpu"]) * float(of.weight_job_size),
+            "partition": partition,
+            "qos": qos,
+            "tres": self._tres_term(tres, part) if of.weight_tres else 0.0,
+        }
+        several = len(job.partitions) > 1
+        value = int(min(max(_total(terms, request.nice, several), 1), MOST))
+        by_hand = 0 if job.held else request.priority
+        return terms | {
+            "number": job.number,
+            "entry": entry,
+            "nice": request.nice,
+            "account": account,
+            "place": job.listed,
+            "array": self._array_of(job),
+            "several": several,
+            "frozen": by_hand is not None,
+            "value": value if by_hand is None else by_hand,
+        }
+
+    def _of_member(
+        self, part: Partition, account: int, qos: str | None
+    ) -> tuple[float, float, float]:
+        """The terms of an association (-1: none), of a partition and of a QOS."""
+        of, flags = self._of, self._of.flags
+        raw = "NO_NORMAL_PART" in flags
+        partition = part.job_factor if raw else part.job_factor / self._max_factor
+        of_account = of_qos = 0.0
+        if account >= 0 and self.usage is not None:
+            given = self.usage.tree.associations[account].priority
+            plain = "NO_NORMAL_ASSOC" in flags or not self._max_assoc
+            of_account = given if plain else given / self._max_assoc
+        found = self._accounts.qos.get(qos or "")
+        if found is not None and found.priority:
+            plain = "NO_NORMAL_QOS" in flags
+            of_qos = found.priority if plain else found.priority / self._max_qos
+        return (
+            of_account * float(of.weight_assoc),
+            partition * float(of.weight_partition),
+            of_qos * float(of.weight_qos),
+        )
+
+    def _size(self, job: Waiting, cpus: int) -> float:
+        """The factor of a job's size, 0 to 1."""
+        nodes, of_all, least = self._sizes.nodes, self._sizes.cpus, job.request.least_nodes
+        if "SMALL_RELATIVE_TO_TIME" in self._of.flags:
+            limit = job.request.limit_min or job.partition.max_time_min or FOREVER_min
+            size = max(least * float(of_all) / nodes, cpus) / limit / of_all
+            size = 1.0 - size if self._of.favor_small else size
+        elif self._of.favor_small:
+            size = ((nodes - least) / nodes + (of_all - cpus) / of_all) / 2
+        else:
+            size = (least / nodes + cpus / of_all) / 2
+        return min(max(size, 0.0), 1.0)
+
+    def _tres_term(self, tres: Amounts, partition: Partition) -> float:
+        raw, term = "NO_NORMAL_TRES" in self._of.flags, 0.0
+        has = self._sizes.tres.get(partition.name, {})
+        for name, weight in self._of.weight_tres.items():
+            amount = tres.get(name, 0)
+            if raw:
+                term += amount * weight
+            elif amount and has.get(name):
+                term += amount / has[name] * weight
+        return term
+
+    # All rows at once
+
+    def _evaluate(self, block: NDArray, places: NDArray, now: int) -> None:
+        """Compute age and priority of the rows at some places of a block."""
+        accrue = block["accrue"][places]
+        waited = np.where(accrue > 0, np.maximum(now - accrue, 0), 0)
+        longest = self._of.max_age_s
+        age = np.where(waited < longest, waited / max(longest, 1), 1.0)
+        age[accrue == 0] = 0.0
+        block["age"][places] = age * float(self._weight_age)
+        term = {name: block[name][places] for name in FACTORS}
+        nice = block["nice"][places]
+        several = block["several"][places]
+        total = _total(term, nice, False)
+        if several.any():
+            total = np.where(several, _total(term, nice, True), total)
+        value = np.clip(total, 1, MOST).astype(np.int64)
+        old = block["value"][places]
+        if "INCR_ONLY" in self._of.flags:
+            value = np.maximum(value, old)
+        block["value"][places] = np.where(block["frozen"][places], old, value)
+
+    def _copy_several(self, number: int) -> None:
+        if number in self._several:
+            job, rows = self._several[number]
+            job.priorities[:] = [int(self._rows.get(row, "value")) for row in rows]
+
+    def _array_of(self, job: Waiting) -> int:
+        """Which array a job is a task of that has never started; -1: none."""
+        if job.request.array is None or job.restarts:
+            return -1
+        return self._arrays.setdefault(job.request.array_id, len(self._arrays))
+
+    def _first_waiting(self, heads: Mapping[str, int]) -> list[tuple[int, int]]:
+        """Where the first job that waits of each association is in the list, by place.
+
+        Who is held, or whose priority was set by hand, does not count.
+        """
+        if self.usage is None or self.usage.fair_tree:
+            return []
+        places, arrays = self._rows.column("place"), self._rows.column("array")
+        of_arrays = np.array([heads.get(name, 0) for name in self._arrays] or [0], dtype=np.int64)
+        places = np.where(arrays >= 0, of_arrays[arrays], places)
+        counted = ~self._rows.column("frozen") & (self._rows.column("account") >= 0)
+        places, accounts = places[counted], self._rows.column("account")[counted]
+        order = np.argsort(places, kind="stable")
+        known, first = np.unique(accounts[order], return_index=True)
+        return sorted(zip(places[order][first].tolist(), known.tolist(), strict=True))
+
+
+def _total(term: Mapping[str, Any], nice: Any, several: bool) -> Any:
+    """The sum of the terms of a row, or of many; of jobs in several partitions in another order."""
+    before = term["age"] + term["assoc"] + term["fairshare"] + term["jobsize"]
+    if several:
+        return term["partition"] + (before + term["qos"] + term["tres"] - nice)
+    return before + term["partition"] + term["qos"] + term["tres"] - nice
+
+
+Priorities = Basic | Multifactor
+
+
+def priorities_of(
+    conf: Conf, accounts: Accounts, tree: ShareTree, sizes: Sizes, began_s: int
+) -> Priorities:
+    """PriorityType's; began_s: when the controller starts, Unix seconds."""
+    if conf.priority_type == MULTIFACTOR:
+        return Multifactor(conf, accounts, tree, sizes, began_s)
+    return Basic()

@@ -2,28 +2,32 @@
 
 Jobs of which only the run time is known can become parallel tasks or traces, so that the platform
 slows them.
+
+Logs and workloads contain less than the options of sbatch: `read_submissions` reports which
+requests are missing that a slurm.conf needs, and what jobs get instead.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
+from math import inf
 
 from ptaskmodel.batch.jobs.parallel_tasks import bundled_profiles
 from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.errors import SlurmError, WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, AnyPath, read_bytes, shown_path
-from ptaskmodel.remarks import TAKEN, Account, Remark
+from ptaskmodel.remarks import KILLED, NOTE, TAKEN, Account, Remark
 from ptaskmodel.slurm.conf import values
-from ptaskmodel.slurm.conf.facts import Conf, Gres
+from ptaskmodel.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Gres, Partition
 from ptaskmodel.slurm.conf.phases import PHASE_S
 from ptaskmodel.slurm.jobs.dependencies import parsed
+from ptaskmodel.slurm.jobs.needs import ALL, counts_memory, limit_min, memory_asked
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest, Submissions
 from ptaskmodel.slurm.requests import event_lines, job_table, sacct
-from ptaskmodel.slurm.requests.silence import names_text, with_remarks_on_silence
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload, num_linked
 from ptaskmodel.workload.reading import format_of, read_workload
@@ -335,3 +339,94 @@ def _told(text: str, job: JobRequest, account: Account) -> tuple[str, int | None
     """What is wrong with a job, and its line if it stands on one."""
     line = job.where.removeprefix(f"{account.file}:")
     return (text, int(line)) if line.isdigit() else (f"{job.where}: {text}", None)
+
+
+# Names in one remark; of more it says the number.
+SHOWN = 10
+
+
+def with_remarks_on_silence(found: Submissions, conf: Conf, account: Account) -> Submissions:
+    """The jobs `found` in a log, with remarks on the limits and the memory that it does not say.
+
+    conf: what the jobs will run under. account: of the log.
+    """
+    partitions = {partition.name: partition for partition in conf.partitions}
+    home = conf.home_partition
+    placed = [
+        (job, partitions[job.partitions[0]] if job.partitions else home) for job in found.jobs
+    ]
+    _limits(placed, account)
+    _memory(placed, conf, account)
+    return replace(
+        found, remarks=(*found.remarks, *_over_limits(placed, conf, found), *account.remarks)
+    )
+
+
+_Placed = Sequence[tuple[JobRequest, Partition]]
+
+
+def names_text(counts: Counter[str], text: Callable[[str], str] = str) -> str:
+    """The most frequent names of `counts`, each written by `text`, with its number of jobs."""
+    shown = [f"{text(name)} ({count} jobs)" for name, count in counts.most_common(SHOWN)]
+    more = [f"{len(counts) - SHOWN} more"] if len(counts) > SHOWN else []
+    return ", ".join([*shown, *more])
+
+
+def _limits(placed: _Placed, account: Account) -> None:
+    """Jobs without a limit."""
+    silent = [(job, partition) for job, partition in placed if job.limit_min is None]
+    if silent:
+        limits = {partition.name: limit_min(job, partition) for job, partition in silent}
+        some = [
+            f"{name}: {'none' if limit == inf else f'{limit:g} min'}"
+            for name, limit in list(limits.items())[:SHOWN]
+        ]
+        account.assumed(
+            f"{len(silent)} jobs have no time limit: they get that of their partition "
+            f"({', '.join(some)}), with which backfill plans",
+            field="limit",
+        )
+
+
+def _memory(placed: _Placed, conf: Conf, account: Account) -> None:
+    """Jobs without memory, where it is counted and has no default."""
+    if conf.select_type == LINEAR:
+        return
+    counted: dict[str, bool] = {}
+    silent: Counter[str] = Counter()
+    for job, partition in placed:
+        if job.memory_per_node_MiB is not None or job.memory_per_cpu_MiB is not None:
+            continue
+        if partition.name not in counted:
+            all_of_it = memory_asked(job, partition, conf)[0] == ALL
+            shared = partition.over_subscribe != EXCLUSIVE
+            counted[partition.name] = all_of_it and shared and counts_memory(conf, partition)
+        if counted[partition.name] and job.exclusive != WHOLE_NODES:
+            silent[partition.name] += 1
+    if silent:
+        account.assumed(
+            f"{silent.total()} jobs request no memory: each takes all memory of its nodes, as "
+            f"{names_text(silent)} have no DefMemPerCPU; with --ignore-memory, memory is not "
+            "counted",
+            field="memory",
+        )
+
+
+def _over_limits(placed: _Placed, conf: Conf, found: Submissions) -> Iterable[Remark]:
+    """Jobs that run for longer than they may here."""
+    count = sum(
+        job.run_s is not None
+        and job.id not in found.open_ended
+        and job.run_s > 60 * (limit_min(job, partition) + _more_min(partition, conf))
+        for job, partition in placed
+    )
+    text = (
+        f"{count} jobs run longer than their time limit and will be killed (OverTimeLimit allows "
+        "longer runs)"
+    )
+    return [Remark(text, NOTE, KILLED)] if count else []
+
+
+def _more_min(partition: Partition, conf: Conf) -> float:
+    own = partition.over_time_limit_min
+    return conf.over_time_limit_min if own is None else own

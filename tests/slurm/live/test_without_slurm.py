@@ -12,8 +12,8 @@ from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.live import programs
 from ptaskmodel.slurm.live import programs as building
 from ptaskmodel.slurm.live.cluster import read_failures
-from ptaskmodel.slurm.live.job_processes import batches_of, sbatch_words
 from ptaskmodel.slurm.live.jobs import Placements
+from ptaskmodel.slurm.live.processes import batches_of, sbatch_words
 from ptaskmodel.slurm.live.programs import LiveFault
 from ptaskmodel.slurm.live.reading import Event, event_of, in_order, over_of
 from ptaskmodel.slurm.live.settings import Place, gres_conf, most_gpus, slurm_conf
