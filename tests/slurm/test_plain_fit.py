@@ -58,8 +58,8 @@ def test_jobs_get_the_same_cores_now_and_later(tmp_path, seed):
     draw = random.Random(seed)
     conf, nodes = cluster(tmp_path, draw)
     quick, slow = select_of(conf, nodes), select_of(conf, nodes)
-    assert quick._plain is not None
-    slow._plain = None
+    assert quick.plain is not None
+    slow.plain = None
     running = []
     found = 0
     for number in range(60):

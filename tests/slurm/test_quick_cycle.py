@@ -8,7 +8,7 @@ from slurm.small_clusters import LINEAR, conf_of, job
 from ptaskmodel.slurm.conf.facts import nodes_of
 from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.event_log import Watch
-from ptaskmodel.slurm.jobs.request import ArrayTask, Command
+from ptaskmodel.slurm.jobs.request import WHOLE_NODES, ArrayTask, Command
 from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.slurm.scheduling.vectorised_backfill import suits
 
@@ -48,6 +48,80 @@ def test_the_kernel_makes_the_same_cycles(tmp_path, seed):
         for each in found
     )
     assert slow == quick
+    assert found[0].loop.statistics == found[1].loop.statistics
+    assert found[0].loop.statistics.tested > 200
+
+
+class Plans(Watch):
+    """Notes the starts that each cycle plans, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.planned = []
+
+    def turned(self, controller, turn):
+        super().turned(controller, turn)
+        self.planned.append([(one.id, one.planned_s) for one in controller.reservations.planned])
+
+
+SHARED = """NodeName=a[1-40] Sockets=2 CoresPerSocket=4 RealMemory=8000
+NodeName=b[1-20] CPUs=8 ThreadsPerCore=2 CoresPerSocket=4 RealMemory=4000 Weight={weight}
+NodeName=c[1-9] Sockets=1 CoresPerSocket=6 RealMemory=8000 Feature=big
+PartitionName=p Nodes=a[1-40],b[1-10] Default=YES DefMemPerCPU=500
+PartitionName=q Nodes=ALL PriorityTier=2 DefMemPerCPU=200 {shared}
+"""
+SHARED_CASES = (
+    ("CR_Core", "", ""),
+    ("CR_CPU_Memory", "bf_max_job_test=30,bf_window=200,bf_node_space_size=25", ""),
+    ("CR_Core_Memory", "bf_window_linear=60,bf_resolution=30", "OverSubscribe=EXCLUSIVE"),
+    ("CR_Core_Memory", "bf_window=90", "MaxTime=50"),
+)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_kernel_makes_the_same_cycles_on_shared_nodes(tmp_path, seed):
+    draw = random.Random(seed)
+    unit, options, shared = SHARED_CASES[seed % len(SHARED_CASES)]
+    plugin = "cons_res" if seed % 8 > 5 else "cons_tres"
+    text = f"SelectType=select/{plugin}\nSelectTypeParameters={unit}\n"
+    text += f"SchedulerParameters={options}\nOverTimeLimit={seed % 2}\n" if options else ""
+    text += "PriorityType=priority/multifactor\nPriorityWeightJobSize=1000\n"
+    conf = conf_of(tmp_path, text + SHARED.format(weight=1 + seed % 2, shared=shared))
+    assert suits(conf, nodes_of(conf))
+    jobs = []
+    for k in range(130):
+        limit = draw.randint(1, 60)
+        date = 9 * k * draw.random()
+        again = (Command(date + 500, "requeue"),) if draw.random() < 0.1 else ()
+        if draw.random() < 0.1:
+            again = (Command(date + 300, "suspend"), Command(date + 900, "resume"))
+        asked = {"tasks": draw.choice([1, 2, 5, 13, 34, 89, 200])}
+        if draw.random() < 0.3:
+            asked["nodes"] = draw.choice([(1, 4), (3, 3), (2, 20)])
+            asked["exclusive"] = draw.choice([None, WHOLE_NODES])
+        if draw.random() < 0.3:
+            asked["memory_per_node_MiB"] = draw.choice([0, 900, 3500])
+        asked["constraint"] = "big" if draw.random() < 0.05 else None
+        asked["nodelist"] = ("a3",) if draw.random() < 0.05 else ()
+        asked["partitions"] = draw.choice([(), ("q",)])
+        asked["cpus_per_task"] = draw.choice([1, 1, 1, 2, 3])
+        run_s = limit * 60 * draw.random() * 1.1
+        jobs.append(job(f"j{k}", date, run_s, limit, commands=again, **asked))
+    watches = Plans(), Plans()
+    found = [
+        simulate_slurm(conf, jobs, phases=Phases(boot_s=-41.0), compiled=compiled, watch=watch)
+        for compiled, watch in zip((False, True), watches, strict=True)
+    ]
+    slow, quick = (
+        [
+            (one.id, one.start_s, one.end_s, one.allocation, one.by, one.tested_cpus)
+            for one in each.jobs
+        ]
+        for each in found
+    )
+    assert slow == quick
+    assert watches[0].planned == watches[1].planned
+    assert watches[0].reasons == watches[1].reasons
     assert found[0].loop.statistics == found[1].loop.statistics
     assert found[0].loop.statistics.tested > 200
 

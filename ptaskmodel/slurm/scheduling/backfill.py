@@ -1,7 +1,7 @@
 """Backfill scheduler: find each tested job's earliest start, and reserve nodes there.
 
-`BackfillThread` runs its cycles. If all jobs take whole, equal nodes, it uses `vectorised_backfill`
-instead, whose cycles are equal: change both together. `TimeSlots` is the map: which nodes are not
+`BackfillThread` runs its cycles. In plain cases it uses `vectorised_backfill` or `shared_cycles`
+instead, whose cycles are equal: change all together. `TimeSlots` is the map: which nodes are not
 reserved in each slot of future time.
 Source: Slurm 22.05, src/plugins/sched/backfill, and its Scheduling Configuration Guide.
 """

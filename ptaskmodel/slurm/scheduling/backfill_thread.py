@@ -1,7 +1,8 @@
 """Thread of the backfill scheduler: when it runs, and how long a cycle holds the controller.
 
 The event loop calls it. A cycle runs only if jobs or nodes have changed since the last one.
-`vectorised_backfill` makes the cycle where `suits` allows it, otherwise `backfill.Cycle` does.
+Where `suits` allows it, `vectorised_backfill` makes the cycle, or `shared_cycles` if jobs share
+nodes; otherwise `backfill.Cycle` does.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from collections.abc import Callable
 from math import ceil, inf
 
 from ptaskmodel.slurm.conf import phases as phases_of
-from ptaskmodel.slurm.conf.facts import BACKFILL
+from ptaskmodel.slurm.conf.facts import BACKFILL, LINEAR
 from ptaskmodel.slurm.conf.phases import BEHIND_S, FREE, QUEUE, Costs, Phases, Turn
 from ptaskmodel.slurm.controller.controller import Controller
 from ptaskmodel.slurm.scheduling.backfill import Cycle, Statistics
+from ptaskmodel.slurm.scheduling.shared_cycles import SharedCycles
 from ptaskmodel.slurm.scheduling.vectorised_backfill import QuickCycles, suits
 
 
@@ -43,7 +45,8 @@ class BackfillThread:
         self._costs = costs
         self._free = free
         plain = compiled and costs == FREE and suits(conf, controller.nodes)
-        self._quick = QuickCycles(controller) if plain else None
+        kind = QuickCycles if conf.select_type == LINEAR else SharedCycles
+        self._quick = kind(controller) if plain else None
         backfills = conf.scheduler_type == BACKFILL and conf.scheduler.bf_interval_s > 0
         self._look = phases.boot_s + conf.scheduler.bf_interval_s if backfills else inf
         self._cycle_end = controller.events.second(phases.boot_s)

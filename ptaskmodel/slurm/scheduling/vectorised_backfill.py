@@ -18,14 +18,19 @@ from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import PENDING, Allocation, JobRecord
 from ptaskmodel.slurm.scheduling.backfill_kernel import (
     DONE,
-    ENTRIES,
     FACTS,
     IS_NOT_PLAIN,
     IS_NOT_TESTED,
-    MOST,
-    NEW,
     NOT_PLAIN,
     NOT_TOLD,
+    TOLD,
+    CycleState,
+    cycle,
+)
+from ptaskmodel.slurm.scheduling.slot_kernel import (
+    ENTRIES,
+    MOST,
+    NEW,
     NOW,
     NUMBERS,
     PLANS_IDLE,
@@ -35,12 +40,10 @@ from ptaskmodel.slurm.scheduling.backfill_kernel import (
     RUNNING,
     STEP,
     TESTED,
-    TOLD,
     WINDOW,
-    CycleState,
-    cycle,
 )
 from ptaskmodel.slurm.select.bitsets import words_of
+from ptaskmodel.slurm.select.plain_fit import suits as suits_numbers
 
 if TYPE_CHECKING:
     from ptaskmodel.slurm.controller.controller import Controller
@@ -59,13 +62,13 @@ def suits(conf: Conf, nodes: Nodes) -> bool:
         *(options.bf_min_age_reserve_s, options.bf_min_prio_reserve),
     )
     shared = any(p.over_subscribe in ("YES", "FORCE") for p in conf.partitions)
+    whole = conf.select_type == LINEAR
     return (
-        conf.select_type == LINEAR
-        and nodes.alike
-        and len(nodes.sets) == 1
+        ((nodes.alike and len(nodes.sets) == 1) if whole else suits_numbers(conf))
         and not conf.switches
         and conf.preempt_type == "preempt/none"
         and not any(limits)
+        and not (options.bf_busy_nodes or options.bf_running_job_reserve)
         and not shared
         and not conf.gang
     )
@@ -73,17 +76,21 @@ def suits(conf: Conf, nodes: Nodes) -> bool:
 
 def is_plain(job: JobRecord) -> bool:
     """Whether nothing but a number of nodes of one partition matters to a job."""
+    need: Need = job.needs[0]
+    return is_alone(job) and not (
+        need.required or need.contiguous or need.memory is not None or need.least != need.wanted
+    )
+
+
+def is_alone(job: JobRecord) -> bool:
+    """Whether a job waits in one partition, and for nodes alone, none of certain features."""
     if len(job.needs) != 1:
         return False
     need: Need = job.needs[0]
     request = job.request
     return not (
-        need.required
-        or need.contiguous
-        or need.memory is not None
-        or need.ways
+        need.ways
         or need.portions
-        or need.least != need.wanted
         or need.least_limit_s is not None
         or need.switches is not None
         or request.gres
@@ -146,6 +153,10 @@ class QuickCycles:
     tested. plans_idle_nodes: whether it reserved nodes that are idle.
     """
 
+    # The arrays of the state of which each entry has a place, and of which each row of masks.
+    _of_entries: tuple[str, ...] = ("jobs", "planned", "tested", "new")
+    _of_rows: tuple[str, ...] = ("counts", "grows", "later_counts")
+
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
         nodes, conf = controller.nodes, controller.conf
@@ -159,12 +170,15 @@ class QuickCycles:
         self._seen = 0
         self._noted = -1
         room = conf.bf_node_space_size + 3
-        self._state = state_for(room, words)
+        self._state = self._new_state(room)
         options, numbers = conf.scheduler, self._state.numbers
         numbers[STEP], numbers[WINDOW] = options.bf_resolution_s, options.bf_window_min * 60
         numbers[MOST], numbers[ROOM] = options.bf_max_job_test, conf.bf_node_space_size
         self.postponed = False
         self.plans_idle_nodes = False
+
+    def _new_state(self, slots: int) -> Any:
+        return state_for(slots, self._words)
 
     @property
     def changed(self) -> bool:
@@ -215,8 +229,7 @@ class QuickCycles:
         self._seen = len(jobs)
         state = self._state
         if entries > len(state.jobs):
-            names = "jobs", "planned", "tested", "new"
-            self._state = state._replace(**_zeros(names, 2 * entries))
+            self._state = state._replace(**zeros(self._of_entries, 2 * entries))
 
     def _see_requeued(self) -> None:
         """Whoever waits again is told anew: its priority was made anew, too."""
@@ -237,7 +250,7 @@ class QuickCycles:
         if count > len(state.order):
             room = 2 * count
             state = state._replace(
-                **_zeros(("order", "ends"), room),
+                **zeros(("order", "ends"), room),
                 later_free=np.zeros((room + 1, self._words), dtype=np.uint64),
                 later_counts=np.zeros((room + 1, len(state.masks)), dtype=np.int64),
             )
@@ -271,7 +284,7 @@ class QuickCycles:
         for place in state.new[: state.numbers[NEW]].tolist():
             job = jobs[place]
             if job.state == PENDING:
-                controller.rules.tested_cpus(job, job.needs[0].least * self._cpus)
+                controller.rules.tested_cpus(job, self._size_of(place, job))
         reservations = controller.reservations
         reservations.forget_plans()
         if reservations.keeps_plans:
@@ -280,6 +293,10 @@ class QuickCycles:
                 reservations.plan(jobs[place], int(planned[place]), 0)
         self.postponed = bool(state.numbers[POSTPONED])
         self.plans_idle_nodes = bool(state.numbers[PLANS_IDLE])
+
+    def _size_of(self, place: int, job: JobRecord) -> int:
+        """The CPUs that the job of an entry was found to take."""
+        return job.needs[0].least * self._cpus
 
     def _facts_of(self, job: JobRecord) -> tuple[int, int, int]:
         """Nodes, seconds and row of masks of a job."""
@@ -290,31 +307,33 @@ class QuickCycles:
         need: Need = job.needs[0]
         if need.least * self._cpus < need.cpus or need.least > need.most:
             return IS_NOT_PLAIN, 0, 0
-        if need.nodes not in self._rows:
-            self._add_row(need.nodes)
-        return need.least, need.planned_s, self._rows[need.nodes]
+        return need.least, need.planned_s, self._row_of(need.nodes)
+
+    def _row_of(self, nodes: Mask) -> int:
+        """The row of masks of some nodes."""
+        if nodes not in self._rows:
+            self._add_row(nodes)
+        return self._rows[nodes]
 
     def _add_row(self, nodes: Mask) -> None:
         state, row = self._state, len(self._rows)
         self._rows[nodes] = row
         if row == len(state.masks):
-            more = {
-                name: longer(getattr(state, name), row + 1)
-                for name in ("counts", "grows", "later_counts")
-            }
+            more = {name: longer(getattr(state, name), row + 1) for name in self._of_rows}
             masks = np.concatenate((state.masks, np.zeros((1, self._words), dtype=np.uint64)))
             self._state = state = state._replace(masks=masks, **more)
         state.masks[row] = words_of(nodes, self._words)
 
 
-def _zeros(names: Iterable[str], length: int) -> dict[str, NDArray]:
+def zeros(names: Iterable[str], length: int) -> dict[str, NDArray]:
+    """Arrays of zeros with these `names`, of such a `length`."""
     return {name: np.zeros(length, dtype=np.int64) for name in names}
 
 
 def state_for(slots: int, words: int) -> CycleState:
     """The state of a kernel for so many slots, and nodes of so many words."""
-    many = _zeros(("jobs", "planned", "tested", "new", "order", "ends"), FEW)
-    many |= _zeros(("slot_begin", "slot_end", "following"), slots)
+    many = zeros(("jobs", "planned", "tested", "new", "order", "ends"), FEW)
+    many |= zeros(("slot_begin", "slot_end", "following"), slots)
     sets = ("up", "idle", "planned_nodes", "chosen", "left", "usable")
     one: dict[str, Any] = {name: np.zeros(words, dtype=np.uint64) for name in sets}
     return CycleState(

@@ -85,7 +85,7 @@ class Consumable:
         # No core of any node in use.
         self._nothing = [0] * len(nodes)
         # Numbers of free cores, for needs to which they suffice; None: on a trial, or not `suits`.
-        self._plain = PlainFit(conf, nodes, self._by_sockets) if suits(conf) else None
+        self.plain = PlainFit(conf, nodes, self._by_sockets) if suits(conf) else None
         # How many GPUs the last job that asked for some found on each node, if that is followed:
         # of nodes of one weight those with more count as lighter.
         self.favours: bytearray | None = None
@@ -94,14 +94,14 @@ class Consumable:
         """One on which jobs can be removed for a trial."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other._taken, other._plain = self._taken.copy(), None
+        other._taken, other.plain = self._taken.copy(), None
         return other
 
     def follow_favours(self, favours: bytearray | None) -> None:
         """Let the GPUs that jobs find make nodes lighter, as noted there; None: not any more."""
         self.favours = favours
-        if self._plain is not None:
-            self._plain.follow_favours(favours)
+        if self.plain is not None:
+            self.plain.follow_favours(favours)
 
     def forget_favours(self, within: Mask) -> None:
         """Nodes have their own weight again: a job looks for one to start on."""
@@ -114,14 +114,14 @@ class Consumable:
     def add(self, job: JobRecord) -> None:
         """A job takes its allocation."""
         self._taken.add(job)
-        if self._plain is not None:
-            self._plain.add(job)
+        if self.plain is not None:
+            self.plain.add(job)
 
     def remove(self, job: JobRecord, running: bool = True) -> None:
         """A job gives its allocation back."""
         self._taken.remove(job)
-        if self._plain is not None:
-            self._plain.remove(job)
+        if self.plain is not None:
+            self.plain.remove(job)
 
     def pause(self, job: JobRecord) -> None:
         """A job that is suspended keeps what it has."""
@@ -375,7 +375,7 @@ class Consumable:
 
     def _plain_for(self, need: Need) -> PlainFit | None:
         """What places a job by numbers of cores; None: they do not suffice."""
-        plain = self._plain
+        plain = self.plain
         return None if plain is None or self._heavier or plain.vector_of(need) is None else plain
 
     def _of_choice(self, need: Need, choice: Choice, used: Used) -> Allocation:

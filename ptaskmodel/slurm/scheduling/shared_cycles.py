@@ -1,0 +1,167 @@
+"""Compiled backfill where jobs share nodes: cycles by `shared_kernel`.
+
+`BackfillThread` uses it where `suits` allows it; its cycles equal those of `backfill.Cycle`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.kernels.decorators import as_compiled
+from ptaskmodel.slurm.jobs.needs import Need
+from ptaskmodel.slurm.jobs.record import RUNNING, JobRecord, over_time_s
+from ptaskmodel.slurm.scheduling import shared_kernel, slot_kernel
+from ptaskmodel.slurm.scheduling.shared_kernel import (
+    CANNOT_START,
+    DONE,
+    FACTS,
+    HAS_STARTED,
+    IS_NOT_PLAIN,
+    IS_NOT_TESTED,
+    NOT_PLAIN,
+    NOT_TOLD,
+    TOLD,
+    SharedState,
+)
+from ptaskmodel.slurm.scheduling.slot_kernel import NUMBERS, POSITION
+from ptaskmodel.slurm.scheduling.vectorised_backfill import (
+    BACKFILL,
+    FEW,
+    QuickCycles,
+    is_alone,
+    longer,
+    zeros,
+)
+from ptaskmodel.slurm.select.bitsets import words_of
+from ptaskmodel.slurm.select.consumable import Consumable
+from ptaskmodel.slurm.select.offer_kernel import NEEDS
+from ptaskmodel.slurm.select.plain_fit import PlainFit, shared_nodes
+
+if TYPE_CHECKING:
+    from ptaskmodel.slurm.controller.controller import Controller
+
+
+class SharedCycles(QuickCycles):
+    """Makes cycles for a `controller` whose jobs share nodes; see `QuickCycles`."""
+
+    _of_entries = ("jobs", "planned", "tested", "sizes", "new")
+    _of_rows = ("counts", "grows", "later_cpus")
+
+    def __init__(self, controller: Controller) -> None:
+        select = controller.allocations.select
+        assert isinstance(select, Consumable)
+        assert select.plain is not None
+        self._plain: PlainFit = select.plain
+        self._needs: dict[Need, int] = {}
+        super().__init__(controller)
+
+    def _new_state(self, slots: int) -> SharedState:
+        return _state_for(slots, len(self._controller.nodes))
+
+    def _see_requeued(self) -> None:
+        for job in self._controller.jobs.requeued:
+            self._state.known[TOLD, job.number - self._first] = NOT_TOLD
+        self._controller.jobs.forget_requeued()
+
+    def _note_who_runs(self) -> None:
+        if self._noted == self._controller.allocations.answers.version:
+            return
+        self._noted = self._controller.allocations.answers.version
+        count = self._plain.note_ends(self._controller.jobs.ends())
+        state = self._state
+        if count >= len(state.later_cpus):
+            later = np.zeros((2 * count + 1, len(state.masks)), dtype=np.int64)
+            state = state._replace(later_cpus=later)
+        self._state = state = state._replace(nodes=self._plain.state)
+        state.numbers[slot_kernel.RUNNING] = count
+        state.idle[:] = words_of(self._controller.allocations.idle, self._words)
+
+    def _go_through(self, jobs: list[JobRecord], date: float) -> bool:
+        numbers = self._state.numbers
+        outcome = until = 0
+        while (status := shared_kernel.cycle(self._state, outcome, until)) != DONE:
+            if status == NOT_PLAIN:
+                return False
+            job = jobs[int(numbers[POSITION])]
+            outcome, until = self._start(job, date)
+            self._note_who_runs()
+        return True
+
+    def _start(self, job: JobRecord, date: float) -> tuple[int, int]:
+        """Start a job on the nodes that are left for it: what became of it, and its end if whole.
+
+        Its end is until when the map keeps its nodes.
+        """
+        controller, state = self._controller, self._state
+        among = int.from_bytes(state.left.tobytes(), "little")
+        now = controller.events.second(date)
+        found = controller.allocations.find(job, 0, among, now, planned=True)
+        if found is None:
+            return CANNOT_START, 0
+        controller.runs.start(job, 0, found, date, BACKFILL)
+        if not job.need.whole or job.state != RUNNING:
+            return HAS_STARTED, 0
+        state.chosen[:] = words_of(found.nodes, self._words)
+        return HAS_STARTED, int(job.end_s)
+
+    def _size_of(self, place: int, job: JobRecord) -> int:
+        return int(self._state.sizes[place])
+
+    def _facts_of(self, job: JobRecord) -> tuple[int, int, int]:
+        if not is_alone(job):
+            return IS_NOT_PLAIN, 0, 0
+        if self._controller.rules.waits_for(job, job.partitions[0]) is not None:
+            return IS_NOT_TESTED, 0, 0
+        need: Need = job.needs[0]
+        vector = self._plain.vector_of(need)
+        if vector is None:
+            return IS_NOT_PLAIN, 0, 0
+        if need not in self._needs:
+            self._add_need(need, vector)
+        return self._needs[need], need.planned_s, self._row_of(need.nodes)
+
+    def _add_need(self, need: Need, vector: tuple[NDArray, NDArray]) -> None:
+        state, row = self._state, len(self._needs)
+        self._needs[need] = row
+        if row == len(state.needs):
+            more: dict[str, Any] = {
+                name: longer(getattr(state, name).T, 2 * row).T.copy()
+                for name in ("needs", "musts", "late_s")
+            }
+            self._state = state = state._replace(**more)
+        state.needs[row], state.musts[row] = vector
+        conf = self._controller.conf
+        late_s = conf.kill_wait_s + over_time_s(conf, need.partition)
+        state.late_s[row] = int(min(late_s, np.iinfo(np.int64).max // 4))
+
+
+def _state_for(slots: int, nodes: int) -> SharedState:
+    """The state of the kernel for so many slots, and nodes."""
+    words = (nodes + 63) // 64
+    many = zeros(("jobs", "planned", "tested", "sizes", "new", "late_s"), FEW)
+    many |= zeros(("slot_begin", "slot_end", "following"), slots)
+    sets = ("up", "idle", "planned_nodes", "chosen", "left")
+    one: dict[str, Any] = {name: np.zeros(words, dtype=np.uint64) for name in sets}
+    return SharedState(
+        numbers=np.zeros(NUMBERS, dtype=np.int64),
+        nodes=shared_nodes(nodes),
+        needs=np.zeros((FEW, NEEDS), dtype=np.int64),
+        musts=np.zeros((FEW, words), dtype=np.uint64),
+        known=np.zeros((FACTS, 0), dtype=np.int64),
+        masks=np.zeros((1, words), dtype=np.uint64),
+        free=np.zeros((slots, words), dtype=np.uint64),
+        counts=np.zeros((slots, 1), dtype=np.int64),
+        grows=np.zeros((slots, 1), dtype=np.int64),
+        later_cpus=np.zeros((FEW + 1, 1), dtype=np.int64),
+        **many,
+        **one,
+    )
+
+
+def prepare_kernels() -> None:
+    """Use the kernel as it is used (see `kernels.building`)."""
+    with as_compiled():
+        shared_kernel.cycle(_state_for(1, 1), 0, 0)

@@ -1,0 +1,278 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
+"""Kernel of a backfill cycle in which jobs share nodes; results equal `backfill.Cycle`.
+
+`shared_cycles` calls it as `vectorised_backfill` calls `backfill_kernel`. Jobs fit by numbers of
+cores and memory, as `fit_kernel` has them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptaskmodel.kernels.decorators import entry, jit
+from ptaskmodel.slurm.scheduling.slot_kernel import (
+    ENTRIES,
+    MOST,
+    NEW,
+    NOW,
+    PLANS_IDLE,
+    POSITION,
+    POSTPONED,
+    RECORDS,
+    ROOM,
+    RUNNING,
+    STEP,
+    TESTED,
+    WINDOW,
+    begin_map,
+    collides,
+    crowded_until,
+    ended_by,
+    fewest_ended,
+    find_open,
+    growth_after,
+    reserve,
+    slot_at,
+)
+from ptaskmodel.slurm.select.fit_kernel import end_of, fit_in
+from ptaskmodel.slurm.select.offer_kernel import CPUS, LEAST, SIZE, VARIES, SharedNodes, size_of
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+# What is known of each job, by its number: its row of needs, seconds, row of masks; how many CPUs
+# it was told to take. In place of the row of needs:
+NEED, SECONDS, ROW, TOLD = range(4)
+FACTS = 4
+IS_NOT_PLAIN, IS_NOT_TESTED = -1, -2
+NOT_TOLD = -1
+
+
+class SharedState(NamedTuple):
+    """As `CycleState`, but for: nodes, what they have, and the ends of the jobs that run.
+
+    needs, musts, late_s: of each row of needs its numbers, the nodes that it must have, and how
+    long after its limit a job is expected to end. sizes: of each entry the CPUs that it was last
+    found to take; new: entries for which these are others than those that were told. later_cpus: of
+    each row of masks, the CPUs on free cores when so many jobs have ended. seen: see `numbers`.
+    """
+
+    numbers: Ints
+    nodes: SharedNodes
+    needs: Ints
+    musts: Words
+    late_s: Ints
+    jobs: Ints
+    known: Ints
+    planned: Ints
+    tested: Ints
+    sizes: Ints
+    new: Ints
+    masks: Words
+    up: Words
+    slot_begin: Ints
+    slot_end: Ints
+    following: Ints
+    free: Words
+    counts: Ints
+    grows: Ints
+    later_cpus: Ints
+    idle: Words
+    planned_nodes: Words
+    chosen: Words
+    left: Words
+
+
+# What `cycle` returns; what it is told of the entry at POSITION, in place of 0.
+DONE, STARTS, NOT_PLAIN = range(3)
+HAS_STARTED, CANNOT_START = 1, 2
+
+
+@entry
+def cycle(s, outcome, until):
+    """Test entries from POSITION on: DONE, or STARTS where the entry there can start now, on left.
+
+    outcome: what became of that; the job keeps the chosen nodes in the map until a date, if it has
+    them whole, else 0. At first, NOT_PLAIN where some entry is that.
+    """
+    numbers = s.numbers
+    if outcome == 0:
+        for k in range(numbers[ENTRIES]):
+            if s.known[NEED, s.jobs[k]] == IS_NOT_PLAIN:
+                return 2
+        begin_map(s)
+        for k in range(numbers[ENTRIES]):
+            s.sizes[k] = 0
+    else:
+        full = _after_start(s, outcome, until)
+        numbers[POSITION] += 1
+        if full:
+            numbers[POSITION] = numbers[ENTRIES]
+    if numbers[POSITION] < numbers[ENTRIES]:
+        _look_ahead(s)
+    while numbers[POSITION] < numbers[ENTRIES]:
+        if numbers[TESTED] >= numbers[MOST]:
+            break
+        k = numbers[POSITION]
+        status = _test(s, k)
+        if status == 1:
+            return 1
+        _note_size(s, k)
+        if status == 2:
+            break
+        numbers[POSITION] += 1
+    numbers[PLANS_IDLE] = 0
+    for w in range(len(s.idle)):
+        if s.planned_nodes[w] & s.idle[w]:
+            numbers[PLANS_IDLE] = 1
+    return 0
+
+
+@jit
+def _after_start(s, outcome, until):
+    """Note an entry that has started, or could not; whether the map is full."""
+    numbers = s.numbers
+    k, step = numbers[POSITION], numbers[STEP]
+    if outcome == HAS_STARTED:
+        if until > 0 and numbers[RECORDS] < numbers[ROOM]:
+            begin, finish = s.slot_begin[0], until // step * step
+            reserve(s, begin, max(finish, begin + step))
+        return False
+    _note_size(s, k)
+    return _plan(s, k, numbers[NOW], s.known[SECONDS, s.jobs[k]])
+
+
+@jit
+def _plan(s, k, date, lasts):
+    """Reserve the chosen nodes from a date on; whether the map is full."""
+    numbers = s.numbers
+    step = numbers[STEP]
+    begin, finish = date // step * step, (date + lasts) // step * step
+    s.planned[k] = date
+    for w in range(len(s.chosen)):
+        s.planned_nodes[w] |= s.chosen[w]
+    if numbers[RECORDS] >= numbers[ROOM]:
+        return True
+    reserve(s, begin, max(finish, begin + step))
+    return False
+
+
+@jit
+def _test(s, k):
+    """One entry: 0: on with the next; 1: it can start now, on left; 2: the map is full."""
+    job = s.jobs[k]
+    which, lasts, row = s.known[NEED, job], s.known[SECONDS, job], s.known[ROW, job]
+    if which == IS_NOT_TESTED:
+        return 0
+    numbers, need, must = s.numbers, s.needs[which], s.musts[which]
+    now, running, step = numbers[NOW], numbers[RUNNING], numbers[STEP]
+    least = need[LEAST]
+    # Whatever is reserved, so many of those that run must end before.
+    fewest = fewest_ended(s.later_cpus, running, row, need[CPUS])
+    later, slot, crowded = now, np.int64(0), np.int64(-1)
+    while True:
+        start = later
+        slot = slot_at(s.slot_end, s.following, slot, start)
+        end = max(start, now) + lasts
+        later = growth_after(s.slot_begin, s.slot_end, s.following, s.grows, slot, end, row)
+        # What is found for a date that is too late to count says how large the job is.
+        early = later > 0 and need[SIZE] != VARIES and s.known[TOLD, job] == need[SIZE]
+        enough = fewest <= (ended_by(s.nodes.ends, running, later) if early else running)
+        if enough or s.tested[k] == 0:
+            if start >= crowded:
+                crowded = crowded_until(
+                    s.slot_begin, s.slot_end, s.following, s.counts, slot, end, row, least
+                )
+            is_open = start >= crowded and find_open(s, s.up, row, slot, end, least)
+            is_open = is_open and _within(must, s.left)
+            if is_open and s.tested[k] == 0:
+                s.tested[k] = 1
+                numbers[TESTED] += 1
+            enough = enough and is_open
+        date = np.int64(-1)
+        if enough:
+            date = _date_of(s, k, need, must, s.late_s[which], fewest, later if early else 0)
+        if date < 0:
+            if later > 0:
+                continue
+            return 0
+        if date < start:
+            date = start
+            numbers[POSTPONED] = 1
+        if date <= now:
+            return 1
+        if later > 0 and date > later:
+            continue
+        if date > now + numbers[WINDOW]:
+            return 0
+        begin, finish = date // step * step, (date + lasts) // step * step
+        if collides(s.slot_begin, s.slot_end, s.following, s.free, s.chosen, begin, finish):
+            later = date
+            continue
+        return 2 if _plan(s, k, date, lasts) else 0
+
+
+@jit
+def _within(some, others):
+    """Whether all nodes of a set are in another."""
+    left = np.uint64(0)
+    for w in range(len(some)):
+        left |= some[w] & ~others[w]
+    return left == np.uint64(0)
+
+
+@jit
+def _date_of(s, k, need, must, late_s, fewest, latest):
+    """When an entry fits on left; chosen: what it takes. -1: never, or after the latest date."""
+    numbers, nodes = s.numbers, s.nodes
+    count, date = np.int64(0), numbers[NOW]
+    if fewest == 0:
+        count = fit_in(nodes, need, s.left, must, nodes.free, nodes.spare, nodes.present)
+    if count == 0:
+        ended, count = end_of(nodes, need, s.left, must, numbers[RUNNING], latest)
+        if count == 0:
+            return np.int64(-1)
+        end = nodes.ends[ended - 1]
+        date = end if end > date else max(date + 1, end + late_s)
+    for w in range(len(s.chosen)):
+        s.chosen[w] = 0
+    for i in range(count):
+        if nodes.taken[i]:
+            node = nodes.node[i]
+            s.chosen[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
+    s.sizes[k] = size_of(nodes, need, count)
+    return date
+
+
+@jit
+def _note_size(s, k):
+    """Note the size of an entry if it is new."""
+    job, size = s.jobs[k], s.sizes[k]
+    if size > 0 and s.known[TOLD, job] != size:
+        s.known[TOLD, job] = size
+        s.new[s.numbers[NEW]] = k
+        s.numbers[NEW] += 1
+
+
+@jit
+def _look_ahead(s):
+    """later_cpus: what is free when so many of those that run have ended."""
+    nodes = s.nodes
+    for row in range(len(s.masks)):
+        found = np.int64(0)
+        for k in range(len(nodes.free)):
+            if s.masks[row, k >> 6] >> np.uint64(k & 63) & np.uint64(1):
+                found += nodes.free[k] * nodes.threads[k]
+        s.later_cpus[0, row] = found
+    for j in range(s.numbers[RUNNING]):
+        for row in range(len(s.masks)):
+            s.later_cpus[j + 1, row] = s.later_cpus[j, row]
+        for h in range(nodes.first[j], nodes.last[j]):
+            k = nodes.held[0, h]
+            cpus = nodes.held[1, h] * nodes.threads[k]
+            for row in range(len(s.masks)):
+                if s.masks[row, k >> 6] >> np.uint64(k & 63) & np.uint64(1):
+                    s.later_cpus[j + 1, row] += cpus

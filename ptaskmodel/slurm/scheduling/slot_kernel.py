@@ -1,0 +1,220 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
+"""The map of a compiled backfill cycle: slots of time, each with the nodes not reserved in it.
+
+`backfill_kernel` and `shared_kernel` use it; results equal `backfill.TimeSlots`. Sets of nodes are
+rows of 64-bit words. Slots are linked by following; slot 0 is the first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.slurm.select.bitsets import ones
+
+# What ``numbers`` of a cycle holds, by place.
+NOW, STEP, WINDOW, ENTRIES, POSITION, TESTED, MOST, RECORDS, ROOM = range(9)
+RUNNING, POSTPONED, PLANS_IDLE, NEW = 9, 10, 11, 12
+NUMBERS = 13
+NOT_PLANNED = -1
+
+
+@jit
+def begin_map(s):
+    """An empty map, and nothing planned."""
+    numbers = s.numbers
+    now, step = numbers[NOW], numbers[STEP]
+    numbers[TESTED], numbers[RECORDS], numbers[POSTPONED], numbers[NEW] = 0, 1, 0, 0
+    for k in range(numbers[ENTRIES]):
+        s.planned[k] = NOT_PLANNED
+        s.tested[k] = 0
+    s.slot_begin[0] = now // step * step
+    s.slot_end[0] = (now + numbers[WINDOW]) // step * step
+    s.following[0] = -1
+    for w in range(len(s.up)):
+        s.free[0, w] = s.up[w]
+        s.planned_nodes[w] = 0
+    _count_free(s.counts, s.masks, s.free, 0)
+    _note_growth(s.grows, s.masks, s.free, s.following, 0)
+
+
+@jit
+def slot_at(slot_end, following, slot, date):
+    """The first slot from one on that ends after a date; -1: none."""
+    while slot >= 0 and slot_end[slot] <= date:
+        slot = following[slot]
+    return slot
+
+
+@jit
+def crowded_until(slot_begin, slot_end, following, counts, slot, end, row, wanted):
+    """The end of the first slot until a date that has too few nodes for an entry; -1: none."""
+    while slot >= 0 and slot_begin[slot] <= end:
+        if counts[slot, row] < wanted:
+            return slot_end[slot]
+        slot = following[slot]
+    return np.int64(-1)
+
+
+@jit
+def growth_after(slot_begin, slot_end, following, grows, slot, end, row):
+    """The end of the first slot behind which there is a node that is not in all since a slot.
+
+    0: there is none, up to the first slot behind end. What is in all, as long as nothing grows, is
+    in the last one.
+    """
+    while slot >= 0:
+        if grows[slot, row]:
+            return slot_end[slot]
+        if slot_begin[slot] > end:
+            break
+        slot = following[slot]
+    return np.int64(0)
+
+
+@jit
+def find_open(s, some, row, slot, end, wanted):
+    """left: those of some nodes of a row that are not reserved from a slot on until end; whether
+    they suffice. If not, it holds some more.
+    """
+    left, mask, free = s.left, s.masks[row], s.free
+    found = np.int64(0)
+    for w in range(len(left)):
+        left[w] = mask[w] & some[w]
+        found += ones(left[w])
+    while found >= wanted and slot >= 0 and s.slot_begin[slot] <= end:
+        after = s.following[slot]
+        # A slot behind which nothing grows has all that the following one has.
+        if s.grows[slot, row] or after < 0 or s.slot_begin[after] > end:
+            found = np.int64(0)
+            for w in range(len(left)):
+                left[w] &= free[slot, w]
+                found += ones(left[w])
+        slot = after
+    return found >= wanted
+
+
+@jit
+def fewest_ended(later_counts, running, row, wanted):
+    """After how many ends a row has so many nodes; more than those that run: it never has."""
+    low, high = np.int64(-1), running + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if later_counts[middle, row] >= wanted:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@jit
+def ended_by(ends, running, date):
+    """How many of those that run end at a date at the latest."""
+    low, high = np.int64(0), running
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle] <= date:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit
+def _count_free(counts, masks, free, slot):
+    """counts: how many nodes of each mask are free in a slot."""
+    for row in range(len(masks)):
+        found = np.int64(0)
+        for w in range(masks.shape[1]):
+            found += ones(masks[row, w] & free[slot, w])
+        counts[slot, row] = found
+
+
+@jit
+def _note_growth(grows, masks, free, following, slot):
+    """grows: whether nodes of each mask are free behind a slot that are not in it."""
+    after = following[slot]
+    for row in range(len(masks)):
+        grows[slot, row] = 0
+        if after >= 0:
+            for w in range(masks.shape[1]):
+                if masks[row, w] & free[after, w] & ~free[slot, w]:
+                    grows[slot, row] = 1
+                    break
+
+
+@jit
+def collides(slot_begin, slot_end, following, free, chosen, begin, end):
+    """Whether some of chosen is reserved in [begin, end)."""
+    slot = np.int64(0)
+    while slot >= 0 and slot_begin[slot] < end:
+        if slot_end[slot] > begin:
+            for w in range(len(chosen)):
+                if chosen[w] & ~free[slot, w]:
+                    return True
+        slot = following[slot]
+    return False
+
+
+@jit
+def reserve(s, begin, end):
+    """Take chosen out of [begin, end); two equal neighbours are joined, as in `TimeSlots`."""
+    begin = max(begin, s.slot_begin[0])
+    before, after, slot = np.int64(0), np.int64(-1), np.int64(0)
+    while slot >= 0 and s.slot_end[slot] < begin:
+        before = slot
+        slot = s.following[slot]
+    if slot >= 0:
+        if s.slot_end[slot] > begin:
+            _split(s, slot, begin)
+        changed = slot
+        slot = s.following[slot]
+        while slot >= 0:
+            if end < s.slot_end[slot]:
+                _split(s, slot, end)
+            for w in range(len(s.chosen)):
+                s.free[slot, w] &= ~s.chosen[w]
+            _count_free(s.counts, s.masks, s.free, slot)
+            if end == s.slot_end[slot]:
+                after = s.following[slot]
+                break
+            slot = s.following[slot]
+        while changed != after:
+            _note_growth(s.grows, s.masks, s.free, s.following, changed)
+            changed = s.following[changed]
+    _join(s, before, after)
+
+
+@jit
+def _join(s, slot, after):
+    """Make one of the first two equal neighbours from a slot on and before another."""
+    while slot != after:
+        following = s.following[slot]
+        if following < 0:
+            return
+        equal = True
+        for w in range(len(s.chosen)):
+            if s.free[slot, w] != s.free[following, w]:
+                equal = False
+                break
+        if equal:
+            s.slot_end[slot] = s.slot_end[following]
+            s.following[slot] = s.following[following]
+            _note_growth(s.grows, s.masks, s.free, s.following, slot)
+            return
+        slot = following
+
+
+@jit
+def _split(s, slot, date):
+    """Make a slot of what is behind a date in another."""
+    new = s.numbers[RECORDS]
+    s.numbers[RECORDS] += 1
+    s.slot_begin[new], s.slot_end[new] = date, s.slot_end[slot]
+    s.following[new] = s.following[slot]
+    s.slot_end[slot], s.following[slot] = date, new
+    for w in range(len(s.chosen)):
+        s.free[new, w] = s.free[slot, w]
+    for row in range(len(s.masks)):
+        s.counts[new, row] = s.counts[slot, row]
+        s.grows[new, row], s.grows[slot, row] = s.grows[slot, row], 0
