@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -37,6 +38,7 @@ from ptaskmodel.runs.recording import Checkpoints, Observation
 from ptaskmodel.simulation.checks import check_given_routes, overload_text
 from ptaskmodel.simulation.records import frame
 from ptaskmodel.simulation.simulation import Simulation
+from ptaskmodel.units import format_duration
 from ptaskmodel.workload.formats.tasks_json import read_tasks_file
 
 if TYPE_CHECKING:
@@ -221,8 +223,6 @@ def simulate_into(
     runner: Simulation | PacketSimulation = made
     packets: PacketSimulation | None = None
     if by_packets:
-        from ptaskmodel.runs.packets import packet_simulation
-
         runner = packets = packet_simulation(made, options, directory is not None)
 
     drawn: list[TaskRanges] = []
@@ -310,3 +310,45 @@ def _energy_files(
     from ptaskmodel.results.tables.energy import TaskEnergyFiles
 
     return TaskEnergyFiles(simulation, place)
+
+
+_log = logging.getLogger(__name__)
+# Runs that take longer are announced without -v.
+LONG_S = 30.0
+# Fields of the options that only the fluid level has, and their values that ask nothing.
+FLUID_ONLY = {
+    "solver": None,
+    "count": "task",
+    "traces": (),
+    "attribution": False,
+    "energy": False,
+    "neighbours": False,
+    "checkpoint_every_s": None,
+    "resume": False,
+}
+
+
+def packet_simulation(
+    simulation: Simulation, options: SimulationOptions, recorded: bool
+) -> PacketSimulation:
+    """The tasks of ``simulation`` as packets; says how long they will take if that is long.
+
+    options: as `simulate_into` takes them. recorded: keep queues over time. Raises PTaskModelError
+    for options that packets do not have, and as `PacketSimulation`.
+    """
+    from ptaskmodel.packets.tasks import PacketSimulation
+
+    for name, nothing in FLUID_ONLY.items():
+        if getattr(options, name) != nothing:
+            flag = {"traces": "trace"}.get(name, name).replace("_", "-")
+            raise PTaskModelError(
+                f"--{flag}: --network-level packets has none; leave it out, or simulate fluid"
+            )
+    made = PacketSimulation(simulation, recorded=recorded)
+    _log.log(
+        logging.WARNING if made.expected_s > LONG_S else logging.INFO,
+        "packets cross %s links in all, which takes about %s",
+        f"{made.expected_hops:,.0f}",
+        format_duration(made.expected_s),
+    )
+    return made

@@ -14,7 +14,7 @@ from engine_runner import prepare
 from scenarios import random_flow_scenario, random_scenario
 
 import ptaskmodel as pm
-from ptaskmodel.simulation.parts import check_parts
+from ptaskmodel.simulation.checkpoint import check_parts
 
 VALUES = (10**9, 2**31 - 1, -5)
 BACKBONE = """<?xml version='1.0'?><platform version="4.1"><cluster id="c" prefix="n" suffix=""
