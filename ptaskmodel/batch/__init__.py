@@ -8,9 +8,9 @@ from ptaskmodel.lazy import face
 
 NAMES = {
     "ptaskmodel.batch.allocations": (
-        "ALLOCATIONS",
         "Allocation",
         "allocation_by_name",
+        "ALLOCATIONS",
     ),
     "ptaskmodel.batch.jobs.attempt": (
         "Attempt",
@@ -25,8 +25,8 @@ NAMES = {
     ),
     "ptaskmodel.batch.jobs.checkpoints": ("Checkpointing",),
     "ptaskmodel.batch.jobs.execution": (
-        "DelayExecution",
         "actual_duration_s",
+        "DelayExecution",
         "walltime_or_inf",
     ),
     "ptaskmodel.batch.jobs.queue": ("ClosedLoop",),
@@ -62,6 +62,8 @@ NAMES = {
         "FailureLaw",
         "failures_of",
         "read_failures",
+        "read_maintenance",
+        "Window",
     ),
     "ptaskmodel.batch.machine.host_sets": ("HostSet",),
     "ptaskmodel.batch.machine.machine": (
@@ -69,16 +71,12 @@ NAMES = {
         "Machine",
         "machine_of",
     ),
-    "ptaskmodel.batch.machine.maintenance": (
-        "Window",
-        "read_maintenance",
-    ),
     "ptaskmodel.batch.measures.classes": (
+        "by_class",
         "ClassRow",
+        "fair_starts",
         "FairStart",
         "Replayed",
-        "by_class",
-        "fair_starts",
     ),
     "ptaskmodel.batch.measures.queue": (
         "OverTime",
@@ -92,8 +90,8 @@ NAMES = {
     ),
     "ptaskmodel.batch.plan": (
         "BatchOptions",
-        "Plan",
         "only_delays",
+        "Plan",
     ),
     "ptaskmodel.batch.policies": (
         "POLICIES",
@@ -105,21 +103,23 @@ NAMES = {
         "Fcfs",
         "Filler",
     ),
-    "ptaskmodel.batch.policies.gang": ("Gang",),
+    "ptaskmodel.batch.policies.preemptive": (
+        "Gang",
+        "Preemptive",
+    ),
     "ptaskmodel.batch.policies.metric_aware": ("MetricAware",),
     "ptaskmodel.batch.policies.power": (
         "PowerCap",
         "SleepIdle",
     ),
-    "ptaskmodel.batch.policies.preemptive": ("Preemptive",),
     "ptaskmodel.batch.policies.redirection": ("Redirection",),
     "ptaskmodel.batch.policies.tuning": (
+        "by_queue_depth",
+        "by_utilisation",
         "Check",
         "Measures",
         "Rule",
         "Tuning",
-        "by_queue_depth",
-        "by_utilisation",
     ),
     "ptaskmodel.batch.policies.user": ("user_policy",),
     "ptaskmodel.batch.run": (
@@ -128,10 +128,10 @@ NAMES = {
         "run_batch",
     ),
     "ptaskmodel.batch.verifier": (
-        "Verifier",
         "check_policy",
         "check_schedule",
         "random_jobs",
+        "Verifier",
     ),
     "ptaskmodel.workload.jobs": (
         "Job",

@@ -175,7 +175,7 @@ def new_simulation(
     """
     from ptaskmodel.batch.jobs.queue import ClosedLoop
     from ptaskmodel.batch.loop.loop import BatchSimulation
-    from ptaskmodel.batch.machine.maintenance import read_maintenance
+    from ptaskmodel.batch.machine.failures import read_maintenance
     from ptaskmodel.batch.verifier import Verifier
 
     options = plan.options

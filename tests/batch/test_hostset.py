@@ -16,8 +16,7 @@ from ptaskmodel.batch.allocations.free_hosts import (
     Spread,
 )
 from ptaskmodel.batch.machine import host_sets
-from ptaskmodel.batch.machine.calendars import HostCounts, PlaceCalendar
-from ptaskmodel.batch.machine.capacity import HostSpace
+from ptaskmodel.batch.machine.capacity import HostCounts, HostSpace, PlaceCalendar
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import DelayWork

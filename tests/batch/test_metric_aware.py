@@ -29,8 +29,7 @@ from ptaskmodel.batch import (
 )
 from ptaskmodel.batch.allocations.free_hosts import Contiguous
 from ptaskmodel.batch.allocations.partitions import buddy
-from ptaskmodel.batch.policies.forecasts import forecast
-from ptaskmodel.batch.policies.metric_aware import MetricAware, by_priority
+from ptaskmodel.batch.policies.metric_aware import MetricAware, by_priority, forecast
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.works import DelayWork
 

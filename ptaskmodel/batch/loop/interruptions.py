@@ -17,8 +17,8 @@ from ptaskmodel.batch.loop.decisions import (
 from ptaskmodel.batch.loop.executor import Carrier
 from ptaskmodel.batch.loop.schedule import HostChange, LinkChange
 from ptaskmodel.batch.loop.state import State
+from ptaskmodel.batch.machine.failures import Outage, Outages, Window
 from ptaskmodel.batch.machine.host_sets import HostSet, Mask
-from ptaskmodel.batch.machine.maintenance import Outage, Outages, Window
 from ptaskmodel.workload.jobs import Job
 
 

@@ -37,9 +37,8 @@ from ptaskmodel.batch.loop.schedule import Schedule
 from ptaskmodel.batch.loop.state import State
 from ptaskmodel.batch.loop.view import Policy, View
 from ptaskmodel.batch.machine.capacity import HostCapacity
-from ptaskmodel.batch.machine.failures import Changes
+from ptaskmodel.batch.machine.failures import Changes, Maintenance, Outages, Window
 from ptaskmodel.batch.machine.machine import HostPstates
-from ptaskmodel.batch.machine.maintenance import Maintenance, Outages, Window
 from ptaskmodel.batch.options import ON_FAILURE
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.memory import collector_seldom

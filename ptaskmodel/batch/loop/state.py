@@ -14,8 +14,8 @@ from ptaskmodel.batch.jobs.queue import JobQueue
 from ptaskmodel.batch.loop.cluster import Cluster
 from ptaskmodel.batch.loop.decisions import Event
 from ptaskmodel.batch.loop.power_states import Pstates
+from ptaskmodel.batch.machine.failures import Maintenance
 from ptaskmodel.batch.machine.host_sets import Mask
-from ptaskmodel.batch.machine.maintenance import Maintenance
 from ptaskmodel.workload.jobs import Job
 
 

@@ -12,8 +12,8 @@ from ptaskmodel.batch.loop.decisions import ENDED, MACHINE, MESSAGE, SUBMITTED, 
 from ptaskmodel.batch.loop.power_states import Pstates
 from ptaskmodel.batch.loop.state import State
 from ptaskmodel.batch.machine.capacity import Space
+from ptaskmodel.batch.machine.failures import Window
 from ptaskmodel.batch.machine.host_sets import HostSet, Mask, as_mask
-from ptaskmodel.batch.machine.maintenance import Window
 from ptaskmodel.workload.jobs import Job
 
 

@@ -1,12 +1,17 @@
-"""Free capacity of the hosts: whole hosts, or cores, memory, named resources and licences.
+"""Free capacity of the hosts, now, and over time in calendars that backfilling policies plan with.
 
 A space computes with immutable *free values*: what is free after a job has taken its placement,
 what is free at both of two times, and which hosts could take a job.
+
+`HostCounts` counts hosts; the other calendars record which hosts are free, or how much of each. A
+job of no length takes its hosts at one time. A job that runs across that time conflicts with it; a
+job that begins or ends at that time does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple, Protocol
@@ -217,3 +222,219 @@ class CoreSpace:
 def mask_of(flags: NDArray[np.bool_]) -> Mask:
     """The mask of the hosts whose flag is set."""
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
+
+
+Choose = Callable[[int, Mask], Mask | None]
+
+
+class _Slots:
+    """What is free over time: slots in order of date.
+
+    ``free[k]`` is free from ``times[k]`` to ``times[k + 1]``; ``at[k]``, at the very beginning of
+    that, beside those alone who neither begin nor end then. instants: the jobs of no length, by
+    their date: each is alone with those, one after the other, before the next begin.
+    """
+
+    def __init__(self, now: float, free: Any) -> None:
+        self.times = [now]
+        self.free = [free]
+        self.at = [free]
+        self.instants: dict[float, tuple[Any, ...]] = {}
+
+    def forget_before(self, now: float) -> None:
+        """Drop what is past: the calendar begins at ``now``."""
+        first = bisect_right(self.times, now) - 1
+        del self.times[:first], self.free[:first], self.at[:first]
+        self.times[0] = now
+        if self.instants:
+            self.instants = {date: jobs for date, jobs in self.instants.items() if date > now}
+
+    def _copied_to(self, other: _Slots) -> None:
+        other.times, other.free, other.at = self.times.copy(), self.free.copy(), self.at.copy()
+        other.instants = self.instants.copy()
+
+    def _take_instant(self, date: float, job: Any) -> None:
+        """A job of no length is there at a date to come."""
+        if self.times[0] < date < inf:
+            self._cut(date)
+            self.instants[date] = (*self.instants.get(date, ()), job)
+
+    def _give_instant(self, date: float, job: Any) -> None:
+        jobs = list(self.instants.get(date, ()))
+        if job in jobs:
+            jobs.remove(job)
+            self.instants[date] = tuple(jobs)
+            if not jobs:
+                del self.instants[date]
+                self._join(self._cut(date))
+
+    def _cut(self, date: float) -> int:
+        """Position of the slot that begins at ``date``, cutting the slot that spans it."""
+        times, free = self.times, self.free
+        if date == inf:
+            return len(times)
+        k = bisect_left(times, date)
+        if k == len(times) or times[k] != date:
+            times.insert(k, date)
+            free.insert(k, free[k - 1])
+            self.at.insert(k, free[k - 1])
+        return k
+
+    def _join(self, k: int) -> None:
+        """Join a slot to the one before if nothing changes at its beginning."""
+        times, free = self.times, self.free
+        if (
+            0 < k < len(times)
+            and _equal(free[k], free[k - 1])
+            and _equal(free[k], self.at[k])
+            and times[k] not in self.instants
+        ):
+            del times[k], free[k], self.at[k]
+
+
+class HostCounts(_Slots):
+    """Numbers of free hosts over time. A place in it is a number of hosts."""
+
+    def earliest(self, count: int, duration: float) -> tuple[float, int]:
+        """The first date from which ``count`` hosts are free for ``duration``, and their place.
+
+        The date is inf if there is none.
+        """
+        times, free = self.times, self.free
+        begin, last = 0, len(times) - 1
+        while True:
+            while free[begin] < count:
+                if begin == last:
+                    return inf, count
+                begin += 1
+            k = self._stops(begin, count, times[begin] + duration)
+            if k < 0:
+                return times[begin], count
+            begin = k
+
+    def fits_now(self, count: int, duration: float) -> bool:
+        """Whether ``count`` hosts are free for ``duration`` from the beginning on."""
+        return self.free[0] >= count and self._stops(0, count, self.times[0] + duration) < 0
+
+    def _stops(self, begin: int, count: int, end: float) -> int:
+        """The slot that stops a job which is on ``count`` hosts from a slot on until a date; -1."""
+        times, free, instants = self.times, self.free, self.instants
+        k, last = begin + 1, len(times) - 1
+        while k <= last and times[k] < end:
+            if free[k] < count or (
+                instants and self.at[k] - max(instants.get(times[k], (0,))) < count
+            ):
+                return k
+            k += 1
+        return -1
+
+    def take(self, begin: float, end: float, place: int) -> None:
+        """The place is used from ``begin`` to ``end``."""
+        if begin >= end:
+            self._take_instant(begin, place)
+        else:
+            self._add(begin, end, -place)
+
+    def give(self, begin: float, end: float, place: int) -> None:
+        """The place is no longer used from ``begin`` to ``end``."""
+        if begin >= end:
+            self._give_instant(begin, place)
+        else:
+            self._add(begin, end, place)
+
+    def _add(self, begin: float, end: float, count: int) -> None:
+        if begin == inf:
+            return
+        first, stop = self._cut(begin), self._cut(end)
+        free, at = self.free, self.at
+        free[first] += count
+        for k in range(first + 1, stop):
+            free[k] += count
+            at[k] += count
+        self._join(stop)
+        self._join(first)
+
+
+class PlaceCalendar(_Slots):
+    """What is free over time, where numbers of hosts are not enough: choosy allocations, cores.
+
+    A place in it is a mask of hosts. usable: the hosts that are up and on.
+    """
+
+    def __init__(self, now: float, space: Space, usable: Mask, choose: Choose) -> None:
+        super().__init__(now, space.everything)
+        self._space = space
+        self._usable = usable
+        self._choose = choose
+
+    def earliest(self, job: Job, duration: float) -> tuple[float, Mask]:
+        """The first date from which hosts that will do are free for ``duration``, and which.
+
+        The date is inf if there is none.
+        """
+        for begin, date in enumerate(self.times):
+            place = self.room(job, begin, duration, self._usable)
+            if place is not None:
+                return date, place
+        return inf, 0
+
+    def room(self, job: Job, begin: int, duration: float, within: Mask) -> Mask | None:
+        """Hosts of ``within`` that are free for ``duration`` from the date ``times[begin]`` on.
+
+        None: there are too few.
+        """
+        times, free, space = self.times, self.free, self._space
+        end, common, k = times[begin] + duration, free[begin], begin + 1
+        while k < len(times) and times[k] < end and common:
+            common = space.meet(common, free[k])
+            for other, place in self.instants.get(times[k], ()):
+                common = space.meet(common, space.taken(self.at[k], other, place, None))
+            k += 1
+        hosts = space.candidates(common, job) & within
+        if hosts.bit_count() < job.num_hosts:
+            return None
+        return self._choose(job.num_hosts, hosts)
+
+    def fits_now(self, job: Job, duration: float) -> Mask | None:
+        """Hosts that are free for ``duration`` from the beginning on; None: there are too few."""
+        return self.room(job, 0, duration, self._usable)
+
+    def keep(self, job: Job, place: Mask, cores: Cores) -> None:
+        """Let a suspended job keep all but its cores, for an unknown time."""
+        self.free = [self._space.kept(free, job, place, cores) for free in self.free]
+        self.at = [self._space.kept(free, job, place, cores) for free in self.at]
+
+    def close(self, begin: float, end: float, hosts: Mask) -> None:
+        """Give these hosts to no job from ``begin`` to ``end``."""
+        self._change(begin, end, self._space.closed, hosts)
+
+    def take(self, begin: float, end: float, job: Job, place: Mask, cores: Cores = None) -> None:
+        """The job is on its place from ``begin`` to ``end``."""
+        if begin >= end:
+            self._take_instant(begin, (job, place))
+        else:
+            self._change(begin, end, self._space.taken, job, place, cores)
+
+    def give(self, begin: float, end: float, job: Job, place: Mask, cores: Cores = None) -> None:
+        """The job is no longer there from ``begin`` to ``end``."""
+        if begin >= end:
+            self._give_instant(begin, (job, place))
+        else:
+            self._change(begin, end, self._space.given, job, place, cores)
+
+    def _change(self, begin: float, end: float, how: Callable[..., Any], *what: Any) -> None:
+        if begin == inf:
+            return
+        first, stop = self._cut(begin), self._cut(end)
+        for k in range(first, stop):
+            self.free[k] = how(self.free[k], *what)
+            if k > first:
+                self.at[k] = how(self.at[k], *what)
+        self._join(stop)
+        self._join(first)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, Free):
+        return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    return bool(one == other)

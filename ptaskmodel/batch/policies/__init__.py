@@ -48,7 +48,7 @@ POLICIES = {
     ),
     "filler": Entry("fcfs", "Filler", "whatever fits; large jobs may starve"),
     "preemptive": Entry("preemptive", "Preemptive", "a higher priority pushes a lower one aside"),
-    "gang": Entry("gang", "Gang", "jobs take turns on the hosts, all hosts of a job at once"),
+    "gang": Entry("preemptive", "Gang", "jobs take turns on the hosts, all hosts of a job at once"),
     "sleep-idle": Entry("power", "SleepIdle", "idle hosts sleep, and are woken for the queue"),
     "power-cap": Entry("power", "PowerCap", "jobs start while hosts stay below a power cap"),
     "redirection": Entry("redirection", "Redirection", "two groups of hosts, long jobs moved"),

@@ -13,7 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.loop.decisions import Decision, Start
-from ptaskmodel.batch.machine.calendars import HostCounts, PlaceCalendar
+from ptaskmodel.batch.machine.capacity import HostCounts, PlaceCalendar
 from ptaskmodel.batch.policies.orders import Order
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job

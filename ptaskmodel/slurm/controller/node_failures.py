@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import floor, inf
 from pathlib import Path
 
-from ptaskmodel.batch.machine.failures import FailureLaw, read_failures
-from ptaskmodel.batch.machine.maintenance import Outages
+from ptaskmodel.batch.machine.failures import FailureLaw, Outages, read_failures
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.slurm.conf.facts import Conf
 from ptaskmodel.slurm.controller.controller import Controller
