@@ -23,6 +23,16 @@ COLOURS: Mapping[str, str] = {
     "limiting": "time in which it limited somebody",
 }
 
+# By what the picture "gantt" can be coloured.
+GANTT_COLOURS: Mapping[str, str] = {
+    "slowdown": "contention slowdown",
+    "state": "what became of it",
+    "user": "user, of Slurm's jobs",
+    "size": "how many hosts it has",
+    "waiting": "how long it waited",
+    "task": "a colour a task, if they are few",
+}
+
 PICTURES: Mapping[str, str] = {
     "gantt": "tasks on hosts over time",
     "progress": "how much of each task is done over time",

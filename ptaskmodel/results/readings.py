@@ -8,8 +8,8 @@ from typing import Any
 
 from ptaskmodel.remarks import EFFECTS, WARNING, shortened
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.pictures.drawing import clock_text
 from ptaskmodel.results.tables.mpi import SPANS
+from ptaskmodel.style.quantities import duration
 
 NUMBERS = re.compile(r"\d[\d,.]*")
 BARE_REPLAY = "made without --timeline: what ranks did when, and who sent to whom, is not here"
@@ -75,7 +75,7 @@ def stopped_text(results: Results) -> str | None:
         return None
     what, submitted = results.what, results.submitted
     over = sum(task.end_s is not None for task in results.tasks)
-    said = f"Stopped at {clock_text(results.stopped.at_s)}: "
+    said = f"Stopped at {duration(results.stopped.at_s)}: "
     if results.stopped.not_submitted:
         said += f"{len(results.tasks):,} of {submitted:,} {what}s submitted. "
         return said + f"Means below are of the {over:,} that ended."

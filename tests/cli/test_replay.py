@@ -62,7 +62,7 @@ def test_a_replay_is_written_and_drawn(case, capsys):
         assert main(["plot", "out", kind, "-o", f"{kind}.png"]) == 0
         assert (case / f"{kind}.png").stat().st_size > 5000
     assert main(["replay", "p.xml", "traces.txt", "--json", "--per-host", "2"]) == 0
-    assert json.loads(capsys.readouterr().out.split("\n", 2)[2])["ranks"] == 2
+    assert json.loads(capsys.readouterr().out.split("\n", 4)[4])["ranks"] == 2
 
 
 @pytest.mark.jit

@@ -7,12 +7,12 @@ import itertools
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 import ptaskmodel as pm
 from ptaskmodel.cli import main
+from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures import load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -160,11 +160,11 @@ def test_a_damaged_curve(invoke, platform_file, tmp_path, text):
         pm.draw_results(out, "power", tmp_path / "x.png")
 
 
-@pytest.mark.parametrize(("step_s", "span"), [(0.5, "501 ms"), (650.0, "11 min")])
-def test_a_mean_power_says_over_how_long_in_fit_units(step_s, span, monkeypatch):
+@pytest.mark.parametrize(("step_s", "span"), [(0.5, "1 s"), (650.0, "15 min")])
+def test_a_mean_power_says_over_how_long_in_round_units(step_s, span, monkeypatch):
     rows = [(k * step_s, 100.0 + k % 2, 0.0) for k in range(2004)]
     monkeypatch.setattr(load, "power_curve", lambda results: rows)
-    figure = load.power_over_time(SimpleNamespace(directory=Path("en"), stopped=None))
-    axes, energy = figure.axes
-    assert axes.get_title(loc="left").startswith(f"Mean power over {span} of en")
-    assert [text.get_text() for text in energy.get_legend().get_texts()] == ["hosts", "energy"]
+    figure = load.power_over_time(Results(Path("en"), "task", {}, []))
+    (axes,) = figure.axes
+    assert axes.get_title("left") == f"Mean power in cells of {span} of en"
+    assert "hosts" in [text.get_text() for text in axes.texts]

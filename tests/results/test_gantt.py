@@ -23,7 +23,7 @@ def task(hosts):
 )
 def test_the_means_are_integrals(spans, cells):
     rows = [(task(hosts), min(x, y), max(x, y)) for hosts, x, y in spans]
-    found = occupancy(rows, HOSTS, 10.0, cells)
+    found = occupancy(rows, {"a": 0, "b": 1}, 10.0, cells)
     edges = np.linspace(0.0, 10.0, cells + 1)
     for k, host in enumerate(HOSTS):
         for cell in range(cells):
@@ -38,7 +38,7 @@ def test_the_means_are_integrals(spans, cells):
 
 def test_jobs_one_after_the_other_never_make_more_than_one():
     rows = [(task(("a",)), k / 100, (k + 1) / 100) for k in range(1000)]
-    assert np.allclose(occupancy(rows, ["a"], 10.0, 7), 1.0)
+    assert np.allclose(occupancy(rows, {"a": 0}, 10.0, 7), 1.0)
 
 
 def test_attempts_and_suspensions_are_drawn_each(tmp_path):

@@ -3,8 +3,9 @@
 import pytest
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.loading import Results
+from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.results.pages.report import class_tables
+from ptaskmodel.results.pictures.drawing import sentence_of
 from ptaskmodel.results.pictures.waiting import CLASS_COLUMNS, MOST_USERS, waiting_figure
 
 
@@ -56,28 +57,33 @@ def test_a_damaged_table_is_told_in_one_line(tmp_path, line):
     assert "\n" not in str(caught.value)
 
 
+def job(name, hosts, lasted, waited, state="COMPLETED_SUCCESSFULLY"):
+    names = tuple(f"n{k}" for k in range(hosts))
+    start, end = (None, None) if waited is None else (waited, waited + lasted)
+    return ShownTask(name, None, start, end, state, names, None, waited)
+
+
 def test_the_picture_of_who_waited(tmp_path):
     pytest.importorskip("matplotlib")
-    columns = "requested_number_of_resources,execution_time,waiting_time,turnaround_time"
-    lines = ["1,100,0,100", "16,20,3600,3620", "1000,90000,1e6,1090000", "4,,,"]
-    (tmp_path / "jobs.csv").write_text("\n".join([columns, *lines]) + "\n")
-    users = ("user,ann,2,30,0,0,10,1,", "user,bob,1,90,1e6,1e6,90000,12.1,")
-    results = results_with(tmp_path, *users)
-    figure = waiting_figure(results)
-    sizes, lengths, by_user, slowdowns = figure.axes
-    assert len(sizes.collections[0].get_offsets()) == 3
-    assert lengths.get_yscale() == sizes.get_xscale() == "log"
-    assert [label.get_text() for label in by_user.get_yticklabels()] == ["bob (1)", "ann (2)"]
-    # Bounded slowdowns with tau of 60 s: 1, 3620 / 60, 1090000 / 90000.
-    assert max(slowdowns.lines[0].get_xdata()) == pytest.approx(3620 / 60)
-    assert "Waiting of 3 jobs (33% did not)" in figure.get_suptitle()
+    jobs = [
+        job("a", 1, 100, 0.0), job("b", 16, 20, 3600.0), job("d", 4, 1, None),
+        job("c", 1000, 90000, 1e6, "COMPLETED_WALLTIME_REACHED"),
+    ]  # fmt: skip
+    figure = waiting_figure(Results(tmp_path, "job", {}, jobs))
+    left, middle, right, by_length = figure.axes[:4]
+    assert [label.get_text() for label in left.get_yticklabels()] == [
+        "1  (1)", "9-16  (1)", "513-1024  (1)"
+    ]  # fmt: skip
+    assert [text.get_text() for text in left.texts] == ["100 %", "–", "–"]
+    assert [text.get_text() for text in right.texts] == ["–", "–", "100 %"]
+    assert middle.get_xscale() == "log"
+    assert len(by_length.get_yticklabels()) == 3
+    said = "Half of 3 jobs wait less than 60 min, 5 % over 10 d 10 h; 33.3 % start at once"
+    assert sentence_of(figure).startswith(said)
 
 
 def test_where_no_job_ran_there_is_no_picture(tmp_path):
     pytest.importorskip("matplotlib")
-    with pytest.raises(PTaskModelError, match=r"jobs\.csv: cannot be read"):
-        waiting_figure(results_with(tmp_path))
-    text = "requested_number_of_resources,execution_time,waiting_time,turnaround_time\n4,,,\n"
-    (tmp_path / "jobs.csv").write_text(text)
-    with pytest.raises(PTaskModelError, match="no job ran"):
-        waiting_figure(results_with(tmp_path))
+    for jobs in ([], [job("a", 1, 1, None)]):
+        with pytest.raises(PTaskModelError, match="no job ran"):
+            waiting_figure(Results(tmp_path, "job", {}, jobs))

@@ -13,7 +13,7 @@ import click
 from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import NOT_NEGATIVE, PATH, POSITIVE, Choice, output_option
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results import COLOURS, PICTURES
+from ptaskmodel.results import COLOURS, GANTT_COLOURS, PICTURES
 
 # What a directory of a campaign holds, and no other.
 CAMPAIGN = "campaign.toml"
@@ -92,11 +92,11 @@ def compare(
 @click.argument("picture", metavar="PICTURE", type=Choice(PICTURES))
 @click.option(
     "--colour",
-    type=Choice(COLOURS),
-    default="mean",
-    show_default=True,
-    help="Meaning of the colours of the topology: mean use over the run, highest use "
-    "in an interval, or time in which each limited a task.",
+    type=Choice({**COLOURS, **GANTT_COLOURS}),
+    help="Meaning of the colours of the topology: mean use over the run (default), highest use "
+    "in an interval, or time in which each limited a task. Of gantt: slowdown, state, user "
+    "(of Slurm's jobs), size, waiting or task; by default the first that is known of slowdown, "
+    "waiting and task.",
 )
 @click.option(
     "--from",
@@ -113,7 +113,7 @@ def compare(
 def plot(
     results: Path,
     picture: str,
-    colour: str,
+    colour: str | None,
     since_s: float | None,
     until_s: float | None,
     messages: bool,
@@ -136,10 +136,10 @@ def plot(
         raise PTaskModelError("--from, --until and --no-messages apply only to the picture 'ranks'")
     if since_s is not None and until_s is not None and since_s >= until_s:
         raise PTaskModelError(f"--from {since_s:g} is not before --until {until_s:g}")
-    draw_results(
+    said = draw_results(
         results, picture, output, colour, since_s=since_s, until_s=until_s, messages=messages
     )
-    click.echo(f"written   {output}")
+    click.echo(f"{said}\nwritten   {output}")
 
 
 @click.command(cls=Command)

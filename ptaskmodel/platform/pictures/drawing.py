@@ -15,6 +15,7 @@ from ptaskmodel.errors import PlatformError
 from ptaskmodel.files import whole_path
 from ptaskmodel.platform.pictures.blocks import CELL_WIDTH
 from ptaskmodel.platform.pictures.layout import JUNCTION, Line, Sketch, extent, sketch
+from ptaskmodel.style.colours import text_on
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.platform import Platform
@@ -58,6 +59,7 @@ def add_boxes(
     unit: inches of a unit of the sketch. more: a second line below the names of hosts.
     """
     from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_hex
 
     corners, colours = [], []
     for box in drawn.boxes:
@@ -78,7 +80,7 @@ def add_boxes(
     for box, colour in zip(drawn.boxes, colours, strict=True):
         if box.kind == "host" and inside:
             axes.annotate(texts[box.name], (box.x, box.y), fontsize=inside, ha="center", zorder=5,
-                          va="center", color=text_colour(colour))  # fmt: skip
+                          va="center", color=text_on(to_hex(colour)))  # fmt: skip
         size = _font(2.2 * box.width * unit, len(box.name))
         if box.kind not in ("host", JUNCTION) and size and box.name not in named:
             axes.annotate(box.name, (box.x, box.y + box.height / 2 + 0.07), fontsize=size,
@@ -110,14 +112,6 @@ def _font(inches: float, letters: int) -> float:
     """The size in points in which a text fits a width; 0 where it could not be read."""
     size = min(LARGEST, inches * POINTS / (0.62 * max(letters, 1)))
     return size if size >= SMALLEST else 0.0
-
-
-def text_colour(colour: Any) -> str:
-    """Black or white, whichever can be read on a colour."""
-    from matplotlib.colors import to_rgb
-
-    red, green, blue = to_rgb(colour)
-    return "black" if 0.3 * red + 0.6 * green + 0.1 * blue > 0.5 else "white"
 
 
 def draw_platform(platform: Platform, path: Path) -> None:
@@ -202,20 +196,35 @@ def _speed(cores: int, speed_flops: float) -> str:
     return f"{times}{units.format_speed(speed_flops, 4)}"
 
 
-def _draw_lines(axes: Any, drawn: Sketch, facts: _Facts, unit: float) -> None:
-    """Lines, thicker with bandwidth, with labels where they are not all alike."""
-    from matplotlib.collections import LineCollection
+def line_widths(platform: Platform, drawn: Sketch, unit: float) -> list[float]:
+    """Widths of the lines of a sketch, points; more for more bandwidth.
 
+    platform: what is drawn. drawn: its sketch. unit: inches of a unit of the sketch.
+    """
+    return _widths(drawn, _Facts(platform, drawn), unit)
+
+
+def _widths(drawn: Sketch, facts: _Facts, unit: float) -> list[float]:
     rates = [facts.bandwidth_Bps(line) for line in drawn.lines]
     known = [max(rate, 1e-9) for rate in rates if math.isfinite(rate)] or [1.0]
     span = math.log(max(known) / min(known))
     thin = min(1.0, max(0.3, 2.2 * unit))
+    ranks = [
+        math.log(max(rate, 1e-9) / min(known)) / span if span > 0.0 and line.links else 0.3
+        for line, rate in zip(drawn.lines, rates, strict=True)
+    ]
+    return [thin * (0.8 + 2.7 * min(rank, 1.0)) for rank in ranks]
+
+
+def _draw_lines(axes: Any, drawn: Sketch, facts: _Facts, unit: float) -> None:
+    """Lines, thicker with bandwidth, with labels where they are not all alike."""
+    from matplotlib.collections import LineCollection
+
     paths, widths, colours = [], [], []
-    for line, rate in zip(drawn.lines, rates, strict=True):
-        rank = math.log(max(rate, 1e-9) / min(known)) / span if span > 0.0 and line.links else 0.3
+    for line, width in zip(drawn.lines, _widths(drawn, facts, unit), strict=True):
         for path in line.paths:
             paths.append(path)
-            widths.append(thin * (0.8 + 2.7 * min(rank, 1.0)))
+            widths.append(width)
             colours.append("#777777" if line.links else "#BBBBBB")
     axes.add_collection(LineCollection(paths, colors=colours, linewidths=widths, zorder=1))
     bars = {box.name for box in drawn.boxes if box.kind == "link"}  # which have labels of their own

@@ -11,9 +11,9 @@ from ptaskmodel.recording.limits import HOST, LINK
 from ptaskmodel.results.comparison.metrics import number_of, outcomes
 from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.results.pages.interference import Cost
-from ptaskmodel.results.pages.places import Place, level_of
 from ptaskmodel.results.pictures.topology import mean_use
 from ptaskmodel.results.states import ENDED, NOT_SUBMITTED, count_text
+from ptaskmodel.results.tables.places import Place, level_of
 from ptaskmodel.style.quantities import count, duration, number
 
 # Slowdowns up to this one are called none.

@@ -9,9 +9,9 @@ import numpy as np
 
 from ptaskmodel.recording.limits import LINK
 from ptaskmodel.results.loading import LOAD, Results, load_over_time
-from ptaskmodel.results.pages.places import DOWN, UP, Place, level_of
 from ptaskmodel.results.pictures.drawing import ran
 from ptaskmodel.results.pictures.load import load_in_cells
+from ptaskmodel.results.tables.places import DOWN, UP, Place, level_of
 from ptaskmodel.style.quantities import count, date, number
 
 CELLS = 600

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.pages.places import Place, level_of
 from ptaskmodel.results.pictures.topology import MEASURES, cable_of
+from ptaskmodel.results.tables.places import Place, level_of
 from ptaskmodel.style.quantities import number
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ from ptaskmodel.results.pages.interference import (
 from ptaskmodel.results.pages.mpi import ranks_table, replay_sections, timeline_data
 from ptaskmodel.results.pages.page import Section, Table, empty_data, write_page
 from ptaskmodel.results.pages.panel import link_tracks, load_tracks, panel_says
-from ptaskmodel.results.pages.places import Place, host_groups, link_places
 from ptaskmodel.results.pages.platform import topology_data
 from ptaskmodel.results.pages.waits import slowdown_sections, waiting_sections
 from ptaskmodel.results.pictures.drawing import clock_text, host_order, natural
@@ -38,6 +37,7 @@ from ptaskmodel.results.pictures.waiting import (
 )
 from ptaskmodel.results.readings import other_remarks, stopped_text, warnings_of
 from ptaskmodel.results.states import KILLED, in_words, outcome_of
+from ptaskmodel.results.tables.places import Place, host_groups, link_places
 from ptaskmodel.results.tables.slurm_reading import is_slurm
 from ptaskmodel.style.quantities import number
 

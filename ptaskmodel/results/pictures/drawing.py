@@ -1,39 +1,46 @@
-"""Common parts of all pictures of results: figures, colours, units of time, order of names."""
+"""Common parts of all pictures of results: sizes, type, axes of time, names, saving.
+
+Dates and times in pictures are in s; their axes are labelled in a unit that reads well.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, cast
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_path
 from ptaskmodel.results.loading import Results, ShownTask
+from ptaskmodel.style.colours import CATEGORIES, HEAT, LIGHT, category
+from ptaskmodel.style.quantities import duration, ticks, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Colormap, Normalize
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which colour-blind people tell apart.
-BLUE: Final = "#0072B2"
-ORANGE: Final = "#E69F00"
-GREEN: Final = "#009E73"
-RED: Final = "#D55E00"
-SKY: Final = "#56B4E9"
-PINK: Final = "#CC79A7"
-YELLOW: Final = "#F0E442"
-GREY: Final = "#999999"
-TASK_COLOURS = (BLUE, ORANGE, GREEN, RED, SKY, PINK, YELLOW)
-# Of parts of a capacity, above 0 to 100 %: ColorBrewer's YlGnBu without what is too pale on white.
-HEAT = (
-    *("#BCE3B0", "#97D6B9", "#6AC4BE", "#3FB1C3", "#2495C0"),
-    *("#2070B0", "#234BA0", "#1F2E86", "#081D58"),
+# Inches: of a picture in a column of text, and of one over the whole page. Text has 8 points there.
+COLUMN, WIDE = 6.5, 13.0
+POINTS: Final = 8.0
+# The first has all but Chinese, Japanese and Korean; of the others those that are there are asked.
+FONTS: Final = (
+    *("DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Noto Sans SC"),
+    *("Source Han Sans", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback"),
+    *("PingFang SC", "Hiragino Sans", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic"),
+    "Arial Unicode MS",
 )
-# Of what is not used at all: grey, which none of those above is; a line is thinner than an area.
-UNUSED, UNUSED_LINE = "#E9E9E9", "#D4D4D4"
+# Lines of what is not used at all: a line is thinner than an area, so it is darker.
+UNUSED_LINE: Final = "#B7BFC8"
+# Names of before; they go with their last users.
+BLUE, ORANGE, RED, GREY = LIGHT.use, LIGHT.wait, LIGHT.lost, LIGHT.soft
+lasting = clock_text = duration
+colour_of = category
 NEEDS_ATTRIBUTION = "this picture needs a run with --attribution"
+P = ParamSpec("P")
 
 
 class NoMatplotlib(PTaskModelError):
@@ -46,12 +53,122 @@ def check_matplotlib() -> None:
         raise NoMatplotlib("pictures need matplotlib; run: pip install matplotlib")
 
 
+@functools.cache
+def style() -> dict[str, Any]:
+    """Return the settings of matplotlib for all pictures: small type, no frames, pale grids."""
+    from cycler import cycler
+    from matplotlib.font_manager import get_font_names
+
+    there = set(get_font_names())
+    return {
+        "font.family": [name for name in FONTS if name in there] or ["sans-serif"],
+        "font.size": POINTS,
+        "axes.titlesize": POINTS,
+        "axes.titlelocation": "left",
+        "axes.titlecolor": LIGHT.soft,
+        "axes.labelsize": POINTS,
+        "axes.labelcolor": LIGHT.soft,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "axes.prop_cycle": cycler(color=CATEGORIES),
+        **{f"axes.spines.{side}": False for side in ("top", "right", "left", "bottom")},
+        "grid.color": LIGHT.line,
+        "grid.linewidth": 0.6,
+        "xtick.labelsize": POINTS,
+        "ytick.labelsize": POINTS,
+        "xtick.color": LIGHT.soft,
+        "ytick.color": LIGHT.soft,
+        "xtick.major.size": 0,
+        "ytick.major.size": 0,
+        "text.color": LIGHT.ink,
+        "legend.fontsize": POINTS,
+        "legend.frameon": False,
+        "hatch.linewidth": 0.7,
+        "figure.titlesize": POINTS + 2,
+        "figure.titleweight": "bold",
+    }
+
+
+def picture(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Decorate a function that draws: it has the `style`, or raises NoMatplotlib."""
+
+    @functools.wraps(draw)
+    def styled(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        check_matplotlib()
+        import matplotlib as mpl
+
+        with mpl.rc_context(cast(Any, style())):
+            return draw(*args, **kwargs)
+
+    return styled
+
+
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure. Raises NoMatplotlib."""
+    """An empty figure, of ``width`` and ``height`` in inches. Raises NoMatplotlib."""
     check_matplotlib()
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def finished(figure: Figure, title: str, note: str, sentence: str) -> Figure:
+    """Return ``figure`` with its head.
+
+    title: what it says. note: what is drawn, of how many, in which unit. sentence: what it shows,
+    with numbers, for those who do not see it (`sentence_of`).
+    """
+    figure.suptitle(title, x=0.005, ha="left")
+    figure.axes[0].set_title(note)
+    figure.set_label(sentence)
+    return figure
+
+
+def sentence_of(figure: Figure) -> str:
+    """Return what ``figure`` shows in a sentence; empty if it does not say."""
+    return str(figure.get_label())
+
+
+def time_axis(
+    axes: Any,
+    end_s: float,
+    begin_s: float = 0.0,
+    results: Results | None = None,
+    name: str = "time",
+) -> None:
+    """Give ``axes`` a time from ``begin_s`` to ``end_s`` with round dates in one unit.
+
+    results: where they were stopped, what lies behind is hatched. name: what the axis is.
+    """
+    last_s = end_s
+    if results is not None and results.stopped is not None and end_s >= results.stopped.at_s:
+        last_s = end_s + 0.03 * (end_s - begin_s)
+        axes.axvspan(end_s, last_s, facecolor=LIGHT.panel, edgecolor=LIGHT.soft, hatch="////",
+                     linewidth=0, zorder=0.5)  # fmt: skip
+    inches = axes.get_position().width * axes.figure.get_figwidth()
+    unit, dates, scale = ticks(begin_s, end_s, max(1.4 * inches, 2))
+    axes.set_xticks([date * scale for date in dates], [f"{date:g}" for date in dates])
+    axes.set_xlim(begin_s, last_s)
+    axes.set_xlabel(f"{name} ({unit})")
+
+
+def unit_axis(axes: Any, name: str, kind: str, largest: float) -> None:
+    """Label the upright axis of ``axes``, from 0 on, in one unit.
+
+    name: what it is. kind: as of `quantities.number`. largest: the largest value there.
+    """
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    scale, unit = unit_of(largest, kind)
+    if kind == "time":
+        unit, marks, scale = ticks(0.0, largest or 1.0, 5)
+        axes.set_yticks([mark * scale for mark in marks], [f"{mark:g}" for mark in marks])
+    else:
+        axes.yaxis.set_major_locator(
+            MaxNLocator(5, steps=[1, 2, 5, 10], integer=kind == "number" and largest >= 5)
+        )
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:g}"))
+    axes.set_ylim(0.0, 1.05 * (largest or 1.0))
+    axes.set_ylabel(f"{name} ({unit})" if unit else name)
 
 
 def heat() -> Colormap:
@@ -61,7 +178,8 @@ def heat() -> Colormap:
     """
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("heat", list(HEAT)).with_extremes(under=UNUSED)
+    made = LinearSegmentedColormap.from_list("heat", list(HEAT))
+    return made.with_extremes(under=LIGHT.nothing, bad=LIGHT.nothing)
 
 
 def use_scale() -> Normalize:
@@ -71,11 +189,50 @@ def use_scale() -> Normalize:
     return Normalize(1e-9, 100.0)
 
 
-def use_bar(figure: Figure, shown: ScalarMappable, axes: Any, label: str, room: float) -> None:
-    """The bar of `heat` and `use_scale` beside a picture, with grey, for nothing, below 0 %."""
-    bar = figure.colorbar(shown, ax=axes, pad=0.01, fraction=room, extend="min", extendfrac=0.03)
+def slowdown_scale() -> Normalize:
+    """Slowdowns for `heat`, from 1 to 4 and more in every picture."""
+    from matplotlib.colors import Normalize
+
+    return Normalize(1.0, 4.0)
+
+
+def colour_bar(axes: Any, shown: ScalarMappable, extend: str = "neither") -> Any:
+    """Add a narrow bar of colours beside ``axes``, and return it.
+
+    shown: what has them. extend: which end has more: "min", "max" or "neither".
+    """
+    bar = axes.figure.colorbar(
+        shown, ax=axes, pad=0.01, fraction=0.03, aspect=30, extend=extend, extendfrac=0.03
+    )
+    bar.outline.set_visible(False)
+    return bar
+
+
+def use_bar(axes: Any, shown: ScalarMappable, label: str) -> None:
+    """The bar of `heat` and `use_scale` beside ``axes``, with grey, for nothing, below 0 %."""
+    bar = colour_bar(axes, shown, "min")
     bar.set_ticks([0, 20, 40, 60, 80, 100])
     bar.set_label(label)
+
+
+def slowdown_bar(axes: Any) -> None:
+    """The bar of `slowdown_scale` beside ``axes``."""
+    from matplotlib.cm import ScalarMappable
+
+    bar = colour_bar(axes, ScalarMappable(slowdown_scale(), heat()), "max")
+    bar.set_ticks([1, 2, 3, 4], labels=["1", "2", "3", "4+"])
+    bar.set_label("contention slowdown")
+
+
+def time_unit(span_s: float) -> tuple[float, str]:
+    """(seconds, name) of the unit in which a span of time reads well."""
+    return unit_of(span_s, "time")
+
+
+def prefix_of(value: float) -> tuple[float, str]:
+    """The prefix of a unit in which a value reads well: its scale, and its letter."""
+    scale, unit = unit_of(value, "bytes")
+    return scale, unit.removesuffix("B")
 
 
 def check_picture(path: str | Path) -> None:
@@ -86,69 +243,23 @@ def check_picture(path: str | Path) -> None:
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write a figure (.png, .svg or .pdf), whole and without a date inside.
+    """Write a figure (.png, .svg or .pdf), whole, with its sentence and without a date inside.
 
     Raises PTaskModelError for another suffix or if the file cannot be written.
     """
     check_picture(path)
     path = Path(path)
     suffix = path.suffix.lower()
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix)
+    said = sentence_of(figure)
+    metadata = {
+        ".png": {"Description": said},
+        ".svg": {"Date": None, "Description": said},
+        ".pdf": {"CreationDate": None, "Subject": said},
+    }[suffix]
     import matplotlib as mpl
 
     with whole_path(path) as partial, mpl.rc_context({"svg.hashsalt": "ptaskmodel"}):
         figure.savefig(partial, format=suffix[1:], dpi=150, metadata=metadata, facecolor="white")
-
-
-def time_unit(span_s: float) -> tuple[float, str]:
-    """(seconds, name) of the unit in which a span of time reads well."""
-    for seconds, name in ((86400.0, "d"), (3600.0, "h")):
-        if span_s > 4 * seconds:
-            return seconds, name
-    for seconds, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if span_s >= seconds:
-            return seconds, name
-    return 1.0, "s"
-
-
-def lasting(seconds: float) -> str:
-    """A length of time in the unit in which it reads well, to four digits."""
-    unit, name = time_unit(abs(seconds))
-    value = seconds / unit
-    return f"{value:,.0f} {name}" if abs(value) >= 1e4 else f"{value:.4g} {name}"
-
-
-def clock_text(seconds: float) -> str:
-    """A length of time as one says it: 131 ms, 33.5 s, 43 min, 15 h 54 min, 7 d 20 h."""
-    if seconds < 120:
-        shown = float(f"{seconds:.3g}")
-        unit, name = time_unit(shown)
-        return f"{shown / unit:.3g} {name}"
-    minutes = round(seconds / 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    large, small, name, part = (minutes, 60, "h", "min")
-    if minutes >= 48 * 60:
-        large, small, name, part = (round(minutes / 60), 24, "d", "h")
-    whole, rest = divmod(large, small)
-    return f"{whole:,} {name}" + (f" {rest} {part}" if rest else "")
-
-
-def prefix_of(value: float) -> tuple[float, str]:
-    """The prefix of a unit in which a value reads well: its scale, and its letter."""
-    for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= scale:
-            return scale, prefix
-    return 1.0, ""
-
-
-def stopped_strip(axes: Any, results: Results, unit: float) -> None:
-    """Hatch what lies behind the date at which a run was stopped, at the right end of the time."""
-    if results.stopped is None:
-        return
-    begin = results.stopped.at_s / unit
-    axes.axvspan(begin, 1.03 * begin, facecolor=UNUSED, edgecolor=GREY, hatch="////", linewidth=0)
-    axes.set_xlim(right=1.03 * begin)
 
 
 def ran(results: Results) -> list[tuple[ShownTask, float, float]]:
@@ -185,14 +296,12 @@ def natural(name: str) -> list[tuple[int, int | str]]:
     return parts
 
 
-def colour_of(k: int) -> str:
-    return TASK_COLOURS[k % len(TASK_COLOURS)]
-
-
-def host_ticks(axes: Any, names: list[str], most: int = 40) -> None:
+def row_ticks(axes: Any, names: Sequence[str], most: int = 40) -> None:
+    """Name the rows of ``axes``, the first above: each, or ``most`` of them."""
     step = max(1, math.ceil(len(names) / most))
-    axes.set_yticks(range(0, len(names), step))
-    axes.set_yticklabels([short_name(name, 64) for name in names[::step]], fontsize=8)
+    axes.set_yticks(range(0, len(names), step), [short_name(name, 40) for name in names[::step]])
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
 
 
 def short_name(name: str, most: int = 24) -> str:

@@ -1,119 +1,234 @@
-"""The Gantt chart: which task is on which host when."""
+"""The Gantt chart: which task is on which host when, coloured by what happened to it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.platform.pictures.drawing import text_colour
 from ptaskmodel.results.loading import Results, ShownTask, running_stretches
+from ptaskmodel.results.pictures.charts import Track, end_labels, time_panel
 from ptaskmodel.results.pictures.drawing import (
-    colour_of,
+    finished,
     heat,
-    host_ticks,
     natural,
-    new_figure,
+    picture,
     ran,
-    stopped_strip,
-    time_unit,
+    row_ticks,
+    short_name,
+    slowdown_bar,
+    slowdown_scale,
+    use_bar,
+    use_scale,
 )
+from ptaskmodel.results.states import ENDED, KILLED, outcome_of
+from ptaskmodel.results.tables import slurm_reading
+from ptaskmodel.style.colours import CATEGORIES, LIGHT, OTHERS, category, text_on
+from ptaskmodel.style.quantities import count, number, round_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Of attempts that were stopped.
 STOPPED = ("COMPLETED_KILLED", "COMPLETED_FAILED")
-MAX_BARS = 60_000  # bars drawn one by one
-MAX_LABELS = 60
-CELLS = 600  # intervals of time where there are too many bars
+LEAST_WIDTH = 1 / 800  # of the time: where half of the bars are shorter, cells are drawn
+MAX_BARS = 60_000
+MAX_NAMES = 60
+MAX_ROWS = 150  # more hosts share rows
+CELLS = 600
+# Waits, s, from the palest to the darkest.
+WAITS_S = (60.0, 86400.0)
 
 FloatArray = NDArray[np.float64]
+Spells = Sequence[tuple[ShownTask, float, float]]
 
 
-def gantt(results: Results) -> Figure:
+@picture
+def gantt(results: Results, colour: str | None = None) -> Figure:
     """Which task is on which host when; tasks that share a host share the height of its row.
 
-    Attempts of a job have its colour, pale where it was stopped and ran again or no more; while it
-    was suspended nothing is drawn.
+    Attempts that were stopped and ran again, or no more, are pale; killed ones end in the colour of
+    what is lost, hatched; while a job was suspended nothing is drawn. Too many bars become cells of
+    host and time with the mean slowdown, or without slowdowns the busy share.
+
+    colour: a key of `results.GANTT_COLOURS`; None: slowdown if it is known, else waiting of jobs,
+    else the tasks.
     """
-    again = running_stretches(results)
-    rows = again or ran(results)
+    rows = running_stretches(results) or ran(results)
     hosts = sorted({host for task, _, _ in rows for host in task.hosts}, key=natural)
     if not hosts:
         raise PTaskModelError(f"{results.directory}: no task ran on a host; nothing to draw")
-    unit, unit_name = time_unit(results.end_s)
-    height = min(max(2.5, 1.2 + 0.5 * len(hosts)), 11.0)
-    figure = new_figure(10.0, height)
-    axes = figure.add_subplot()
     n_bars = sum(len(set(task.hosts)) for task, _, _ in rows)
-    count = len({task.task_id for task, _, _ in rows})
-    title = f"{count:,} {results.what}s on {len(hosts):,} hosts"
-    if n_bars <= MAX_BARS:
-        _bars(axes, rows, hosts, unit)
-        if again:
-            title += "; pale: stopped before its end"
-        elif len(rows) <= MAX_LABELS:
-            title += "; a bar's height is its part of the host's row, shared by those there at once"
-        else:
-            title += f"; neighbouring colours only tell {results.what}s apart"
-    else:
-        title += f"; mean number of {results.what}s on each host (too many for bars)"
-        _crowd(figure, axes, rows, hosts, unit, results)
-    stopped_strip(axes, results, unit)
-    host_ticks(axes, hosts)
-    axes.set_xlabel(f"time ({unit_name})")
-    axes.set_title(title, fontsize=10, loc="left")
-    return figure
+    lasted = sorted(end - start for _, start, end in rows)
+    tiny = lasted[len(lasted) // 2] < LEAST_WIDTH * results.end_s
+    if n_bars > MAX_BARS or (tiny and len(rows) > MAX_NAMES):
+        return _cells(results, rows, hosts)
+    colour = colour or _usual_colour(results)
+    coloured = COLOURINGS[colour](results, [task for task, _, _ in rows])
+    height = min(max(1.2, 0.3 * len(hosts)), 8.0)
+    track = Track(lambda axes: _bars(axes, rows, hosts, coloured.paint, results.end_s), height)
+    figure = time_panel([track], results.end_s, results)
+    if colour == "slowdown":
+        slowdown_bar(figure.axes[0])
+    end_labels(figure.axes[0], [(-k, *one) for k, one in enumerate(coloured.key)])
+    return finished(figure, *_said(results, rows, hosts, coloured.says))
+
+
+def _said(results: Results, rows: Spells, hosts: Sequence[str], says: str) -> tuple[str, str, str]:
+    """The title, the note below it and the sentence."""
+    tasks = {task.task_id: task for task, _, _ in rows}
+    killed = sum(outcome_of(task.state) == KILLED for task in results.tasks)
+    title = f"{count(len(tasks), results.what)} on {count(len(hosts), 'host')}"
+    slowed = [task.slowdown for task in tasks.values() if task.slowdown is not None]
+    if slowed:
+        title += f"; mean contention slowdown {number(float(np.mean(slowed)))}"
+    if killed:
+        title += f"; {count(killed)} killed"
+        says += "; dark red end: killed"
+    return title, says, f"{title}."
+
+
+def _usual_colour(results: Results) -> str:
+    if any(task.slowdown is not None for task in results.tasks):
+        return "slowdown"
+    return "waiting" if any(task.waiting_s is not None for task in results.tasks) else "task"
+
+
+class Coloured(NamedTuple):
+    """The colour of each task, what is said of it, and the key."""
+
+    paint: Callable[[ShownTask], Any]
+    says: str
+    key: Sequence[tuple[str, str]] = ()
+
+
+def _by_slowdown(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
+    colours, scale = heat(), slowdown_scale()
+
+    def paint(task: ShownTask) -> Any:
+        return LIGHT.nothing if task.slowdown is None else colours(scale(max(task.slowdown, 1.0)))
+
+    return Coloured(paint, "colour: contention slowdown; grey: not known")
+
+
+def _by_amount(values: Mapping[str, float], says: str, low: float, high: float) -> Coloured:
+    from matplotlib.colors import LogNorm
+
+    colours, scale = heat(), LogNorm(low, max(high, 2 * low), clip=True)
+
+    def paint(task: ShownTask) -> Any:
+        value = values.get(task.task_id)
+        return LIGHT.nothing if value is None else colours(scale(max(value, low)))
+
+    return Coloured(paint, says)
+
+
+def _by_size(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
+    sizes = {task.task_id: float(len(task.hosts)) for task in tasks}
+    most = max(sizes.values())
+    return _by_amount(sizes, f"colour: hosts, 1 (pale) to {number(most)} (dark)", 1.0, most)
+
+
+def _by_waiting(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
+    waits = {task.task_id: task.waiting_s for task in tasks if task.waiting_s is not None}
+    return _by_amount(waits, "colour: waited 1 min or less (pale) to 1 d or more (dark)", *WAITS_S)
+
+
+def _by_state(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
+    colours = {ENDED: LIGHT.use, KILLED: LIGHT.lost}
+
+    def paint(task: ShownTask) -> Any:
+        return colours.get(outcome_of(task.state), LIGHT.wait)
+
+    key = [("ended", LIGHT.use), ("killed", LIGHT.lost), ("neither", LIGHT.wait)]
+    return Coloured(paint, "colour: what became of it", key)
+
+
+def _by_user(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
+    if not slurm_reading.is_slurm(results.summary):
+        raise PTaskModelError(f"{results.directory}: its jobs name no users; choose another colour")
+    users = {job.job_id: job.user for job in slurm_reading.read_jobs(results.directory)}
+    used: dict[str, float] = dict.fromkeys(users.values(), 0.0)
+    for task in tasks:
+        used[users[task.task_id]] += (task.duration_s or 0.0) * len(task.hosts)
+    largest = sorted(used, key=lambda user: -used[user])[: len(CATEGORIES)]
+    order = {user: k for k, user in enumerate(largest)}
+    key = [(user, category(k)) for user, k in order.items()]
+    if len(used) > len(order):
+        key.append((f"{count(len(used) - len(order))} others", OTHERS))
+
+    def paint(task: ShownTask) -> Any:
+        return category(order.get(users[task.task_id], len(CATEGORIES)))
+
+    return Coloured(paint, "colour: user, the largest first", key)
+
+
+def _by_task(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
+    number_of = {name: k for k, name in enumerate(dict.fromkeys(task.task_id for task in tasks))}
+    if len(number_of) > len(CATEGORIES):
+        return Coloured(lambda task: OTHERS, "more tasks than colours; choose with --colour")
+    return Coloured(lambda task: category(number_of[task.task_id]), "a colour a task")
+
+
+COLOURINGS: Mapping[str, Callable[[Results, Sequence[ShownTask]], Coloured]] = {
+    "slowdown": _by_slowdown,
+    "state": _by_state,
+    "user": _by_user,
+    "size": _by_size,
+    "waiting": _by_waiting,
+    "task": _by_task,
+}
 
 
 def _bars(
-    axes: Any, rows: Sequence[tuple[ShownTask, float, float]], hosts: list[str], unit: float
+    axes: Any, rows: Spells, hosts: list[str], paint: Callable[[ShownTask], Any], end_s: float
 ) -> None:
-    from matplotlib.collections import PolyCollection
+    from matplotlib.collections import LineCollection, PolyCollection
+    from matplotlib.colors import to_hex
 
     place = {host: k for k, host in enumerate(hosts)}
-    shapes, colours, labels = [], [], []
+    shapes, colours, killed, ends = [], [], [], []
     lanes = _lanes(rows, place)
-    number = {name: k for k, name in enumerate(dict.fromkeys(task.task_id for task, _, _ in rows))}
+    labels: dict[str, tuple[float, float, float, float, Any]] = {}
     for k, (task, start, end) in enumerate(rows):
-        widest: tuple[float, float, float] | None = None
+        is_killed = outcome_of(task.state) == KILLED
+        colour = to_hex(paint(task))
         for host in dict.fromkeys(task.hosts):
             lane, n = lanes[host][k]
             low = place[host] - 0.45 + 0.9 * lane / n
             high = low + 0.9 / n
-            a, b = start / unit, end / unit
-            shapes.append([(a, low), (b, low), (b, high), (a, high)])
-            pale = task.state in STOPPED
-            colours.append((colour_of(number[task.task_id]), 0.35 if pale else 1.0))
-            if widest is None or high - low > widest[1]:
-                widest = (low, high - low, b - a)
-        if widest is not None:
-            labels.append(((start + end) / 2 / unit, widest, task.task_id, colours[-1]))
+            shapes.append([(start, low), (end, low), (end, high), (start, high)])
+            colours.append((colour, 0.35 if task.state in STOPPED else 1.0))
+            if is_killed:
+                killed.append(shapes[-1])
+                ends.append([(end, low), (end, high)])
+            area = (high - low) * (end - start)
+            if task.task_id not in labels or area > labels[task.task_id][0]:
+                middle = (start + end) / 2, (low + high) / 2
+                labels[task.task_id] = (area, *middle, end - start, colour)
     edge = 0.4 if len(rows) <= 200 else 0.0
+    axes.add_collection(PolyCollection(shapes, facecolors=colours, edgecolors="white", lw=edge))
+    hatch = "////" if len(hosts) <= 60 else None
     axes.add_collection(
-        PolyCollection(shapes, facecolors=colours, edgecolors="white", linewidths=edge)
+        PolyCollection(killed, facecolors="none", edgecolors=LIGHT.lost, hatch=hatch, lw=0)
     )
-    axes.set_ylim(len(hosts) - 0.4, -0.6)
-    axes.autoscale_view(scaley=False)
-    axes.set_xlim(left=0.0)
-    if len(rows) <= MAX_LABELS:
-        span = axes.get_xlim()[1]
-        for middle, (low, high, wide), name, (colour, opaque) in labels:
-            if wide / span > 0.012 * len(name) and high > 0.12:
-                axes.text(
-                    middle, low + high / 2, name, ha="center", va="center",
-                    fontsize=min(8.0, 22.0 * high), clip_on=True,
-                    color=text_colour(colour) if opaque == 1.0 else "black",
-                )  # fmt: skip
+    axes.add_collection(LineCollection(ends, colors=LIGHT.lost, linewidths=1.6))
+    row_ticks(axes, hosts)
+    inches = axes.figure.get_figwidth() * 0.85
+    least = 0.11 * len(hosts) / axes.figure.get_figheight()
+    for name, (area, x, y, wide, colour) in labels.items() if len(rows) <= MAX_NAMES else ():
+        letters = math.floor(wide / end_s * inches / 0.065)
+        if letters >= min(len(name), 8) and area / wide >= least:
+            axes.text(x, y, short_name(name, letters), ha="center", va="center", clip_on=True,
+                      color=text_on(colour))  # fmt: skip
 
 
-def _lanes(
-    rows: Sequence[tuple[ShownTask, float, float]], place: dict[str, int]
-) -> dict[str, dict[int, tuple[int, int]]]:
+def _lanes(rows: Spells, place: dict[str, int]) -> dict[str, dict[int, tuple[int, int]]]:
     """(lane, lanes of its group) of each task on each host: those that overlap lie side by side."""
     on: dict[str, list[int]] = {host: [] for host in place}
     for k, (task, _, _) in enumerate(rows):
@@ -138,47 +253,78 @@ def _lanes(
     return found
 
 
-def _crowd(
-    figure: Any,
-    axes: Any,
-    rows: Sequence[tuple[ShownTask, float, float]],
-    hosts: list[str],
-    unit: float,
-    results: Results,
-) -> None:
-    """The mean number of tasks on each host in intervals of time, as colours."""
-    span = results.end_s or 1.0
-    mean = occupancy(rows, hosts, span, CELLS)
-    image = axes.imshow(
-        mean, aspect="auto", cmap=heat(), interpolation="nearest",
-        vmin=1e-9, vmax=max(mean.max(), 1.0),
-        extent=(0.0, span / unit, len(hosts) - 0.5, -0.5),
-    )  # fmt: skip
-    label = f"mean number of {results.what}s on the host"
-    figure.colorbar(image, ax=axes, label=label, pad=0.01)
+def _cells(results: Results, rows: Spells, hosts: list[str]) -> Figure:
+    """Cells of hosts and time: the mean slowdown of tasks there, or the busy share."""
+    from matplotlib.cm import ScalarMappable
+
+    end_s = results.end_s or 1.0
+    cell_s = round_time(end_s / CELLS)
+    cells = math.ceil(end_s / cell_s)
+    together = math.ceil(len(hosts) / MAX_ROWS)
+    groups = [hosts[k : k + together] for k in range(0, len(hosts), together)]
+    row_of = {host: k for k, group in enumerate(groups) for host in group}
+    names = [group[0] if len(group) == 1 else f"{group[0]} ... {group[-1]}" for group in groups]
+    known = [spell for spell in rows if spell[0].slowdown is not None]
+    by_slowdown = bool(known)
+    table = occupancy(known or rows, row_of, cells * cell_s, cells)
+    if by_slowdown:
+        slowed = [task.slowdown or 1.0 for task, _, _ in known]
+        weighted = occupancy(known, row_of, cells * cell_s, cells, slowed)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            table = np.where(table > 1e-12, weighted / table, np.nan)
+    else:
+        size = np.array([len(group) for group in groups])[:, None]
+        table = 100.0 * np.minimum(table / size, 1.0)
+
+    def draw(axes: Any) -> None:
+        axes.imshow(
+            table, aspect="auto", cmap=heat(), interpolation="nearest",
+            norm=slowdown_scale() if by_slowdown else use_scale(),
+            extent=(0.0, cells * cell_s, len(groups) - 0.5, -0.5),
+        )  # fmt: skip
+        axes.grid(visible=False)
+        row_ticks(axes, names)
+
+    height = min(max(1.2, 0.06 * len(groups)), 8.0)
+    figure = time_panel([Track(draw, height)], end_s, results)
+    what = f"mean contention slowdown of {results.what}s" if by_slowdown else "busy share"
+    if by_slowdown:
+        slowdown_bar(figure.axes[0])
+    else:
+        use_bar(figure.axes[0], ScalarMappable(use_scale(), heat()), "busy (%)")
+    row = "a host" if together == 1 else f"{together} hosts"
+    says = f"colour: {what}, a cell is {row} for {number(cell_s, 'time')}; too many for bars"
+    title, _, sentence = _said(results, rows, hosts, says)
+    return finished(figure, title, says, sentence)
 
 
 def occupancy(
-    rows: Sequence[tuple[ShownTask, float, float]], hosts: Sequence[str], span_s: float, cells: int
+    rows: Spells,
+    row_of: Mapping[str, int],
+    span_s: float,
+    cells: int,
+    weights: Sequence[float] | None = None,
 ) -> FloatArray:
-    """The mean number of tasks on each host (rows) in ``cells`` intervals of equal length.
+    """The mean number of tasks on the hosts of each row in ``cells`` intervals of equal length.
 
-    rows: (task, start, end) with dates in s from 0 to span_s.
+    rows: (task, start, end) with dates in s from 0 to span_s. row_of: the row of each host.
+    weights: what each counts, in order of ``rows``; None: 1.
     """
-    place = {host: k for k, host in enumerate(hosts)}
+    n_rows = max(row_of.values()) + 1
     # Task seconds in a cell, in cells: at the ends of a task directly, between them as steps.
-    parts = np.zeros((len(hosts), cells))
-    steps = np.zeros((len(hosts), cells + 1))
-    for task, start, end in rows:
+    parts = np.zeros((n_rows, cells))
+    steps = np.zeros((n_rows, cells + 1))
+    for k, (task, start, end) in enumerate(rows):
+        weight = 1.0 if weights is None else weights[k]
         a, b = (min(max(date / span_s * cells, 0.0), float(cells)) for date in (start, end))
         first, last = min(int(a), cells - 1), min(int(b), cells - 1)
-        on = [place[host] for host in dict.fromkeys(task.hosts)]
-        if first == last:
-            parts[on, first] += b - a
-        else:
-            parts[on, first] += first + 1 - a
-            parts[on, last] += b - last
-            steps[on, first + 1] += 1.0
-            steps[on, last] -= 1.0
+        for on, hosts in Counter(row_of[host] for host in dict.fromkeys(task.hosts)).items():
+            if first == last:
+                parts[on, first] += weight * hosts * (b - a)
+            else:
+                parts[on, first] += weight * hosts * (first + 1 - a)
+                parts[on, last] += weight * hosts * (b - last)
+                steps[on, first + 1] += weight * hosts
+                steps[on, last] -= weight * hosts
     found: FloatArray = parts + np.cumsum(steps, axis=1)[:, :cells]
     return found

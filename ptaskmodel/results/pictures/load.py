@@ -12,36 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.platform.power import host_power
 from ptaskmodel.results.loading import LOAD, Results, load_over_time, power_curve
-from ptaskmodel.results.pictures.drawing import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    RED,
-    SKY,
-    clock_text,
-    new_figure,
-    prefix_of,
-    stopped_strip,
-    time_unit,
-)
+from ptaskmodel.results.pictures.charts import Track, areas, steps, time_panel
+from ptaskmodel.results.pictures.drawing import finished, picture, unit_axis
+from ptaskmodel.results.pictures.topology import platform_of
+from ptaskmodel.style.colours import CATEGORIES, LIGHT
+from ptaskmodel.style.quantities import count, date, duration, number, round_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 FloatArray = NDArray[np.float64]
-CELLS, PAGE_CELLS = 600, 400
-# Heights of the axes over what is drawn: legends stand above it.
-HEADROOM = 1.2
+CELLS = 600
 # Of more changes than that, means over as many parts of the time are drawn.
 MOST_STEPS = 2000
 OVER_TIME, TUNING = "over_time.csv", "tuning.csv"
 USES = (
-    ("utilisation_1h", "1 h", GREY),
-    ("utilisation_10h", "10 h", ORANGE),
-    ("utilisation_24h", "24 h", BLUE),
+    ("utilisation_1h", "1 h", LIGHT.nothing),
+    ("utilisation_10h", "10 h", LIGHT.soft),
+    ("utilisation_24h", "24 h", LIGHT.use),
 )
 
 
@@ -70,115 +61,101 @@ def load_in_cells(
     return Load(mean, np.maximum.reduceat(held, first))
 
 
-def load_data(results: Results) -> dict[str, Any] | None:
-    """Of a batch, for its page: the load in cells of time, as JSON (see report.js)."""
-    if results.what != "job" or not (results.directory / LOAD).exists():
-        return None
-    rows = load_over_time(results)
-    if not rows or rows[-1][0] <= 0.0:
-        return None
-    end_s = _end_s(results, rows)
-    load = load_in_cells(rows, end_s, PAGE_CELLS)
-    columns = (load.mean[:, 2], load.most[:, 2], load.mean[:, 1], load.most[:, 0])
-    return {
-        "end": end_s,
-        "cell": clock_text(end_s / PAGE_CELLS),
-        "hosts": results.summary.get("hosts"),
-        "columns": [[round(value, 2) for value in column.tolist()] for column in columns],
-    }
-
-
 def _end_s(results: Results, rows: Sequence[tuple[float, float, float, float]]) -> float:
     """Up to where the load is known, s: the last change, or the date at which it was stopped."""
     return rows[-1][0] if results.stopped is None else results.stopped.at_s
 
 
+@picture
 def machine_load(results: Results) -> Figure:
-    """Hosts in use, and hosts that waiting jobs ask for, over time."""
+    """Hosts in use, hosts that waiting jobs ask for, and how many jobs wait, over time."""
     rows = load_over_time(results)
     if not rows:
         raise PTaskModelError(f"{results.directory / LOAD}: no job was there; nothing to draw")
     end_s = _end_s(results, rows) or 1.0
-    unit, unit_name = time_unit(end_s)
-    load = load_in_cells(rows, end_s, CELLS)
-    dates = np.linspace(0.0, end_s / unit, CELLS + 1)
+    cell_s = round_time(end_s / CELLS)
+    cells = math.ceil(end_s / cell_s)
+    load = load_in_cells(rows, cells * cell_s, cells)
+    dates = np.minimum(np.arange(cells + 1) * cell_s, end_s)
     # Waiting jobs, hosts that they ask for, hosts in use; of each the last value once more.
     mean, most = (np.concatenate([each, each[-1:]]).T for each in load)
-    figure = new_figure(10.0, 5.0)
-    above, below = figure.subplots(2, 1, sharex=True)
-    above.fill_between(dates, most[2], step="post", color=SKY, linewidth=0, label="most")
-    above.fill_between(dates, mean[2], step="post", color=BLUE, linewidth=0, label="mean")
     total = results.summary.get("hosts")
-    if isinstance(total, int | float):
-        above.axhline(total, color="black", linewidth=0.8, linestyle="--", label=f"all {total:,}")
-    above.set_ylim(0, HEADROOM * max(total if isinstance(total, int | float) else 1, *most[2]))
-    above.set_ylabel("hosts in use")
-    title = f"Use of the machine, and the queue; mean and most in each {clock_text(end_s / CELLS)}"
-    above.set_title(title, fontsize=10, loc="left")
-    below.fill_between(dates, mean[1], step="post", color=ORANGE, linewidth=0,
-                       label="hosts waited for, mean")  # fmt: skip
-    below.set_ylim(0, HEADROOM * max(1, *mean[1]))
-    below.set_ylabel("hosts waited for")
-    jobs = below.twinx()
-    jobs.step(dates, most[0], where="post", color=RED, linewidth=1, label="jobs that wait, most")
-    jobs.set_ylim(0, HEADROOM * max(1, *most[0]))
-    jobs.set_ylabel("jobs that wait", color=RED)
-    if not most[0].any():
-        below.text(0.5, 0.5, "nobody waits", transform=below.transAxes, ha="center", va="center")
-    for axes in (above, below, jobs):
-        axes.legend(loc="upper right" if axes is jobs else "upper left", frameon=False, fontsize=8,
-                    ncols=3)  # fmt: skip
-    below.set_xlim(0.0, dates[-1])
-    for axes in (above, below):
-        stopped_strip(axes, results, unit)
-    below.set_xlabel(f"time ({unit_name})")
-    return figure
+    whole = float(total) if isinstance(total, int | float) else float(most[2].max())
+
+    def machine(axes: Any) -> None:
+        idle = np.maximum(whole - mean[2], 0.0)
+        areas(axes, dates, [("in use", mean[2], LIGHT.use), ("idle", idle, LIGHT.nothing)])
+        unit_axis(axes, "hosts", "number", whole)
+
+    def asked(axes: Any) -> None:
+        high = areas(axes, dates, [("waited for", mean[1], LIGHT.wait)])
+        unit_axis(axes, "hosts", "number", high)
+
+    def queue(axes: Any) -> None:
+        unit_axis(axes, "jobs", "number", steps(axes, dates, [("jobs", most[0], LIGHT.wait_text)]))
+        axes.set_title("jobs that wait, the most in each cell")
+
+    waits = bool(most[0].any())
+    figure = time_panel(
+        [Track(machine, 1.8), *[Track(asked), Track(queue)] * waits], end_s, results
+    )
+    used = float(mean[2, :-1].mean()) / whole if whole else 0.0
+    title = f"{number(used, 'share')} of {count(int(whole), 'host')} in use on average"
+    sentence = title
+    if waits:
+        at = float(dates[int(most[0].argmax())])
+        sentence += f"; at most {count(int(most[0].max()), 'job')} wait ({date(at, end_s)})"
+    else:
+        sentence += "; no job waits"
+    note = f"Hosts in use, mean of cells of {duration(cell_s)}"
+    return finished(figure, sentence, note, sentence + ".")
 
 
+@picture
 def power_over_time(results: Results) -> Figure:
-    """Power of hosts and links over time, and the energy up to then."""
+    """Power of hosts and links over time, stacked, and the energy of it all."""
     rows = power_curve(results)
     if len(rows) < 2:
         raise PTaskModelError(f"{results.directory}: no time passed; nothing to draw")
     table = np.array(rows)
-    dates = table[:, 0]
+    dates, watts = table[:, 0], table[:, 1:]
     lasted = np.diff(dates)
-    joules = np.concatenate([np.zeros((1, 2)), np.cumsum(table[:-1, 1:] * lasted[:, None], axis=0)])
-    title = "Power"
-    watts = table[:, 1:]
+    joules = np.concatenate([np.zeros((1, 2)), np.cumsum(watts[:-1] * lasted[:, None], axis=0)])
+    peak = float(watts.sum(axis=1).max())
+    total = joules[-1].sum()
+    note = "Power"
     if len(rows) > MOST_STEPS:
-        whole = np.linspace(dates[0], dates[-1], MOST_STEPS + 1)
+        cell_s = round_time((dates[-1] - dates[0]) / MOST_STEPS)
+        whole = np.append(np.arange(dates[0], dates[-1], cell_s), dates[-1])
         joules = np.column_stack([np.interp(whole, dates, joules[:, k]) for k in range(2)])
-        width = whole[1] - whole[0]
-        watts = np.diff(joules, axis=0) / width
+        watts = np.diff(joules, axis=0) / np.diff(whole)[:, None]
         watts = np.concatenate([watts, watts[-1:]])
         dates = whole
-        title = f"Mean power over {clock_text(width)}"
-    unit, unit_name = time_unit(float(dates[-1]))
-    scale, prefix = prefix_of(float(watts.sum(axis=1).max()))
-    figure = new_figure(10.0, 4.5)
-    axes = figure.add_subplot()
-    hosts, both = watts[:, 0] / scale, watts.sum(axis=1) / scale
-    x = dates / unit
-    axes.fill_between(x, hosts, step="post", color=BLUE, linewidth=0, label="hosts")
-    if watts[:, 1].any():
-        axes.fill_between(x, hosts, both, step="post", color=ORANGE, linewidth=0, label="links")
-    axes.set_ylim(min(0.0, float(both.min())), 1.25 * max(float(both.max()), 1e-9))
-    axes.set_xlim(float(x[0]), float(x[-1]))
-    stopped_strip(axes, results, unit)
-    axes.set_ylabel(f"power ({prefix}W)")
-    axes.set_xlabel(f"time ({unit_name})")
-    total = joules.sum(axis=1)
-    energy_scale, energy_prefix = prefix_of(float(total[-1]))
-    energy = axes.twinx()
-    energy.plot(x, total / energy_scale, color="black", linewidth=1.5, label="energy")
-    energy.set_ylim(0.0, 1.05 * max(float(total.max()) / energy_scale, 1e-9))
-    energy.set_ylabel(f"energy up to then ({energy_prefix}J)")
-    shown = [*axes.get_legend_handles_labels()[0], *energy.get_lines()]
-    energy.legend(handles=shown, loc="upper left")
-    what = f"{total[-1] / energy_scale:.4g} {energy_prefix}J in all"
-    axes.set_title(f"{title} of {results.directory.name}: {what}", fontsize=10, loc="left")
-    return figure
+        note = f"Mean power in cells of {duration(cell_s)}"
+    floor, energy = _idle_W(results), results.summary.get("energy", {})
+    idle = np.minimum(watts[:, 0], floor)
+    layers = [
+        ("idle", idle, LIGHT.nothing),
+        ("working" if floor else "hosts", watts[:, 0] - idle, LIGHT.use),
+        ("links", watts[:, 1], LIGHT.transfer),
+    ]
+    end_s = float(dates[-1])
+    track = Track(lambda axes: unit_axis(axes, "power", "power", areas(axes, dates, layers)), 2.6)
+    figure = time_panel([track], end_s, results, begin_s=float(dates[0]))
+    title = f"{number(total, 'energy')} in all, at most {number(peak, 'power')}"
+    if energy.get("links_J"):
+        title += f"; links {number(energy['links_J'], 'energy')}"
+    return finished(figure, title, f"{note} of {results.directory.name}", title + ".")
+
+
+def _idle_W(results: Results) -> float:
+    """What all hosts draw while they are on and idle, W; 0 if the platform cannot be read again."""
+    try:
+        platform = platform_of(results)
+        power = [host_power(platform, host) for host in platform.hosts]
+    except PTaskModelError:
+        return 0.0
+    return math.fsum(each.states[0].idle_W for each in power if each is not None)
 
 
 def columns_of(path: Path, *needed: str) -> dict[str, list[float]]:
@@ -204,13 +181,20 @@ def columns_of(path: Path, *needed: str) -> dict[str, list[float]]:
     return found
 
 
+@picture
 def queue_over_time(results: Results) -> Figure:
     """Queue depth, utilisation over 1, 10 and 24 h, and what an adaptive policy made of them."""
     if results.what != "job":
         raise PTaskModelError(f"{results.directory}: not the results of a batch; it has no queue")
     names = [name for name, _, _ in USES]
-    samples = columns_of(results.directory / OVER_TIME, "time", "queue_depth", *names)
-    if not samples["time"]:
+    samples = {
+        name: np.array(values)
+        for name, values in columns_of(
+            results.directory / OVER_TIME, "time", "queue_depth", *names
+        ).items()
+    }
+    dates = samples["time"]
+    if not len(dates):
         raise PTaskModelError(
             f"{results.directory / OVER_TIME}: the run is too short for samples; nothing to draw"
         )
@@ -218,33 +202,29 @@ def queue_over_time(results: Results) -> Figure:
     if (results.directory / TUNING).exists():
         tuning = columns_of(results.directory / TUNING, "time", "queue_depth", "utilisation")
     values = [name for name in tuning if name not in samples and name != "utilisation"]
-    unit, unit_name = time_unit(samples["time"][-1])
-    dates = [date / unit for date in samples["time"]]
-    figure = new_figure(10.0, 5.0 + (2.0 if values else 0.0))
-    panels: Any = figure.subplots(2 + bool(values), 1, sharex=True)
-    panels[0].fill_between(dates, [depth / 3600 for depth in samples["queue_depth"]], color=RED,
-                           linewidth=0)  # fmt: skip
-    panels[0].set_ylim(bottom=0)
-    panels[0].set_ylabel("queue depth (h)")
-    panels[0].set_title("Time that the jobs in the queue have waited so far, summed", fontsize=10,
-                        loc="left")  # fmt: skip
-    for name, label, colour in USES:
-        panels[1].plot(dates, [100 * used for used in samples[name]], color=colour, label=label,
-                       linewidth=0.7 if name == "utilisation_1h" else 1.5)  # fmt: skip
-    panels[1].set_ylim(0, 103)
-    panels[1].set_ylabel("utilisation (%)")
-    panels[1].legend(title="of the last", loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    for name, colour in zip(values, (BLUE, GREEN, ORANGE), strict=False):
-        checks = [date / unit for date in tuning["time"]]
-        panels[2].step(checks, tuning[name], where="post", color=colour, label=name)
-    if values:
-        panels[2].set_ylim(bottom=0)
-        panels[2].set_ylabel("values")
-        panels[2].legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
-    for axes in panels:
-        axes.grid(alpha=0.3)
-    panels[-1].set_xlim(0.0, dates[-1])
-    for axes in panels:
-        stopped_strip(axes, results, unit)
-    panels[-1].set_xlabel(f"time ({unit_name})")
-    return figure
+    depth = samples["queue_depth"]
+
+    def queue(axes: Any) -> None:
+        high = areas(axes, dates, [("queue", depth, LIGHT.wait)])
+        unit_axis(axes, "queue depth", "time", high)
+
+    def uses(axes: Any) -> None:
+        steps(axes, dates, [(f"last {of}", 100 * samples[name], c) for name, of, c in USES])
+        axes.set_ylim(0, 101)
+        axes.set_ylabel("utilisation (%)")
+
+    def tuned(axes: Any) -> None:
+        checks = np.array(tuning["time"])
+        lines = zip(values, CATEGORIES, strict=False)
+        high = steps(axes, checks, [(name, np.array(tuning[name]), c) for name, c in lines])
+        unit_axis(axes, "values", "number", high)
+
+    tracks = [Track(queue), Track(uses, 1.5), *[Track(tuned)] * bool(values)]
+    end_s = float(dates[-1])
+    figure = time_panel(tracks, end_s, results)
+    worst = int(depth.argmax())
+    title = f"At most, jobs in the queue have waited {duration(float(depth[worst]))} together"
+    sentence = f"{title}, at {date(float(dates[worst]), end_s)}; the last utilisation over 24 h is "
+    sentence += number(float(samples["utilisation_24h"][-1]), "share")
+    note = "Queue depth: the time that the jobs in the queue have waited so far, summed"
+    return finished(figure, title, note, sentence + ".")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,19 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results.pictures.charts import areas
+from ptaskmodel.results.pictures.charts import matrix as matrix_chart
 from ptaskmodel.results.pictures.drawing import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PINK,
-    RED,
-    SKY,
-    YELLOW,
-    heat,
+    WIDE,
+    finished,
     new_figure,
-    prefix_of,
-    time_unit,
+    picture,
+    time_axis,
+    unit_axis,
 )
 from ptaskmodel.results.tables.mpi import (
     CRITICAL_PATH,
@@ -34,13 +31,25 @@ from ptaskmodel.results.tables.mpi import (
     column_of,
     doing,
 )
+from ptaskmodel.style.colours import LIGHT
+from ptaskmodel.style.quantities import count as counted
+from ptaskmodel.style.quantities import number, unit_of
 from ptaskmodel.workload.actions import NUMBER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLOURS = dict(zip(STATES, (BLUE, GREY, ORANGE, SKY, PINK, RED, YELLOW), strict=True))
-PATH_COLOUR = GREEN
+# Computing, waiting and messages have the colours of their roles, kinds of messages shades of it.
+COLOURS = {
+    "computing": LIGHT.use,
+    "sleeping": LIGHT.nothing,
+    "sending": LIGHT.transfer,
+    "receiving": "#E7BFD5",
+    "exchanging": "#B05A8C",
+    "waiting": LIGHT.wait,
+    "in collectives": LIGHT.transfer_text,
+}
+PATH_COLOUR = LIGHT.ink
 MOST_BARS = 64  # ranks drawn with the exact dates of their actions
 MOST_LINES = 1000  # messages: more would cover what ranks do
 PLAIN_LINES = 300  # more lines are drawn thinner and paler, so that what is below stays visible
@@ -49,6 +58,7 @@ CELLS = 1600  # of time, where there are more ranks
 NEEDS_TIMELINE = "this picture needs a replay with --timeline"
 
 
+@picture
 def ranks(
     directory: Path,
     since_s: float | None = None,
@@ -73,25 +83,35 @@ def ranks(
     begin = np.array([float(row["start_s"]) for row in spans])
     end = np.array([float(row["end_s"]) for row in spans])
     span_s = float(end.max()) if until_s is None else until_s
-    unit, unit_name = time_unit(span_s)
-    figure = new_figure(12.0, min(max(3.0, 1.5 + 0.22 * count), 10.0))
+    figure = new_figure(WIDE, min(max(2.4, 1.2 + 0.22 * count), 9.0))
     axes = figure.add_subplot()
     if count <= MOST_BARS:
-        _bars(axes, rank, state, begin / unit, end / unit)
+        _bars(axes, rank, state, begin, end)
     else:
         begin, end = np.maximum(begin, since_s), np.minimum(end, span_s)
-        _raster(axes, count, rank, state, begin, end, (since_s, span_s), unit)
+        _raster(axes, count, rank, state, begin, end, (since_s, span_s))
     sent = _within(_rows(directory, MESSAGES), since_s, until_s) if messages else []
-    lines = _draw_messages(axes, sent, unit)
-    path = _draw_path(axes, directory, unit)
+    lines = _draw_messages(axes, sent)
+    path = _draw_path(axes, directory)
     _legend(axes, state, lines, path)
-    axes.set_xlim(since_s / unit, span_s / unit)
     axes.set_ylim(count - 0.5, -0.5)
-    axes.set_xlabel(f"time ({unit_name})")
     axes.set_ylabel("rank")
+    axes.grid(visible=False, axis="y")
     if count <= 16:
         axes.set_yticks(range(count))
-    return figure
+    time_axis(axes, span_s, since_s)
+    spent = (np.minimum(end, span_s) - np.maximum(begin, since_s)).clip(0.0)
+    shares = _shares([spent[state == k].sum() for k in range(len(STATES))])
+    title = f"{counted(count, 'rank')}: {shares}"
+    return finished(figure, title, "", f"{title}.")
+
+
+def _shares(seconds: Sequence[float]) -> str:
+    """What ranks do, in parts of their time, most first."""
+    whole = sum(seconds) or 1.0
+    order = sorted(range(len(seconds)), key=lambda k: -seconds[k])
+    named = [f"{STATES[k]} {number(seconds[k] / whole, 'share')}" for k in order if seconds[k]]
+    return ", ".join(named[:4])
 
 
 def _within(
@@ -130,7 +150,6 @@ def _raster(
     begin: np.ndarray,
     end: np.ndarray,
     window: tuple[float, float],
-    unit: float,
 ) -> None:
     """Draw the state in which each rank spends most of each cell of time; white: in none."""
     from matplotlib.colors import to_rgb
@@ -157,22 +176,22 @@ def _raster(
         image[more] = to_rgb(COLOURS[name])
     axes.imshow(
         image, aspect="auto", interpolation="nearest",
-        extent=(window[0] / unit, window[1] / unit, count - 0.5, -0.5),
+        extent=(*window, count - 0.5, -0.5),
     )  # fmt: skip
 
 
-def _draw_messages(axes: Any, rows: list[dict[str, str]], unit: float) -> str:
+def _draw_messages(axes: Any, rows: list[dict[str, str]]) -> str:
     """Draw messages; what the legend says of them, empty if there are none."""
     if len(rows) > MOST_LINES:
         return f"{len(rows):,} messages, not drawn: choose a shorter time"
     lines = [
         (
-            (float(row["start_s"]) / unit, int(row["source"])),
-            (float(row["end_s"]) / unit, int(row["target"])),
+            (float(row["start_s"]), int(row["source"])),
+            (float(row["end_s"]), int(row["target"])),
         )
         for row in rows
     ]
-    _draw_lines(axes, lines, "black", 0.6, 0.5)
+    _draw_lines(axes, lines, LIGHT.ink, 0.6, 0.5)
     return f"message ({len(rows):,})" if lines else ""
 
 
@@ -189,7 +208,7 @@ def _draw_lines(axes: Any, lines: list[Any], colour: str, width: float, opacity:
     )  # fmt: skip
 
 
-def _draw_path(axes: Any, directory: Path, unit: float) -> str:
+def _draw_path(axes: Any, directory: Path) -> str:
     """Draw the critical path: along ranks, and messages from one to the next; its legend."""
     if not (directory / CRITICAL_PATH).exists():
         return ""
@@ -201,10 +220,10 @@ def _draw_path(axes: Any, directory: Path, unit: float) -> str:
         if row["message"] and row["message"] == message:  # up to three parts, one line
             del dates[-1], places[-1]
         else:
-            dates.append(float(row["start_s"]) / unit)
+            dates.append(float(row["start_s"]))
             places.append(float(row["rank"]))
         message = row["message"]
-        dates.append(float(row["end_s"]) / unit)
+        dates.append(float(row["end_s"]))
         places.append(float(row["to_rank"] or row["rank"]))
     points = list(zip(dates, places, strict=True))
     pairs = list(pairwise(points))
@@ -231,17 +250,19 @@ def _legend(axes: Any, state: np.ndarray, lines: str, path: str) -> None:
         Patch(color=COLOURS[name], label=name) for k, name in enumerate(STATES) if k in there
     ]
     if lines:
-        handles.append(Line2D([], [], color="black", linewidth=0.8, label=lines))
+        handles.append(Line2D([], [], color=LIGHT.ink, linewidth=0.6, alpha=0.5, label=lines))
     if path:
         handles.append(Line2D([], [], color=PATH_COLOUR, linewidth=1.6, label=path))
     axes.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=8, frameon=False,
-        fontsize=9,
+        handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=9,
     )  # fmt: skip
 
 
+@picture
 def matrix(directory: Path) -> Figure:
     """How many bytes each rank sent to each other; with many ranks, some of them to some."""
+    from matplotlib.colors import LogNorm, Normalize
+
     count = len(_rows(directory, RANKS))
     side = -(-count // MOST_CELLS)  # ranks in a row or column of cells
     cells = -(-count // side)
@@ -251,32 +272,22 @@ def matrix(directory: Path) -> Figure:
         table[cell] = np.nansum((table[cell], float(row["bytes"])))
     if np.isnan(table).all():
         raise PTaskModelError(f"{directory / MATRIX}: no message was sent; nothing to draw")
-    figure = new_figure(7.5, 6.5)  # first: it says what is missing
-    from matplotlib.colors import LogNorm, Normalize
-
-    whole, letter = prefix_of(float(np.nansum(table)))
-    title = f"Who sends to whom (white: nothing); {np.nansum(table) / whole:.4g} {letter}B in all"
-    scale, prefix = prefix_of(float(np.nanmax(table)))
+    total, most = float(np.nansum(table)), float(np.nanmax(table))
+    scale, unit = unit_of(most, "bytes")
     table /= scale
-    low, high = max(float(np.nanmin(table)), 1.0 / scale), float(np.nanmax(table))
-    norm = LogNorm(low, high) if high > 10 * low else Normalize(0.0, max(high, 1.0 / scale))
-    axes = figure.add_subplot()
-    edge = cells * side - 0.5
-    image = axes.imshow(
-        table, cmap=heat(), norm=norm, interpolation="nearest",
-        extent=(-0.5, edge, edge, -0.5),
-    )  # fmt: skip
-    axes.set_xlim(-0.5, count - 0.5)
-    axes.set_ylim(count - 0.5, -0.5)
-    figure.colorbar(image, ax=axes, label=f"sent ({prefix}B)", pad=0.02)
-    axes.set_xlabel("to rank")
-    axes.set_ylabel("from rank")
-    if side > 1:
-        title += f"; a cell is {side} by {side} ranks"
-    axes.set_title(title, fontsize=10, loc="left")
-    return figure
+    low, high = max(float(np.nanmin(table)), 1.0 / scale), most / scale
+    log = high > 10 * low
+    norm = LogNorm(low, high) if log else Normalize(0.0, max(high, 1.0 / scale))
+    bar = f"sent ({unit}{', log' * log})"
+    figure = matrix_chart(table, norm, side, bar, ("to rank", "from rank"))
+    title = f"{counted(count, 'rank')} send {number(total, 'bytes')} to each other"
+    note = f"A cell is {side} by {side} ranks" if side > 1 else "A cell is a pair of ranks"
+    sentence = f"{title}; at most {number(most, 'bytes')} in a cell, nothing in "
+    sentence += f"{number(float(np.isnan(table).mean()), 'share')} of them."
+    return finished(figure, title, f"{note}; grey: nothing", sentence)
 
 
+@picture
 def times(directory: Path) -> Figure:
     """How long each rank did what: states on each other, ranks side by side."""
     lines = _rows(directory, RANKS)
@@ -290,24 +301,20 @@ def times(directory: Path) -> Figure:
         ) from None
     if not spent.sum() > 0.0:
         raise PTaskModelError(f"{directory / RANKS}: no rank took any time; nothing to draw")
-    unit, unit_name = time_unit(float(spent.sum(axis=1).max()))
-    edges = np.arange(len(spent) + 1) - 0.5
-    figure = new_figure(10.0, 3.6)
+    edges = np.arange(len(spent) + 1, dtype=np.float64) - 0.5
+    figure = new_figure(WIDE, 3.0)
     axes = figure.add_subplot()
-    below = np.zeros(len(spent))
-    for k, name in enumerate(STATES):
-        if spent[:, k].any():
-            above = below + spent[:, k] / unit
-            axes.stairs(above, edges, baseline=below, fill=True, color=COLOURS[name], label=name)
-            below = above
+    layers = [
+        (name, np.append(spent[:, k], spent[-1:, k]), COLOURS[name])
+        for k, name in enumerate(STATES)
+    ]
+    unit_axis(axes, "time", "time", areas(axes, edges, layers))
     axes.set_xlim(edges[0], edges[-1])
-    axes.set_ylim(bottom=0.0)
     if len(spent) <= 16:
         axes.set_xticks(range(len(spent)))
     axes.set_xlabel("rank")
-    axes.set_ylabel(f"time ({unit_name})")
-    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=8, frameon=False, fontsize=9)
-    return figure
+    title = f"{counted(len(spent), 'rank')}: {_shares(spent.sum(axis=0).tolist())}"
+    return finished(figure, title, "How long each rank does what", f"{title}.")
 
 
 def _rows(directory: Path, name: str) -> list[dict[str, str]]:

@@ -14,13 +14,19 @@ from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures.drawing import (
     NEEDS_ATTRIBUTION,
     UNUSED_LINE,
+    WIDE,
+    finished,
     heat,
     natural,
     new_figure,
+    picture,
     short_name,
     use_bar,
     use_scale,
 )
+from ptaskmodel.results.tables.places import link_places
+from ptaskmodel.style.colours import LIGHT
+from ptaskmodel.style.quantities import count, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
 
 MARKED = 5  # links named below the picture
 # Inches: of a picture, and of a sketch's unit at most.
-MAX_WIDTH, MAX_HEIGHT, MAX_UNIT = 15.0, 9.5, 0.75
+MAX_HEIGHT, MAX_UNIT = 8.5, 0.75
 # So that the bar of colours has room for its label.
 LEAST_HEIGHT = 5.4
 LABELS = {
@@ -41,7 +47,10 @@ LABELS = {
 }
 
 
-def topology(results: Results, platform: Platform | None = None, colour: str = "mean") -> Figure:
+@picture
+def topology(
+    results: Results, platform: Platform | None = None, colour: str | None = None
+) -> Figure:
     """The platform with each host and link in the colour of its use.
 
     platform: the one that the run was on; None: read again from the file that the summary names.
@@ -54,21 +63,34 @@ def topology(results: Results, platform: Platform | None = None, colour: str = "
 
     if not results.utilisation:
         raise PTaskModelError(f"{results.directory}: {NEEDS_ATTRIBUTION}")
+    colour = colour or next(iter(COLOURS))
     if colour not in COLOURS:
         raise PTaskModelError(f"colour {colour!r} is not known; choose one of {', '.join(COLOURS)}")
     platform = platform or platform_of(results)
     hosts, links = (MEASURES[colour](results, kind) for kind in ("host", "link"))
     drawn = sketch(platform)
-    title = f"{platform.path.name}: {len(platform.hosts):,} hosts"
-    return _paint(drawn, hosts, links, title, LABELS[colour].format(what=results.what))
+    places = {name: place.name for name, place in link_places(platform).items() if place.name}
+    label = LABELS[colour].format(what=results.what)
+    figure, worst = _paint(platform, drawn, hosts, links, places, label)
+    title = f"{platform.path.name}: {count(len(platform.hosts), 'host')}"
+    if worst:
+        title += f"; most: {places.get(worst, worst)}, {number(links[worst] / 100, 'share')}"
+    note = f"Hosts and links by their {COLOURS[colour]}; width: bandwidth of links"
+    return finished(figure, title, note, f"{title} ({COLOURS[colour]}).")
 
 
 def _paint(
-    drawn: Sketch, hosts: Mapping[str, float], links: Mapping[str, float], title: str, label: str
-) -> Figure:
-    from ptaskmodel.platform.pictures.drawing import add_boxes, add_groups, page
+    platform: Platform,
+    drawn: Sketch,
+    hosts: Mapping[str, float],
+    links: Mapping[str, float],
+    places: Mapping[str, str],
+    label: str,
+) -> tuple[Figure, str]:
+    """The figure, and the link of most use; empty if none is used."""
+    from ptaskmodel.platform.pictures.drawing import add_boxes, add_groups, line_widths, page
 
-    width, height, unit = page(drawn, MAX_WIDTH, MAX_HEIGHT, MAX_UNIT)
+    width, height, unit = page(drawn, WIDE - 1.2, MAX_HEIGHT, MAX_UNIT)
     worst = sorted((name for name in links if links[name] > 0.0),
                    key=lambda name: (-links[name], natural(name)))[:MARKED]  # fmt: skip
     whole = max(height + 0.9 + 0.17 * len(worst), LEAST_HEIGHT)
@@ -80,13 +102,13 @@ def _paint(
     axes = figure.add_subplot()
     uses = [max((use_of(links, name) for name in line.links), default=0.0) for line in drawn.lines]
     order = sorted(range(len(uses)), key=lambda k: uses[k])
-    paths = [(path, uses[k]) for k in order for path in drawn.lines[k].paths]
-    thin = min(1.0, max(0.35, 2.2 * unit))
+    paths = [(path, k) for k in order for path in drawn.lines[k].paths]
+    widths = line_widths(platform, drawn, unit)
     axes.add_collection(
         LineCollection(
             [path for path, _ in paths],
-            colors=[colours(scale(use)) if use else UNUSED_LINE for _, use in paths],
-            linewidths=[thin * (1.0 + 0.05 * use) for _, use in paths],
+            colors=[colours(scale(uses[k])) if uses[k] else UNUSED_LINE for _, k in paths],
+            linewidths=[2 * widths[k] for _, k in paths],
             zorder=1,
         )
     )
@@ -99,15 +121,15 @@ def _paint(
     add_boxes(axes, drawn, fill, unit)
     add_groups(axes, drawn, unit, {})
     _mark(axes, drawn, worst)
-    use_bar(figure, ScalarMappable(scale, colours), axes, label, 0.03)
-    axes.set_title(title, fontsize=10, loc="left")
+    use_bar(axes, ScalarMappable(scale, colours), label)
     if worst:
         lines = [
-            f"{k}  {short_name(name, 90)}: {links[name]:.3g} %" for k, name in enumerate(worst, 1)
+            f"{k}  {short_name(places.get(name, name), 90)}: {number(links[name] / 100, 'share')}"
+            for k, name in enumerate(worst, 1)
         ]
-        axes.annotate("\n".join(lines), (0.0, 0.0), xycoords="axes fraction", fontsize=8,
-                      va="top", xytext=(0, -4), textcoords="offset points")  # fmt: skip
-    return figure
+        axes.annotate("\n".join(lines), (0.0, 0.0), xycoords="axes fraction", va="top",
+                      xytext=(0, -4), textcoords="offset points")  # fmt: skip
+    return figure, worst[0] if worst else ""
 
 
 def _mark(axes: Any, drawn: Sketch, names: list[str]) -> None:
@@ -115,18 +137,18 @@ def _mark(axes: Any, drawn: Sketch, names: list[str]) -> None:
     lines: dict[str, Line] = {name: line for line in reversed(drawn.lines) for name in line.links}
     bars = {box.name: (box.x, box.y) for box in drawn.boxes if box.kind == "link"}
     at: dict[tuple[float, float], list[str]] = {}
-    for number, name in enumerate(names, 1):
+    for k, name in enumerate(names, 1):
         name = cable_of(name, lines.keys() | bars.keys())
         if name in bars:
-            at.setdefault(bars[name], []).append(str(number))
+            at.setdefault(bars[name], []).append(str(k))
         elif name in lines:
             path = lines[name].paths[0]
             (xa, ya), (xb, yb) = path[(len(path) - 1) // 2], path[len(path) // 2]
-            at.setdefault(((xa + xb) / 2, (ya + yb) / 2), []).append(str(number))
+            at.setdefault(((xa + xb) / 2, (ya + yb) / 2), []).append(str(k))
     for place, numbers in at.items():
         axes.annotate(",".join(numbers), place, fontsize=8, fontweight="bold", ha="center",
-                      va="center", zorder=6, color="#B03000",
-                      bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": "#B03000", "lw": 0.8}
+                      va="center", zorder=6, color=LIGHT.ink,
+                      bbox={"boxstyle": "round,pad=0.2", "fc": "white", "ec": LIGHT.ink, "lw": 0.8}
                       )  # fmt: skip
 
 

@@ -250,7 +250,11 @@ def size_class(job: SlurmJob) -> tuple[int, str]:
 
 def length_class(job: SlurmJob) -> tuple[int, str]:
     """The place of a job's run time among lengths, and its name."""
-    run_s = job.run_s or 0.0
+    return length_of(job.run_s or 0.0)
+
+
+def length_of(run_s: float) -> tuple[int, str]:
+    """The place of a run time of ``run_s`` among lengths, and its name."""
     return next((k, name) for k, (most, name) in enumerate(LENGTHS) if run_s <= most)
 
 
