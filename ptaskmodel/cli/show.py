@@ -16,6 +16,7 @@ from ptaskmodel.results.states import (
     counted,
     in_words,
 )
+from ptaskmodel.style.quantities import count
 
 if TYPE_CHECKING:
     from ptaskmodel.results.comparison.batches import Standings
@@ -287,7 +288,7 @@ def comparison_text(found: Comparison, both: Standings) -> str:
         f"a: {found.a.directory}\nb: {found.b.directory}",
         text_table(header, outcomes, right=(1, 2, 3)),
         standings_text(both),
-        f"{len(found.pairs):,} {what}s in both: {found.said()}",
+        f"{count(len(found.pairs), what)} in both: {found.said()}",
         *only_in(found),
     ]
     if changed := found.most_changed(SHOWN_CHANGES):

@@ -115,7 +115,7 @@ class Standings:
         names = dict.fromkeys(name for one in made for name in one)
         if not all("parameters" in summary for summary in summaries):
             names = {name: None for name in names if all(name in one for one in made)}
-        rows = [(name, *(str(one.get(name, "-")) for one in made)) for name in names]
+        rows = [(name, *(_told(one.get(name)) for one in made)) for name in names]
         inputs = [inputs_of(summary) for summary in summaries]
         common = set.intersection(*({digest for _, digest in listed} for listed in inputs))
         others = ([one for one in listed if one[1] not in common] for listed in inputs)
@@ -190,6 +190,10 @@ def _rows(
     """Each metric with its values; one that no run has is left out."""
     found = [(metric, [metric.of(results) for results in runs.values()]) for metric in metrics]
     return [row for row in found if any(value is not None for value in row[1])]
+
+
+def _told(value: object) -> str:
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _apart(runs: Mapping[str, Results]) -> dict[str, str]:

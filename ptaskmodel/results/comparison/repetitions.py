@@ -37,6 +37,10 @@ class Curve(NamedTuple):
     low: Array
     high: Array
 
+    def at(self, part: float) -> float:
+        """What that `part` of the values is at most."""
+        return float(self.middle[np.searchsorted(self.parts, part - 1e-9)])
+
 
 def short_names(names: Sequence[str]) -> list[str]:
     """Return names without the words that all of them begin or end with, if some name is long.

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ptaskmodel.results.comparison.batches import Standings, standings, standings_figure
-from ptaskmodel.results.comparison.metrics import Group
+from ptaskmodel.results.comparison.batches import (
+    MOST_NAMED,
+    Standings,
+    curves_of,
+    standings,
+)
+from ptaskmodel.results.comparison.metrics import Group, Metric
 from ptaskmodel.results.comparison.slurm import both_slurm
 from ptaskmodel.results.comparison.tasks import (
     SAME,
@@ -17,11 +22,25 @@ from ptaskmodel.results.comparison.tasks import (
     comparison_figure,
 )
 from ptaskmodel.results.loading import Results, results_of
+from ptaskmodel.results.pages.drawn import (
+    MIDDLE,
+    Mark,
+    axis,
+    cell,
+    cumulative_chart,
+    role_of,
+    sign_of,
+)
 from ptaskmodel.results.pages.page import Section, Table, empty_data, pictured, write_page
 from ptaskmodel.results.pages.report import write_report
 from ptaskmodel.results.readings import warnings_of_runs
 from ptaskmodel.results.states import NOT_RUN, OUTCOMES, outcome_of
+from ptaskmodel.style.quantities import count
 
+# So many runs are rows of tables; fewer are columns.
+MANY = 6
+PLACE = "from 0 to the largest"
+PLACED = "The dot is the place of a number between 0, at the left, and the largest."
 # More tasks are not sent: those that changed least are left out.
 MAX_ROWS = 20_000
 HEADS = (
@@ -46,20 +65,37 @@ def write_comparison_page(
         return
     found = standings(results)
     sections = [_group(found, group) for group in found.groups]
-    sections.append(_differences(found))
+    charts = tuple(cumulative_chart(*each) for each in curves_of(found))
+    if charts:
+        sections.append(Section("How many waited how long, and were how slow", charts=charts))
     data = empty_data("run")
+    details = []
     if len(results) == 2:
         compared = compare(*results, tolerance=tolerance)
-        sections.append(_changes(compared))
+        details.append(_changes(compared))
         data |= {"table": _table(compared), "outcomes": _outcomes(compared)}
-    alt = "Metrics of each run relative to the largest, and the queues of batches over time"
-    sections.append(pictured("All metrics", lambda: standings_figure(found), "", alt))
     names = list(found.runs)
     data["warnings"] = warnings_of_runs(found.runs)
-    data["facts"] = [[name, ", ".join(_choices(run))] for name, run in found.runs.items()]
-    title = " and ".join((", ".join(names[:-1]), names[-1]))
-    write_page(path, data, title=title, subject=f"{len(names)} runs compared", before=sections,
-               answer=found.head())  # fmt: skip
+    data["facts"] = [
+        ["inputs", found.inputs_text()],
+        *([name, ", ".join(_choices(run))] for name, run in found.runs.items()),
+        ["made again by", f"ptaskmodel compare {' '.join(r.directory.name for r in results)} --page"
+         f" {Path(path).name}"],
+    ]  # fmt: skip
+    title = (
+        " and ".join((", ".join(names[:-1]), names[-1])) if len(names) < MANY else "Runs compared"
+    )
+    before = [sections[0], *_differences(found), *sections[1:]]
+    write_page(path, data, title=title, subject=_subject(found), answer=found.head(),
+               before=before, after=details)  # fmt: skip
+
+
+def _subject(found: Standings) -> str:
+    """How many runs these are, and in what they differ."""
+    names = list(dict.fromkeys(name.replace("_", " ") for name, *_ in found.choices()))
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    differ = f", which differ in {', '.join(names[:MOST_NAMED])}{more}" if names else ""
+    return f"{count(len(found.runs), 'run')} compared{differ}"
 
 
 def _choices(results: Results) -> list[str]:
@@ -70,26 +106,80 @@ def _choices(results: Results) -> list[str]:
 
 
 def _group(found: Standings, group: Group) -> Section:
-    """The metrics that answer a question, a column for each run."""
-    rows: list[tuple[str, ...]] = [
-        (
+    """The metrics that answer a question: a column for each run, or a row where there are many."""
+    same_work = group is found.groups[0]
+    if len(found.runs) >= MANY:
+        return Section(group.title, PLACED, (_runs_down(found, group, same_work),))
+    rows = [
+        [
             found.label(metric, values),
             *(found.text(metric, values, k) for k in range(len(values))),
-            metric.better,
-        )
+            _placed(found, metric, values),
+        ]
         for metric, values in group.rows
     ]
-    if found.apart and group is found.groups[0]:
-        rows.insert(0, ("comparable", *(found.apart.get(each, "yes") for each in found.runs), ""))
-    note = f"In brackets: the change against {found.first}."
-    return Section(group.title, note, (Table(("metric", *found.runs, "better if"), rows),))
+    if found.apart and same_work:
+        rows.insert(0, ["comparable", *(found.apart.get(each, "yes") for each in found.runs), None])
+    heads = ["metric", *(f"{sign_of(k)} {name}" for k, name in enumerate(found.runs)), PLACE]
+    note = f"Changes are against {found.first}." if same_work else ""
+    kinds = ["text", *["said"] * len(found.runs), "drawn"]
+    return Section(group.title, note, (Table(heads, rows, kinds=kinds, key=(1, len(heads) - 1)),))
 
 
-def _differences(found: Standings) -> Section:
-    """What was given to the runs: whether it is the same, and the choices that differ."""
+def _placed(
+    found: Standings, metric: Metric, values: Sequence[float | None]
+) -> dict[str, Any] | None:
+    """A sign of each run on a line from 0 to the largest value."""
+    most = max((value for value in values if value is not None), default=0.0)
+    if most <= 0.0:
+        return None
+    shown = metric.column(values)
+    pairs = [(k, name, values[k]) for k, name in enumerate(found.runs)]
+    marks: list[Mark] = [
+        (max(value, 0.0) / most, None, role_of(k), sign_of(k), MIDDLE)
+        for k, _, value in pairs
+        if value is not None
+    ]
+    said = ", ".join(f"{name} {shown.text(value)}" for _, name, value in pairs)
+    if metric.better:
+        said += f"; {metric.better} is better"
+    return cell(f"{found.label(metric, values)}: {said}", [axis(), *marks])
+
+
+def _runs_down(found: Standings, group: Group, same_work: bool) -> Table:
+    """A row for each run, in each cell a number and its place between 0 and the largest."""
+    heads = ["run", *(found.label(metric, values) for metric, values in group.rows)]
+    rows: list[list[Any]] = []
+    for k, (name, results) in enumerate(found.runs.items()):
+        row: list[Any] = [name]
+        for metric, values in group.rows:
+            value, most = values[k], max((one for one in values if one is not None), default=0.0)
+            shown = metric.column(values).text(value)
+            if value is None:
+                row.append(None)
+                continue
+            marks = [(value / most, None, "ink", "●", MIDDLE)] if most > 0.0 else []
+            text = f"{results.directory.name}: {found.label(metric, values)} {shown}"
+            row.append(cell(text, [axis(), *marks], shown, value))
+        if found.apart and same_work:
+            row.append(found.apart.get(name, "yes"))
+        rows.append(row)
+    kinds = ["text", *["drawn"] * len(group.rows)]
+    if found.apart and same_work:
+        heads, kinds = [*heads, "comparable"], [*kinds, "text"]
+    return Table(heads, rows, kinds=kinds)
+
+
+def _differences(found: Standings) -> list[Section]:
+    """The choices that differ, if any do."""
     choices = found.choices()
-    tables = (Table(("differs", *found.runs), choices),) if choices else ()
-    return Section("What was different?", found.inputs_text(), tables)
+    if not choices:
+        return []
+    if len(found.runs) < MANY:
+        return [Section("What was different?", "", (Table(("differs", *found.runs), choices),))]
+    heads, *columns = zip(("run", *found.runs), *choices, strict=True)
+    rows = list(zip(heads[1:], *(column[1:] for column in columns), strict=True))
+    return [Section("What was different?", "", (Table(("run", *(c[0] for c in columns)), rows),))]
 
 
 def _changes(found: Comparison) -> Section:
@@ -97,7 +187,7 @@ def _changes(found: Comparison) -> Section:
     what = found.a.what
     note = (
         f"a: {found.a.directory.name}; b: {found.b.directory.name}. "
-        f"{len(found.pairs):,} {what}s in both: {found.said()}."
+        f"{count(len(found.pairs), what)} in both: {found.said()}."
     )
     alt = f"Time of each {what} in a against its time in b, and how the ratios are distributed"
     return pictured("From a to b", lambda: comparison_figure(found), note, alt)
@@ -146,7 +236,8 @@ def _cell(pair: Pair) -> int:
 def _outcomes(found: Comparison) -> dict[str, Any]:
     what = found.a.what
     missing = len(found.only_a) + len(found.only_b)
-    note = f"A click on a number lists these {what}s below."
+    a, b = found.a.directory.name, found.b.directory.name
+    note = f"a: {a}, b: {b}. A click on a number lists these {what}s below."
     if missing:
         note += f" {missing:,} are in one run alone: {NOT_RUN} in the other."
     return {

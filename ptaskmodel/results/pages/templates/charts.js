@@ -66,7 +66,7 @@ const charts = {
       return bottom + 24;
     });
   },
-  /* Cumulative curves: series [{name, role or colour, dashed, at: [[value, part], ...]}], from `from` to `to` at least, logarithmic. */
+  /* Cumulative curves: series [{name, role, dashed, sign, at: [[value, part], ...], reach: [[least, most, part], ...]}], from `from` to `to` at least, logarithmic. */
   cumulative(node, spec) {
     const to = Math.max(spec.to, ...spec.series.flatMap((one) => one.at.map(([value]) => value)));
     figure(node, spec, (svg, width) => {
@@ -78,8 +78,10 @@ const charts = {
         const points = one.at.map(([value, part], n) => `${n ? "H" : "M"}${n ? x(value) : `${x(value)} ${bottom} V`}${n ? ` V${y(part)}` : y(part)}`).join(" ");
         const path = draw(svg, "path", {d: `${points} H${right}`, fill: "none", stroke: line, "stroke-width": 2, "stroke-dasharray": one.dashed ? "6 4" : ""});
         draw(path, "title", {}, one.name);
+        if (one.reach) draw(svg, "path", {d: `M${[...one.reach.map(([low,, part]) => [low, part]), ...one.reach.map(([, high, part]) => [high, part]).reverse()].map(([value, part]) => `${x(value)} ${y(part)}`).join("L")}Z`, fill: line, opacity: 0.25});
+        if (one.sign) for (const part of [0.15, 0.4, 0.65, 0.9]) { const [value, at] = one.at[Math.min(Math.floor((part + 0.02 * k) * one.at.length), one.at.length - 1)]; draw(svg, "text", {x: x(value), y: y(at) + 4, "text-anchor": "middle", style: `fill:${line}`}, one.sign); }
         draw(svg, "line", {x1: left + 12, x2: left + 36, y1: bottom + 44 + 18 * k, y2: bottom + 44 + 18 * k, stroke: line, "stroke-width": 2, "stroke-dasharray": one.dashed ? "6 4" : ""});
-        draw(svg, "text", {x: left + 42, y: bottom + 48 + 18 * k, class: "ink"}, elided(one.name, Math.floor(width / 8)));
+        draw(svg, "text", {x: left + 42, y: bottom + 48 + 18 * k, class: "ink"}, `${one.sign ? `${one.sign} ` : ""}${elided(one.name, Math.floor(width / 8))}`);
       });
       draw(svg, "text", {x: (left + right) / 2, y: bottom + 32, "text-anchor": "middle"}, `${spec.label}, at most (log)`);
       return bottom + 48 + 18 * spec.series.length;
@@ -109,6 +111,7 @@ const charts = {
       });
     });
     const paint = () => { for (const cell of grid.querySelectorAll("td[data-part]")) if (cell.dataset.part) { const back = heat(Number(cell.dataset.part)); cell.style.background = back; cell.style.color = inkOn(back); } };
+    shadowed(scroll)();
     paint();
     drawings.push(paint);
   },

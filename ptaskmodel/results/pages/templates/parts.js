@@ -104,10 +104,34 @@ const WORDS = {
 };
 
 /* Tables: {caption, heads, kinds, rows, order: [column, down] or null, search, key: important columns, button(k), dates(x)}.
-   kinds: "text", "said" (a number as a text), or a kind of `numbers.column`, "date". Returns only(chosen). */
+   kinds: "text", "said" (a number as a text), "drawn" (see `drawn`), or a kind of `numbers.column`, "date". Returns only(chosen). */
 const FIRST_ROWS = 50, MORE_ROWS = 1000, SEARCHED = 12;
 const TIME_HEAD = / \(s\)$/;
 let tables = 0;
+/* A cell with marks on a line from 0 to 1: {label, text, value, marks: [from, to or null: a sign, role, sign, how far down]}. */
+function drawn(cell, {label, text, marks}) {
+  cell.title = text;
+  if (label) add(cell, "span", label);
+  const box = add(cell, "div", undefined, {className: label ? "drawn low" : "drawn"});
+  box.setAttribute("role", "img"); box.setAttribute("aria-label", text);
+  for (const [from, to, role, sign, down] of marks) {
+    const mark = add(box, "i", to === null ? sign : "", {className: to === null ? "sign" : sign});
+    mark.style.left = `${100 * from}%`; mark.style.top = `${100 * down}%`;
+    if (to !== null) mark.style.width = `${100 * (to - from)}%`;
+    mark.style.setProperty("--mark", `var(--${role})`);
+  }
+}
+/* A shadow where columns are cut; returns what looks again. */
+function shadowed(scroll) {
+  const cut = () => {
+    const left = scroll.scrollLeft > 1, right = scroll.scrollLeft + scroll.clientWidth < scroll.scrollWidth - 1;
+    scroll.dataset.cut = left && right ? "both" : left ? "left" : right ? "right" : "";
+  };
+  scroll.addEventListener("scroll", cut);
+  new ResizeObserver(cut).observe(scroll);
+  return cut;
+}
+const plainly = (value) => value && typeof value === "object" ? value.label || value.text : value ?? "";
 function table(node, spec) {
   const all = spec.heads.map((_, c) => c);
   // Columns in which nothing stands are left out.
@@ -116,6 +140,7 @@ function table(node, spec) {
   const words = kinds.map((kind) => kind === "text"), shown = [], heads = [];
   kept.forEach((c, k) => {
     const column = values.map((row) => row[c]), name = spec.heads[c].replace(kinds[k] === "time" ? TIME_HEAD : /^$/, "");
+    if (kinds[k] === "drawn") { shown.push((row) => plainly(values[row][c])); heads.push(name); return; }
     if (kinds[k] === "text" || kinds[k] === "said") { shown.push((row) => values[row][c] === null ? "" : values[row][c]); heads.push(name); return; }
     if (kinds[k] === "date") { shown.push((row) => values[row][c] === null ? "" : spec.date(values[row][c])); heads.push(name); return; }
     const [unit, texts] = numbers.column(kinds[k], column);
@@ -161,6 +186,7 @@ function table(node, spec) {
     if (column >= 0) found.sort((a, b) => {
       let x = values[a][c], y = values[b][c];
       if (kinds[column] === "said") { x = number(x); y = number(y); if (Number.isNaN(x)) x = null; if (Number.isNaN(y)) y = null; }
+      if (kinds[column] === "drawn") { x = x ? x.value : null; y = y ? y.value : null; }
       if (x === null || y === null) return (x === null) - (y === null) || a - b;
       return sign * (typeof x === "string" ? x.localeCompare(y, "en", {numeric: true}) : x - y) || a - b;
     });
@@ -178,6 +204,7 @@ function table(node, spec) {
         cell.dataset.head = heads[n];
         if (kinds[n] === "share" && values[k][c] >= 0 && values[k][c] <= 1.0001) cell.style.setProperty("--part", values[k][c]);
         if (spec.button && n === 0) add(cell, "button", elided(String(text), 60), {type: "button", title: text, tabIndex: place === at ? 0 : -1}).onclick = () => spec.button(k);
+        else if (kinds[n] === "drawn" && values[k][c]) drawn(cell, values[k][c]);
         else cell.textContent = text;
       });
       if (folds) { const cell = add(row, "td", undefined, {className: "opens"}), more = add(cell, "button", "⋯", {type: "button", tabIndex: -1}); more.setAttribute("aria-label", "All columns"); more.onclick = () => row.classList.toggle("open"); }
@@ -198,16 +225,10 @@ function table(node, spec) {
   }])));
   if (copy) copy.onclick = () => {
     const quoted = (text) => /[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
-    const lines = [kept.map((c) => quoted(spec.heads[c])), ...found.map((k) => kept.map((c) => quoted(String(values[k][c] ?? ""))))];
+    const lines = [kept.map((c) => quoted(spec.heads[c])), ...found.map((k) => kept.map((c) => quoted(String(plainly(values[k][c])))))];
     navigator.clipboard?.writeText(lines.map((line) => line.join(",")).join("\n") + "\n").then(() => { copy.textContent = "Copied"; setTimeout(() => { copy.textContent = "Copy as CSV"; }, 1500); }, () => {});
   };
-  /* A shadow where columns are cut. */
-  function cut() {
-    const left = scroll.scrollLeft > 1, right = scroll.scrollLeft + scroll.clientWidth < scroll.scrollWidth - 1;
-    scroll.dataset.cut = left && right ? "both" : left ? "left" : right ? "right" : "";
-  }
-  scroll.addEventListener("scroll", cut);
-  new ResizeObserver(cut).observe(scroll);
+  const cut = shadowed(scroll);
   /* Shows only the rows for which a function of their number holds, and says of what they are. */
   function only(chosenRows) { wanted = chosenRows; most = FIRST_ROWS; fill(); }
   fill();
