@@ -24,7 +24,7 @@ from pdgemm_study.tables import (
 )
 
 from ptaskmodel.calibration.file import from_json
-from ptaskmodel.calibration.ptask import bundle_of_labels, pdgemm_setting
+from ptaskmodel.calibration.fits import bundle_of_labels, pdgemm_setting
 from ptaskmodel.calibration.results import Calibration
 from ptaskmodel.campaign import told_campaigns, write_table
 from ptaskmodel.files import whole_file

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptaskmodel.apps.programs import Size, program
-from ptaskmodel.apps.trace_models import pairs_of
+from ptaskmodel.apps.trace_works import pairs_of
 from ptaskmodel.mpi import hosts_named
 from ptaskmodel.platform import Platform, load_platform
 from ptaskmodel.runs.trace_comparison import REPLAY, ModelOptions, compare_trace

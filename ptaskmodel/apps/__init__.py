@@ -4,34 +4,32 @@ from ptaskmodel.lazy import face
 
 NAMES = {
     "ptaskmodel.apps.collectives": (
-        "Communication",
         "all_to_all",
         "allgather",
         "allreduce",
         "broadcast",
         "bytes_between",
+        "Communication",
         "join",
         "reduce",
     ),
     "ptaskmodel.apps.interference": (
-        "OnOff",
-        "TwoGroups",
         "connection_work",
         "interference_tasks",
+        "OnOff",
+        "TwoGroups",
     ),
     "ptaskmodel.apps.pdgemm": (
         "Pdgemm",
         "place",
     ),
     "ptaskmodel.apps.programs": (
-        "Size",
         "program",
-    ),
-    "ptaskmodel.apps.trace_models": (
-        "InCompany",
-        "compare_in_company",
+        "Size",
     ),
     "ptaskmodel.apps.trace_works": (
+        "compare_in_company",
+        "InCompany",
         "phases_at_collectives",
         "windows",
     ),

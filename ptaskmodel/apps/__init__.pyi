@@ -15,8 +15,8 @@ from ptaskmodel.apps.pdgemm import Pdgemm as Pdgemm
 from ptaskmodel.apps.pdgemm import place as place
 from ptaskmodel.apps.programs import Size as Size
 from ptaskmodel.apps.programs import program as program
-from ptaskmodel.apps.trace_models import InCompany as InCompany
-from ptaskmodel.apps.trace_models import compare_in_company as compare_in_company
+from ptaskmodel.apps.trace_works import InCompany as InCompany
+from ptaskmodel.apps.trace_works import compare_in_company as compare_in_company
 from ptaskmodel.apps.trace_works import phases_at_collectives as phases_at_collectives
 from ptaskmodel.apps.trace_works import windows as windows
 from ptaskmodel.mpi.traffic import bundle as bundle

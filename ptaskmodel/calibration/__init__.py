@@ -17,26 +17,27 @@ NAMES = {
         "MeasurementError",
         "read_measurements",
     ),
-    "ptaskmodel.calibration.reporting": (
-        "parameter_table",
-        "prediction_table",
-        "report",
-    ),
     "ptaskmodel.calibration.results": (
+        "calibrate",
         "Calibration",
         "GroupCalibration",
-        "Prediction",
-        "calibrate",
         "leave_one_pattern_out",
+        "parameter_table",
         "parse_labels",
+        "Prediction",
+        "prediction_table",
+        "report",
         "summarise",
     ),
     "ptaskmodel.calibration.run": (
+        "calibrate_file",
         "CalibrationOptions",
         "CalibrationRun",
-        "calibrate_file",
     ),
-    "ptaskmodel.calibration.wire": ("WireFit", "fit_wire"),
+    "ptaskmodel.calibration.wire": (
+        "fit_wire",
+        "WireFit",
+    ),
 }
 
 __all__, __getattr__, __dir__ = face(__name__, NAMES)

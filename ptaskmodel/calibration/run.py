@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptaskmodel.calibration.fits import DEFAULT_FIXED, ptask_fitter, rates_fitter
+from ptaskmodel.calibration.fits import (
+    DEFAULT_FIXED,
+    bundle_of_labels,
+    ptask_fitter,
+    rates_fitter,
+    setting_from_files,
+)
 from ptaskmodel.calibration.measurements import MeasuredGroup, MeasurementError, read_measurements
-from ptaskmodel.calibration.ptask import bundle_of_labels, setting_from_files
-from ptaskmodel.calibration.reporting import prediction_table
 from ptaskmodel.calibration.results import (
     Calibration,
     Fitter,
@@ -20,6 +24,7 @@ from ptaskmodel.calibration.results import (
     Prediction,
     calibrate,
     leave_one_pattern_out,
+    prediction_table,
 )
 
 if TYPE_CHECKING:

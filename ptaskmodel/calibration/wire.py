@@ -404,7 +404,7 @@ def draw_residuals(fit: WireFit) -> Figure:
     """Measured less fitted durations of a `fit` by size, a colour a client."""
     from matplotlib.ticker import EngFormatter
 
-    from ptaskmodel.calibration.reporting import subplots
+    from ptaskmodel.calibration.results import subplots
     from ptaskmodel.style.colours import LIGHT, MARKERS, category
 
     figure, ((axes,),) = subplots(1, 1, size=(6.5, 3.6))

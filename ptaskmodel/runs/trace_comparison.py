@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ptaskmodel.apps.interference import connection_work
-from ptaskmodel.apps.trace_models import REPLAY, Pairs, disturbed, tasks_of_trace
+from ptaskmodel.apps.trace_works import REPLAY, Pairs, disturbed, tasks_of_trace
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
 from ptaskmodel.mpi.run import Progress, Several

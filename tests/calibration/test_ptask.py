@@ -22,20 +22,21 @@ from ptaskmodel.calibration import (
     read_measurements,
     summarise,
 )
-from ptaskmodel.calibration.fits import predicted_runtime, ptask_fitter
-from ptaskmodel.calibration.measurements import MeasuredGroup
-from ptaskmodel.calibration.ptask import (
+from ptaskmodel.calibration.fits import (
     NOMINAL,
     REFERENCE_SEED,
     Setting,
     bundle_of_labels,
     pdgemm_setting,
     plain_runtime,
+    predicted_runtime,
+    ptask_fitter,
     runtime_beside,
     setting_from_files,
     two_groups_platform,
     undisturbed_runtime,
 )
+from ptaskmodel.calibration.measurements import MeasuredGroup
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.tasks import Task
 

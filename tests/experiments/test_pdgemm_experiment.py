@@ -23,8 +23,8 @@ from pdgemm_study.tables import (
 )
 
 from ptaskmodel.calibration import read_measurements
+from ptaskmodel.calibration.fits import NOMINAL, REFERENCE_SEED, pdgemm_setting
 from ptaskmodel.calibration.measurements import Measurement
-from ptaskmodel.calibration.ptask import NOMINAL, REFERENCE_SEED, pdgemm_setting
 
 MEASURED = Path(__file__).resolve().parents[2] / "calibration" / "measurements"
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from ptaskmodel.apps.programs import Size, program
-from ptaskmodel.apps.trace_models import disturbed, pairs_of
+from ptaskmodel.apps.trace_works import disturbed, pairs_of
 from ptaskmodel.cli import main
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.mpi import Replay, trace_of_actions

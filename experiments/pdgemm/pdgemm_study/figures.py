@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptaskmodel.calibration.reporting import (
+from ptaskmodel.calibration.results import (
     BLACK,
     BLUE,
     GREEN,

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pdgemm_study.tables import FIRST_CONNECTIONS
-from ptaskmodel.calibration.fits import ptask_fitter
+from ptaskmodel.calibration.fits import pdgemm_setting, ptask_fitter
 from ptaskmodel.calibration.measurements import MeasuredGroup, read_measurements
-from ptaskmodel.calibration.ptask import pdgemm_setting
 from ptaskmodel.calibration.results import Calibration, GroupCalibration, Prediction, summarise
 
 if TYPE_CHECKING:

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptaskmodel.apps.interference import OnOff, interference_tasks
-from ptaskmodel.calibration.fits import predicted_runtime, ptask_fitter, rates_fitter
-from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement
-from ptaskmodel.calibration.ptask import (
+from ptaskmodel.calibration.fits import (
     REFERENCE_SEED,
     Setting,
     bundle_of_labels,
@@ -22,8 +20,12 @@ from ptaskmodel.calibration.ptask import (
     pdgemm_setting,
     phases_of_labels,
     plain_runtime,
+    predicted_runtime,
+    ptask_fitter,
+    rates_fitter,
     undisturbed_runtime,
 )
+from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement
 from ptaskmodel.calibration.results import (
     Calibration,
     calibrate,

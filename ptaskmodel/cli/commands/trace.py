@@ -288,7 +288,7 @@ def compare(
     check_rank_options(places)
     numbers = whole_numbers("--flows", flows, least=0)
     counts = whole_numbers("--windows", windows, least=1)
-    from ptaskmodel.apps.trace_models import pairs_of
+    from ptaskmodel.apps.trace_works import pairs_of
     from ptaskmodel.cli.progress import told_progress, told_reading
     from ptaskmodel.mpi import hosts_named, read_trace
     from ptaskmodel.platform import load_platform
