@@ -22,7 +22,7 @@ from ptaskmodel.engine.usage.network_models import NetworkModel
 from ptaskmodel.engine.usage.wires import read_wire
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform import load_platform
-from ptaskmodel.platform.routing.given import read_routes
+from ptaskmodel.platform.routing.choice import read_routes
 from ptaskmodel.runs.draws import QUANTILES, Draws, Residuals, alone, drawn, ranges
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.formats.tasks_json import load_tasks

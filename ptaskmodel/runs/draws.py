@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.packets.tasks import PacketSimulation
-from ptaskmodel.platform.routing.choice import Routing
-from ptaskmodel.platform.routing.ecmp import Ecmp
+from ptaskmodel.platform.routing.choice import Ecmp, Routing
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import Task
 

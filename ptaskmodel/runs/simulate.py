@@ -16,9 +16,7 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
-from ptaskmodel.platform.routing.choice import PLATFORM, Routing, routing_of
-from ptaskmodel.platform.routing.ecmp import Ecmp
-from ptaskmodel.platform.routing.given import GivenRoutes
+from ptaskmodel.platform.routing.choice import PLATFORM, Ecmp, GivenRoutes, Routing, routing_of
 from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn
 from ptaskmodel.renamed import with_old_names
 from ptaskmodel.results.directory import whole_directory

@@ -17,7 +17,7 @@ from ptaskmodel.engine.usage.paths import Paths
 from ptaskmodel.engine.usage.placement import Clusters, Demands
 from ptaskmodel.errors import RouteError, shown
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.routing.given import GivenRoutes
+from ptaskmodel.platform.routing.choice import GivenRoutes
 from ptaskmodel.workload.amounts import FloatArray, IntArray
 from ptaskmodel.workload.checks import Finding, Found, check_document, told_once
 from ptaskmodel.workload.tasks import Task

@@ -10,9 +10,15 @@ import pytest
 from ptaskmodel import Dragonfly, FatTree, Flow, ParallelTask, Platform, Simulation, Torus
 from ptaskmodel.cli import main
 from ptaskmodel.errors import RouteError, SimulationError
-from ptaskmodel.platform.routing.choice import routing_of
-from ptaskmodel.platform.routing.ecmp import GAMMA, Ecmp, flow_hash, mixed
-from ptaskmodel.platform.routing.given import GivenPath, GivenRoutes
+from ptaskmodel.platform.routing.choice import (
+    GAMMA,
+    Ecmp,
+    GivenPath,
+    GivenRoutes,
+    flow_hash,
+    mixed,
+    routing_of,
+)
 
 HEAD = '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
 SPINES = 4

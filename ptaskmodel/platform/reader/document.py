@@ -14,9 +14,8 @@ from ptaskmodel.platform.declared import CLUSTER, ROUTINGS, ZONE_KINDS, Facts
 from ptaskmodel.platform.facts import short
 from ptaskmodel.platform.reader import elements
 from ptaskmodel.platform.reader.clusters import make_cluster
-from ptaskmodel.platform.reader.declarations import Declarations
+from ptaskmodel.platform.reader.declarations import Declarations, declare_bypass, declare_route
 from ptaskmodel.platform.reader.elements import Element
-from ptaskmodel.platform.reader.routes import declare_bypass, declare_route
 from ptaskmodel.platform.reader.version3 import ATTRIBUTES, as_41, is_version3
 
 MAX_DEPTH = 60
