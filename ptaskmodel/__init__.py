@@ -67,6 +67,7 @@ NAMES = {
         "SlurmRun",
     ),
     "ptaskmodel.workload.amounts": ("FieldError",),
+    "ptaskmodel.workload.blocks": ("TaskBlock",),
     "ptaskmodel.workload.formats.tasks_json": ("load_tasks",),
     "ptaskmodel.workload.reading": (
         "read_workload",

@@ -38,6 +38,7 @@ from ptaskmodel.slurm.run import SlurmRun as SlurmRun
 from ptaskmodel.slurm.run import simulate_slurm as simulate_slurm
 from ptaskmodel.workload.amounts import FieldError as FieldError
 from ptaskmodel.workload.batch_works import TraceWork as TraceWork
+from ptaskmodel.workload.blocks import TaskBlock as TaskBlock
 from ptaskmodel.workload.formats.tasks_json import load_tasks as load_tasks
 from ptaskmodel.workload.reading import read_workload as read_workload
 from ptaskmodel.workload.reading import workload_from_frame as workload_from_frame

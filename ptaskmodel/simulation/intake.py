@@ -80,8 +80,10 @@ class Intake:
         waiting = counts["n_admitted"] < counts["n_tasks"]
         return not waiting and counts["first_ready"] < 0 and counts["first_ended"] < 0
 
-    def add(self, tasks: list[Task], core: Core) -> range:
+    def add(self, tasks: list[Task], places: list[bytes] | None, core: Core) -> range:
         """Add tasks; returns their numbers.
+
+        places: the hosts of each (see `places_of`); None: by their names.
 
         Raises PlatformError for an unknown host, WorkloadError for an id that is taken, an
         ``after`` that is no task, or a circle of them; nothing has been added then.
@@ -89,7 +91,7 @@ class Intake:
         first = len(self.facts)
         if core.router.flow_routes.routing is not None or core.model.wire is not None:
             self._check_no_replay(tasks)
-        places = self._places(tasks, core)
+        places = self._places(tasks, core) if places is None else places
         self._name(tasks)
         try:
             waits = self._dependencies(tasks, first)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas
 
     from ptaskmodel.mpi.applications import Applications
+    from ptaskmodel.workload.blocks import TaskBlock
     from ptaskmodel.workload.traces import Trace
 
 INFINITY = float("inf")
@@ -132,8 +133,19 @@ class Simulation(Advancing[Observer]):
         Raises as `add`, and WorkloadError if tasks wait for each other in a circle; nothing has
         been added then.
         """
+        return self._add(list(tasks), None)
+
+    def add_block(self, block: TaskBlock) -> TaskRefs:
+        """Add the tasks of a `block` of arrays, which are those of as many `ParallelTask`.
+
+        Raises WorkloadError, which names the array and the place in it, and as `add`; nothing has
+        been added then.
+        """
+        return self._add(*block.tasks(list(self._intake.host_index)))
+
+    def _add(self, tasks: list[Task], places: list[bytes] | None) -> TaskRefs:
         with collector_at_rest():
-            added = self._intake.add(list(tasks), self.core)
+            added = self._intake.add(tasks, places, self.core)
             if self._intake.programs.replays and self._replays is None:
                 from ptaskmodel.mpi.applications import Applications
                 from ptaskmodel.mpi.protocol import protocol_of

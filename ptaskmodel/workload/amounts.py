@@ -143,12 +143,15 @@ def flops_of(ranks: int, flops: ArrayLike | None) -> FloatArray:
 
 def flops_of_each(ranks: IntArray, flops: Sequence[FloatArray]) -> FloatArray:
     """The flops of the ranks of many ParallelWorks, one after the other, as `flops_of` says."""
-    if len(flops) == 1 or any(values.ndim for values in flops):
-        each = zip(ranks.tolist(), flops, strict=True)
+    each = list(zip(ranks.tolist(), flops, strict=True))
+    if len(flops) > 1 and all(values.shape == (count,) for count, values in each):
+        amounts = np.concatenate(flops)
+    elif len(flops) == 1 or any(values.ndim for values in flops):
         return own(np.concatenate([flops_of(count, values) for count, values in each]))
-    amounts = np.array(flops, dtype=np.float64)
+    else:
+        amounts = np.repeat(np.array(flops, dtype=np.float64), ranks)
     check_amounts("flops", amounts)
-    return own(np.repeat(amounts, ranks))
+    return own(amounts)
 
 
 def plural_hosts(count: int) -> str:
