@@ -16,18 +16,27 @@ NAMES = {
         "write_table",
     ),
     "ptaskmodel.campaign.dask_cluster": ("Cluster",),
-    "ptaskmodel.campaign.plan": ("Plan", "Run", "plan_of", "read_plan"),
+    "ptaskmodel.campaign.plan": (
+        "Plan",
+        "plan_of",
+        "read_plan",
+        "Run",
+    ),
     "ptaskmodel.campaign.published": (
-        "Finding",
         "between",
+        "Finding",
         "near",
         "ordered",
         "stated",
         "write_findings",
     ),
     "ptaskmodel.campaign.report": ("write_campaign_report",),
-    "ptaskmodel.campaign.statistics": ("means", "paired", "pareto"),
-    "ptaskmodel.campaign.variance": ("effects",),
+    "ptaskmodel.campaign.statistics": (
+        "effects",
+        "means",
+        "paired",
+        "pareto",
+    ),
 }
 
 __all__, __getattr__, __dir__ = face(__name__, NAMES)

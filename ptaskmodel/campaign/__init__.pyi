@@ -16,7 +16,7 @@ from ptaskmodel.campaign.published import ordered as ordered
 from ptaskmodel.campaign.published import stated as stated
 from ptaskmodel.campaign.published import write_findings as write_findings
 from ptaskmodel.campaign.report import write_campaign_report as write_campaign_report
+from ptaskmodel.campaign.statistics import effects as effects
 from ptaskmodel.campaign.statistics import means as means
 from ptaskmodel.campaign.statistics import paired as paired
 from ptaskmodel.campaign.statistics import pareto as pareto
-from ptaskmodel.campaign.variance import effects as effects

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel import __version__
-from ptaskmodel.campaign.inputs import Input, digest_of, leads_to
+from ptaskmodel.campaign.plan import Input, digest_of, leads_to
 from ptaskmodel.campaign.pool import Maker, MakerDiedError, failed, order_of, too_long
 from ptaskmodel.campaign.store import TOKEN, Store
 from ptaskmodel.campaign.worker import Call

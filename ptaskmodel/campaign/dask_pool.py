@@ -24,8 +24,7 @@ from typing import Any
 
 from ptaskmodel import __version__
 from ptaskmodel.campaign.dask_cluster import FUNCTION, Cluster, Part, Said, keep_there, make_there
-from ptaskmodel.campaign.inputs import Input, content_of, input_at
-from ptaskmodel.campaign.plan import Plan, Run
+from ptaskmodel.campaign.plan import Input, Plan, Run, content_of, input_at
 from ptaskmodel.campaign.pool import TRIES, Tell, call_of, died, failed, tell_of
 from ptaskmodel.campaign.store import TOKEN, Store
 from ptaskmodel.errors import CampaignError, PTaskModelError

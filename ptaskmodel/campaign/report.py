@@ -17,10 +17,12 @@ import numpy as np
 
 from ptaskmodel import __version__
 from ptaskmodel.campaign.campaign import Campaign
-from ptaskmodel.campaign.inputs import digest_of
+from ptaskmodel.campaign.plan import digest_of
 from ptaskmodel.campaign.statistics import (
+    MANY_LEVELS,
     SEED,
     SIGNIFICANT,
+    effects,
     means,
     p_digits,
     p_text,
@@ -28,7 +30,6 @@ from ptaskmodel.campaign.statistics import (
     pareto,
 )
 from ptaskmodel.campaign.store import DONE, FAILED
-from ptaskmodel.campaign.variance import MANY_LEVELS, effects
 from ptaskmodel.campaign.words import in_short
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.results.pages.page import Section, Table, empty_data, write_page

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.campaign.statistics import SIGNIFICANT, means, p_text, paired
-from ptaskmodel.campaign.variance import MANY_LEVELS, effects
+from ptaskmodel.campaign.statistics import MANY_LEVELS, SIGNIFICANT, effects, means, p_text, paired
 
 if TYPE_CHECKING:
     import pandas

@@ -7,8 +7,15 @@ import pandas
 import pytest
 from scipy import stats
 
-from ptaskmodel.campaign.statistics import bounds_of, holm, mean_interval, p_digits, p_text, paired
-from ptaskmodel.campaign.variance import effects
+from ptaskmodel.campaign.statistics import (
+    bounds_of,
+    effects,
+    holm,
+    mean_interval,
+    p_digits,
+    p_text,
+    paired,
+)
 
 DRAWS = 30
 

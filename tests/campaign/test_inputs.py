@@ -14,8 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ptaskmodel.campaign.inputs import content_of, digest_of, input_at, leads_to
-from ptaskmodel.campaign.plan import plan_of
+from ptaskmodel.campaign.plan import content_of, digest_of, input_at, leads_to, plan_of
 from ptaskmodel.errors import CampaignError, PTaskModelError
 from ptaskmodel.mpi import read_trace
 from ptaskmodel.named_files import named_by

@@ -8,8 +8,7 @@ import numpy as np
 import pandas
 import pytest
 
-from ptaskmodel.campaign.statistics import means, paired, pareto
-from ptaskmodel.campaign.variance import effects
+from ptaskmodel.campaign.statistics import effects, means, paired, pareto
 from ptaskmodel.campaign.words import in_short
 
 
