@@ -67,7 +67,7 @@ def parsed(
     if len(body) < large:
         return None
     from ptaskmodel.workload.formats.json import POWERS
-    from ptaskmodel.workload.formats.line_scanner import read_rows
+    from ptaskmodel.workload.formats.number_scanner import read_rows
 
     rows = np.empty((body.count(b"\n") + 1, fields))
     count = int(read_rows(np.frombuffer(body, np.uint8), rows, POWERS, largest))

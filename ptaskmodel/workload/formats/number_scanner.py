@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Kernels that read arrays of numbers in JSON exactly as Python does, or refuse the array."""
+"""Kernels that read numbers in JSON arrays and lines exactly as Python does, or refuse them."""
 
 from __future__ import annotations
 
@@ -224,3 +224,41 @@ def _product(a, b):
     b_low = b - b_high
     lost = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
     return product, lost
+
+
+@entry
+def read_rows(text, rows, powers, largest):
+    """Read lines of as many numbers as rows are wide; returns how many rows these are.
+
+    -1: something is unusual, such as a number beyond ``largest``. Blank lines count not.
+    """
+    count = 0
+    column = 0
+    i = 0
+    while i < text.size:
+        byte = int(text[i])
+        if byte == 10 or byte == 13:
+            if column > 0:
+                if column < rows.shape[1]:
+                    return -1
+                count += 1
+                column = 0
+            i += 1
+        elif byte == 32 or byte == 9:
+            i += 1
+        else:
+            if column == rows.shape[1] or count == rows.shape[0]:
+                return -1
+            i, value = number(text, i, powers)
+            if i < 0 or not abs(value) <= largest or (i < text.size and text[i] > 32):
+                return -1
+            # A whole number may be a zero with a sign here.
+            if value == 0.0 and byte == 45:
+                return -1
+            rows[count, column] = value
+            column += 1
+    if column > 0:
+        if column < rows.shape[1]:
+            return -1
+        count += 1
+    return count
