@@ -62,4 +62,13 @@ EVERYTHING = {
     ],
 }
 
-DOCUMENTS = [WORKED, EVERYTHING]
+LOOPS = {
+    "loops": [
+        {"id": "a", "hosts": ["a", "b"], "flows": [[0, 1, 9]], "count": 3},
+        {"id": "b", "hosts": ["a"], "cpu": 5, "count": 4, "at_once": 2, "think": 0.5},
+        {"id": "c", "delay": 1, "count": 2, "think": {"exponential": 3}, "seed": 7, "start": 2},
+        {"id": "d", "delay": 1, "count": 2, "think": {"uniform": [1, 2]}},
+    ],
+}
+
+DOCUMENTS = [WORKED, EVERYTHING, LOOPS]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from string import digits
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,7 +16,7 @@ from ptaskmodel.results.states import (
     counted,
     in_words,
 )
-from ptaskmodel.style.quantities import count
+from ptaskmodel.style.quantities import count, duration, number
 
 if TYPE_CHECKING:
     from ptaskmodel.results.comparison.batches import Standings
@@ -111,11 +111,23 @@ def run_text(run: SimulationRun) -> str:
     if (draws := summary.get("draws")) is not None:
         wide = "" if draws["residuals"] else ", without residuals of this model: too narrow"
         lines.append(("ranges", f"{draws['n']} draws, {draws['routes']}{wide}"))
+    lines += [("loop", _loop_text(name, of)) for name, of in summary.get("loops", {}).items()]
     lines += [*energy_lines(summary), *remark_lines(summary)]
     if run.directory is not None:
         lines.append(("written", written(run.directory, run.files)))
     parts.append("\n".join(f"{name:<10}{value}" for name, value in lines))
     return "\n\n".join(parts)
+
+
+def _loop_text(name: str, facts: Mapping[str, float]) -> str:
+    """How long the requests of a closed loop took (see `results.tables.tasks.times_of_loops`)."""
+    text = f"{name}: {number(facts['completed'])} of {count(int(facts['requests']), 'request')}"
+    if "mean_s" in facts:
+        median, most = duration(facts["p50_s"]), duration(facts["p99_s"])
+        text += f", mean {duration(facts['mean_s'])}, median {median}, 99 % below {most}"
+    if "bytes_per_s" in facts:
+        text += f", {number(facts['bytes_per_s'], 'rate')}"
+    return text
 
 
 def _sharing(summary: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ from ptaskmodel.renamed import with_old_names
 from ptaskmodel.results.directory import whole_directory
 from ptaskmodel.results.states import outcome_remarks, stopped_remark
 from ptaskmodel.results.tables.routes import write_flow_routes
-from ptaskmodel.results.tables.tasks import summarise, write_results
+from ptaskmodel.results.tables.tasks import summarise, times_of_loops, write_results
 from ptaskmodel.runs.options.rows import (
     check_group,
     check_nothing_to_write,
@@ -243,6 +243,8 @@ def simulate_into(
                 stopped_remark(states, runner.now),
                 outcome_remarks(states, "task"),
             )
+            if loops := times_of_loops(tasks, records):
+                summary["loops"] = loops
             stopped = options.until_s is not None or interrupts.arrived()
             if stopped and any(r.end_s is None for r in records):
                 summary["stopped_early"] = {"at_s": runner.now, "not_submitted": 0}

@@ -4,6 +4,7 @@ from ptaskmodel.lazy import face
 
 NAMES = {
     "ptaskmodel.workload.formats.tasks_json": ("load_tasks",),
+    "ptaskmodel.workload.loops": ("closed_loop",),
     "ptaskmodel.workload.tasks": (
         "Delay",
         "Execution",

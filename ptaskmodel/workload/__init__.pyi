@@ -1,5 +1,6 @@
 # Written by `python tests/stubs.py`, of the table in __init__.py.
 from ptaskmodel.workload.formats.tasks_json import load_tasks as load_tasks
+from ptaskmodel.workload.loops import closed_loop as closed_loop
 from ptaskmodel.workload.tasks import Delay as Delay
 from ptaskmodel.workload.tasks import Execution as Execution
 from ptaskmodel.workload.tasks import Flow as Flow

@@ -15,11 +15,14 @@ from ptaskmodel import csv_columns
 from ptaskmodel.files import write_json
 from ptaskmodel.names import join_names
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance
+from ptaskmodel.workload.loops import NUMBER
+from ptaskmodel.workload.works import ParallelWork, Work
 
 if TYPE_CHECKING:
     from ptaskmodel.packets.tasks import PacketSimulation
     from ptaskmodel.simulation.records import TaskRecord
     from ptaskmodel.simulation.simulation import Simulation
+    from ptaskmodel.workload.tasks import Task
 
 TASKS = "tasks.csv"
 
@@ -131,6 +134,43 @@ def choices(simulation: Simulation | PacketSimulation) -> dict[str, Any]:
     if simulation.routing is not None:
         made["routing"] = str(simulation.routing)
     return made
+
+
+def times_of_loops(
+    tasks: Sequence[Task], records: Sequence[TaskRecord]
+) -> dict[str, dict[str, float | int]]:
+    """How long the requests of each loop took, from first to last: a value for each loop.
+
+    tasks: of a simulation. records: theirs, in the same order. Of each loop: the number of
+    ``requests`` and of those ``completed``; of these the mean and quantiles of their times, s
+    (``mean_s``, ``p50_s``, ``p90_s``, ``p99_s``), and of the whole what was done between the first
+    start and the last end: ``requests_per_s``, ``bytes_per_s``.
+    """
+    import numpy as np
+
+    found: dict[str, list[int]] = {}
+    for k, task in enumerate(tasks):
+        if task.profile and task.id and task.id.startswith(task.profile + NUMBER):
+            found.setdefault(task.profile, []).append(k)
+    summary: dict[str, dict[str, float | int]] = {}
+    for name, places in found.items():
+        over = [k for k in places if records[k].final_state == "completed"]
+        facts: dict[str, float | int] = {"requests": len(places), "completed": len(over)}
+        if over:
+            times = np.array([records[k].execution_s for k in over])
+            facts |= {"mean_s": float(times.mean())}
+            facts |= {f"p{part}_s": float(np.percentile(times, part)) for part in (50, 90, 99)}
+            began = min(records[k].start_s or 0.0 for k in over)
+            took_s = max(records[k].end_s or 0.0 for k in over) - began
+            if took_s > 0.0:
+                sent = sum(_bytes(tasks[k].work) for k in over)
+                facts |= {"requests_per_s": len(over) / took_s, "bytes_per_s": sent / took_s}
+        summary[name] = facts
+    return summary
+
+
+def _bytes(work: Work) -> float:
+    return float(work.flow_bytes.sum()) if isinstance(work, ParallelWork) else 0.0
 
 
 def write_results(

@@ -21,6 +21,7 @@ from ptaskmodel.remarks import Account
 from ptaskmodel.workload.amounts import FieldError, plural_hosts
 from ptaskmodel.workload.formats.host_names import expand
 from ptaskmodel.workload.formats.json import Fields, read_json
+from ptaskmodel.workload.formats.tasks_json_loops import LOOP_FIELDS, read_loop
 from ptaskmodel.workload.formats.tasks_json_profiles import (
     AMOUNT_FIELDS,
     ArrayFiles,
@@ -29,6 +30,7 @@ from ptaskmodel.workload.formats.tasks_json_profiles import (
     ProfileReader,
     unknown,
 )
+from ptaskmodel.workload.loops import MOST_REQUESTS
 from ptaskmodel.workload.tasks import Task, in_order
 from ptaskmodel.workload.works import (
     DelayWork,
@@ -44,6 +46,8 @@ TASK_FIELDS = (
     "id", "hosts", "start", "profile", "cpu", "com", "flows", "delay", "after", "walltime",
     "weight", "rate_bound", "competitors",
 )  # fmt: skip
+# Fields of a loop that are those of each of its requests.
+REQUEST_FIELDS = tuple(name for name in TASK_FIELDS if name != "after")
 WORK_FIELDS = ("cpu", "com", "flows", "delay")
 
 _JSON_NAMES = {"start_s": "start", "walltime_s": "walltime", "seconds": "delay"}
@@ -118,6 +122,7 @@ class _TasksReader:
         self._path, self._account = path, account
         self._guard = contextlib.nullcontext if account is None else account.problems
         self._refused: set[str] = set()  # names of profiles
+        self._loop_files: list[Path] = []
         self._arrays = ArrayFiles(path.parent)
         self._fields = Fields(shown_path(path))
         self._profile_reader = ProfileReader(self._fields, self._arrays, self._guard)
@@ -133,7 +138,7 @@ class _TasksReader:
             fail("", "this is a Batsim workload; run it by `ptaskmodel batch`")
         if type(document) is list:
             fail("", 'is a list; give an object such as {"tasks": [...]}')
-        fields = ("profiles", "tasks", "description", "$schema")
+        fields = ("profiles", "tasks", "loops", "description", "$schema")
         if type(document) is not dict:
             self._fields.object_of(document, "", fields, "a tasks file")
         with self._guard():
@@ -142,29 +147,42 @@ class _TasksReader:
             with self._guard():
                 if name in document:
                     self._fields.text(document[name], f"/{name}", "a string")
-        listed = document.get("tasks")
+        loops = document.get("loops", [])
+        listed = document.get("tasks", [] if loops else None)
         if type(listed) is not list:
             fail("/tasks", "is missing; give a list" if listed is None else "is not a list")
-        if not listed:
+        if type(loops) is not list:
+            fail("/loops", "is not a list")
+        if not (listed or loops):
             fail("/tasks", "is empty; give at least one task")
         profiles = document.get("profiles", {})
         self._profiles = self._profile_reader.read(profiles)
         self._refused = set(profiles) - self._profiles.keys()
         tasks: list[Task] = []
-        size = len(listed) if self._account is None else 1
+        size = max(len(listed), 1) if self._account is None else 1
         for first in range(0, len(listed), size):
             with self._guard():
                 tasks += self._tasks(listed[first : first + size], first)
             if self._host_count > MAX_TOTAL_HOSTS:
                 break
+        for k, loop in enumerate(loops):
+            with self._guard():
+                tasks += self._loop(loop, f"/loops/{k}")
+            if len(tasks) > MOST_REQUESTS + len(listed):
+                fail(f"/loops/{k}", f"makes more than {MOST_REQUESTS} tasks of loops; give fewer")
         if self._account is not None:
             self._account.check()
         self._check_ids(tasks)
-        return TasksFile(tasks, [self._path, *self._arrays.paths])
+        return TasksFile(tasks, [self._path, *self._arrays.paths, *self._loop_files])
 
     def _tasks(self, entries: list[Any], first: int) -> list[Task]:
         """The tasks of entries, numbered from ``first`` on."""
-        read = [self._entry(entry, f"/tasks/{k}") for k, entry in enumerate(entries, first)]
+        return self._made(
+            [self._entry(entry, f"/tasks/{k}") for k, entry in enumerate(entries, first)]
+        )
+
+    def _made(self, read: list[_Entry]) -> list[Task]:
+        """The tasks of entries that were read."""
         inline = [one.source for one in read if isinstance(one.source, Inline)]
         works = iter(self._profile_reader.works(inline))
         tasks: list[Task] = []
@@ -203,6 +221,15 @@ class _TasksReader:
             self._check_size(source, len(hosts), pointer)
         others["profile"] = profile
         return _Entry(pointer, hosts, source, others)
+
+    def _loop(self, entry: Any, pointer: str) -> list[Task]:
+        """The requests and pauses of a closed loop, made of the task that each request is."""
+        self._fields.object_of(entry, pointer, (*REQUEST_FIELDS, *LOOP_FIELDS), "a loop")
+        base = {key: value for key, value in entry.items() if key not in LOOP_FIELDS}
+        (request,) = self._made([self._entry(base, pointer)])
+        tasks, paths = read_loop(entry, pointer, self._fields, request, self._path.parent)
+        self._loop_files += paths
+        return tasks
 
     def _id(self, value: Any, pointer: str) -> str:
         if type(value) in (int, float):

@@ -289,7 +289,7 @@ def test_the_unchanged_document_is_right(tmp_path):
         (
             {f"p{k}": {"type": "composed", "seq": [f"p{k + 1}"] * 2} for k in range(60)}
             | {"p60": {"type": "delay", "delay": 1}},
-            "stages a round, more than 1000000",
+            "stages a round, over 1000000",
         ),
         (
             {
