@@ -15,10 +15,11 @@ import io
 import json
 import os
 import re
+import shlex
 import stat
 import sys
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
@@ -437,3 +438,27 @@ def _clear_leftover(path: Path, target: Path) -> None:
             shutil.rmtree(path)
         finally:
             os.close(handle)
+
+
+_UNSAFE = re.compile(r"[\s'\"\\]")
+
+
+def join_names(names: Iterable[str]) -> str:
+    """The names separated by blanks; those with blanks, quotes or backslashes as a shell quotes.
+
+    >>> join_names(["a", "b c"])
+    "a 'b c'"
+    """
+    names = tuple(names)
+    if all(names) and not _UNSAFE.search("".join(names)):
+        return " ".join(names)
+    return " ".join(
+        shlex.quote(name) if not name or _UNSAFE.search(name) else name for name in names
+    )
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """The names that `join_names` joined. Raises ValueError where a quote is not closed."""
+    if "'" in text or '"' in text or "\\" in text:
+        return tuple(shlex.split(text))
+    return tuple(text.split())

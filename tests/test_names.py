@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptaskmodel.names import join_names, split_names
+from ptaskmodel.files import join_names, split_names
 
 
 @given(st.lists(st.text(max_size=8), max_size=5))

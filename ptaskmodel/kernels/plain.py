@@ -15,7 +15,7 @@ from typing import Any
 
 import numba
 
-from ptaskmodel.caching import cache_directory
+from ptaskmodel.directories import cache_directory
 from ptaskmodel.kernels import module
 
 # It takes options that its types do not tell of.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import msgspec
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.names import split_names
+from ptaskmodel.files import split_names
 from ptaskmodel.renamed import with_old_names
 from ptaskmodel.results.directory import (
     POWER,

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import ptaskmodel
+from ptaskmodel.kernels.building import UnknownConstant, identity
 from ptaskmodel.kernels.decorators import INTERPRETED, Kernel
-from ptaskmodel.kernels.identity import UnknownConstant, identity
 from ptaskmodel.kernels.layout import layout
 
 pytestmark = pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")

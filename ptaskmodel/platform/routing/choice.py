@@ -28,8 +28,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ptaskmodel.errors import RouteError, SimulationError, shown
-from ptaskmodel.files import read_text, shown_path
-from ptaskmodel.names import join_names, split_names
+from ptaskmodel.files import join_names, read_text, shown_path, split_names
 from ptaskmodel.platform.routing.fabric import Fabric, Hop, Way
 
 PLATFORM = "platform"

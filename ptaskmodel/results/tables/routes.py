@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptaskmodel.names import join_names
+from ptaskmodel.files import join_names
 
 if TYPE_CHECKING:
     from ptaskmodel.simulation.simulation import Simulation

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel import csv_columns
-from ptaskmodel.files import write_json
-from ptaskmodel.names import join_names
+from ptaskmodel.files import join_names, write_json
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance
 from ptaskmodel.workload.loops import NUMBER
 from ptaskmodel.workload.works import ParallelWork, Work

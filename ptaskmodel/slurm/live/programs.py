@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from ptaskmodel.caching import REMEDY, cache_directory
+from ptaskmodel.directories import REMEDY, cache_directory
 from ptaskmodel.errors import SimulationError
 
 # The library that gives Slurm its clock was made for what these versions call.
