@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,7 +47,7 @@ from ptaskmodel.results.tables.slurm_summary import outcome_of, settings_of, sta
 from ptaskmodel.runs.options.rows import fields_in, values
 from ptaskmodel.runs.options.slurm import SLURM_LIVE
 from ptaskmodel.runs.slurm import SlurmOptions, times_alone
-from ptaskmodel.slurm.accounts.facts import Accounts
+from ptaskmodel.slurm.accounts.facts import AUTO, Accounts, accounts_of_jobs, commands_of
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.phases import BACKFILL_CYCLE, VIRTUAL
 from ptaskmodel.slurm.conf.reading import read_conf
@@ -267,6 +268,7 @@ def live_inputs(parameters: Mapping[str, Any]) -> LiveInputs:
         failures=() if failures is None else read_failures(failures, conf),
     )
     more = (given[name] for name in ("platform", "accounts", "failures"))
+    more = (path for path in more if path is not None and str(path) != AUTO)
     return LiveInputs(
         files[0],
         submissions,
@@ -275,7 +277,7 @@ def live_inputs(parameters: Mapping[str, Any]) -> LiveInputs:
         None if platform is None else load_platform(platform),
         SlurmOptions(**fields_in(SlurmOptions, given)),
         given["compare"],
-        tuple(map(Path, (*files, *(path for path in more if path is not None)))),
+        tuple(map(Path, (*files, *more))),
     )
 
 
@@ -296,7 +298,8 @@ def live_into(
     """Run a real Slurm and write what became of the jobs in a directory of results.
 
     The directory appears once all is written, and replaces earlier results; None: nothing is
-    written. While Slurm runs, jobs that are over are kept in a file beside it, ``NAME.over.csv``.
+    written. accounts: a file of commands of sacctmgr, or a dump; AUTO: the jobs' accounts, users
+    and QOSs. While Slurm runs, jobs that are over are kept in a file beside it, ``NAME.over.csv``.
     works: what jobs run (of it profiles, ratio and pattern count). compare: also simulate Slurm on
     the same input. progress: as of `run_live`. What stopped Slurm before its time, if anything, is
     in ``run.stopped``.
@@ -315,7 +318,10 @@ def live_into(
     journal = None if directory is None else Path(f"{directory}.over.csv")
     if journal is not None:
         journal.parent.mkdir(parents=True, exist_ok=True)
-    with _journal(journal, options.t0) as on_end:
+    with (
+        _accounts_file(accounts, submissions) as accounts,
+        _journal(journal, options.t0) as on_end,
+    ):
         run = run_live(
             conf_file,
             submissions.jobs,
@@ -326,12 +332,9 @@ def live_into(
             kept=None if journal is None else f"jobs that were over are in {journal}",
             progress=progress,
         )
+        read = None if accounts is None or not compare else read_accounts(accounts)
     alone = {} if execution is None else times_alone(run.jobs, execution)
-    found = None
-    if compare:
-        found = compared(
-            run, submissions, None if accounts is None else read_accounts(accounts), platform
-        )
+    found = compared(run, submissions, read, platform) if compare else None
     summary = {
         "command": "slurm-live",
         **dict(zip(("conf", "workload"), map(str, inputs), strict=False)),
@@ -362,6 +365,20 @@ def live_into(
     if journal is not None:
         journal.unlink(missing_ok=True)
     return LiveResults(summary, run, found, Path(directory), files)
+
+
+@contextlib.contextmanager
+def _accounts_file(
+    accounts: str | Path | None, submissions: Submissions
+) -> Iterator[str | Path | None]:
+    """The file of accounts; of AUTO, one that says which the jobs have."""
+    if accounts is None or str(accounts) != AUTO:
+        yield accounts
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "accounts.txt")
+        path.write_text(commands_of(accounts_of_jobs(submissions.jobs)), encoding="utf-8")
+        yield path
 
 
 @contextlib.contextmanager

@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from slurm.recorded_runs import folder
 
 from ptaskmodel.errors import SlurmError
+from ptaskmodel.slurm.accounts.facts import accounts_of_jobs, commands_of
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.jobs.request import JobRequest
+from ptaskmodel.workload.works import DelayWork
 
 
 def accounts_of(tmp_path, text):
@@ -246,3 +249,22 @@ def test_names_are_added_and_taken_away(tmp_path):
     )
     assert found.qos["fast"].preempt == {"slow", "slower"}
     assert named(found)["a", "ann"].qos == ("fast", "slow")
+
+
+def test_the_script_of_the_accounts_of_jobs_makes_them(tmp_path):
+    jobs = [
+        JobRequest("1", 0, DelayWork(1), user="ann", account="physics", qos="gold"),
+        JobRequest("2", 0, DelayWork(1), user="ann", account="bio"),
+        JobRequest("3", 0, DelayWork(1), user="bob"),
+        JobRequest("4", 0, DelayWork(1)),
+    ]
+    made = accounts_of_jobs(jobs)
+    (tmp_path / "accounts.txt").write_text(commands_of(made))
+    read = read_accounts(tmp_path / "accounts.txt")
+    assert read.qos.keys() == made.qos.keys()
+    facts = [
+        {(one.account, one.user, one.qos, one.default) for one in each.associations if one.user}
+        for each in (made, read)
+    ]
+    assert facts[0] == facts[1]
+    assert {one.account for one in read.associations} == {"root", "physics", "bio", "users"}

@@ -371,6 +371,16 @@ def test_values_are_taken_as_the_real_one_takes_them(ran, line, said):
     assert found.status == (2 if line == "PriorityDecayHalfLife=0\n" else 0)
 
 
+def test_an_unknown_option_of_an_event_is_left_out_and_told(ran):
+    events = "-dt 0 -e submit_batch_job | -J a -sim-walltime 60 -t 10 {}x.job\n"
+    found = ran(events.format("--lustre=big --colour red -p p "))
+    assert found.jobs["a"]["execution_time"] == "60"
+    assert [remark["field"] for remark in found.remarks if remark.get("kind") == "not used"] == [
+        "--lustre",
+        "--colour",
+    ]
+
+
 def test_events_files_and_printed_reservations_are_taken(ran, tmp_path):
     (tmp_path / "reservations.txt").write_text(
         "ReservationName=m StartTime=1970-01-01T00:05:00 EndTime=1970-01-01T00:10:00\n"

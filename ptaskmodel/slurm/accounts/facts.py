@@ -147,6 +147,18 @@ def accounts_of_jobs(requests: Iterable[JobRequest]) -> Accounts:
     return Accounts(MappingProxyType(qos), (*plain.associations, *found), AUTO)
 
 
+def commands_of(accounts: Accounts) -> str:
+    """The script of sacctmgr that makes `accounts` as `accounts_of_jobs` gives them."""
+    lines = [f"add qos {name}" for name in accounts.qos if name != NORMAL]
+    for one in accounts.associations:
+        if one.user is None and one.account != ROOT:
+            lines.append(f"add account {one.account}")
+        elif one.user is not None and (one.user, one.account) != (ROOT, ROOT):
+            home = f" defaultaccount={one.account}" if one.default else ""
+            lines.append(f"add user {one.user} account={one.account} qos={','.join(one.qos)}{home}")
+    return "".join(f"{line}\n" for line in lines)
+
+
 def requested(request: JobRequest, partition: Partition, conf: Conf) -> dict[str, int]:
     """What a job asked for, at least, before it is known which nodes it gets.
 

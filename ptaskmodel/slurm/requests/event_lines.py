@@ -74,7 +74,8 @@ def _jobs(raw: str, line: int, account: Account, phase_s: float) -> tuple[list[J
         raise ValueError(f"the event {shown(event['-e'])} is not simulated; remove it")
     submit_s = _read("-dt", event.get("-dt", ""), values.number) + phase_s
     own, rest = _split(tail)
-    fields: dict[str, Any] = sbatch.options(shlex.join(rest), before_script=True)
+    unknown: list[str] = []
+    fields: dict[str, Any] = sbatch.options(shlex.join(rest), True, unknown.append)
     script = fields.pop("script")
     indices, at_most = fields.pop("array", (None, None))
     name = own.get("jid") or fields.get("name") or f"line{line}"
@@ -90,6 +91,8 @@ def _jobs(raw: str, line: int, account: Account, phase_s: float) -> tuple[list[J
         fields["commands"] = (Command(date_s, "cancel"),)
     fields |= {"submit_s": submit_s, "work": DelayWork(run_s), "user": own.get("uid")}
     fields["where"] = f"{account.file}:{line}"
+    for option in unknown:
+        account.unused(f"{name}: the option {shown(option)} is unknown", line, option)
     if any(word.startswith("-") for word in script):
         account.unused(f"{name}: options after the script {shown(script[0])} belong to it", line)
     if "sim-walltime" not in own:

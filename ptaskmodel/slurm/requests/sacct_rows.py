@@ -150,6 +150,11 @@ def _dealt(cells: Sequence[str], forms: Sequence[re.Pattern[str] | None]) -> lis
     return found
 
 
+# Marks of Slurm for numbers that are not set, and for no limit; of memory of each CPU.
+_NO_VALUE, _INFINITE = (2**32 - 2, 2**64 - 2), (2**32 - 1, 2**64 - 1)
+_OF_CPU = 2**63
+
+
 def json_rows(document: Any, where: str) -> Iterator[tuple[str, Row]]:
     """The jobs of a `document` of ``sacct --json`` as rows of a table, with JSON pointers.
 
@@ -179,29 +184,40 @@ def _text(*path: str) -> Callable[[Any], str]:
     return read
 
 
+def _amount(job: Any, *path: str) -> Any:
+    """A number, or UNLIMITED; None if it is not set.
+
+    Since 23.02 it is printed as {set, infinite, number}; before, marks stand for the first two.
+    """
+    value = _part(job, *path)
+    if isinstance(value, dict):
+        if value.get("infinite"):
+            return "UNLIMITED"
+        value = value.get("number") if value.get("set", True) else None
+    if value in _NO_VALUE:
+        return None
+    return "UNLIMITED" if value in _INFINITE else value
+
+
 def _number(*path: str, unit: str = "") -> Callable[[Any], str]:
-    """A number, which newer versions print as {set, infinite, number}; "" if it is not set or 0."""
+    """A number as text; "" if it is not set or 0."""
 
     def read(job: Any) -> str:
-        value = _part(job, *path)
-        if isinstance(value, dict):
-            if value.get("infinite"):
-                return "UNLIMITED"
-            value = value.get("number") if value.get("set", True) else None
+        value = _amount(job, *path)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
         return f"{value}{unit}" if value else ""
 
     return read
 
 
 def _id(job: Any) -> str:
-    number, task = _number("array", "task_id"), _text("array", "task")(job)
-    array = _number("array", "job_id")(job)
-    index = _part(job, "array", "task_id")
-    is_set = index.get("set", True) if isinstance(index, dict) else index is not None
-    if array and task:
-        return f"{array}_[{task}]"
-    if array and is_set:
-        return f"{array}_{number(job) or 0}"
+    array, index = _number("array", "job_id")(job), _amount(job, "array", "task_id")
+    tasks = _text("array", "task")(job).strip("[]")
+    if array and index is not None:
+        return f"{array}_{index}"
+    if array and tasks:
+        return f"{array}_[{tasks}]"
     het = _number("het", "job_id")(job)
     if het:
         return f"{het}+{_number('het', 'job_offset')(job) or 0}"
@@ -221,7 +237,14 @@ def _tres(which: str) -> Callable[[Any], str]:
 
 
 def _memory(job: Any) -> str:
-    """What was asked for of each CPU or node."""
+    """What was asked for of each CPU or node.
+
+    Before 23.02, one number: of each CPU if its highest bit is set.
+    """
+    both = _amount(job, "required", "memory")
+    if isinstance(both, int) and both:
+        of_cpu = both < 0 or both >= _OF_CPU
+        return f"{both % _OF_CPU}{'Mc' if of_cpu else 'Mn'}"
     return _number("required", "memory_per_cpu", unit="Mc")(job) or _number(
         "required", "memory_per_node", unit="Mn"
     )(job)
@@ -234,7 +257,7 @@ def _code(job: Any) -> str:
 _OF_JSON: Mapping[str, Callable[[Any], str]] = {
     "jobid": _id,
     "jobname": _text("name"),
-    "user": _text("user"),
+    "user": lambda job: _text("user")(job) or _text("association", "user")(job),
     "account": _text("account"),
     "qos": _text("qos"),
     "partition": _text("partition"),

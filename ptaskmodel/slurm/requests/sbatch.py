@@ -48,12 +48,15 @@ _FLAGS: dict[str, Fields] = {
 _OPTIONAL = {"--exclusive"}
 
 
-def options(text: str, before_script: bool = False) -> Fields:
+def options(
+    text: str, before_script: bool = False, unknown: Callable[[str], None] | None = None
+) -> Fields:
     """The fields of a `JobRequest` that the options in a command line's `text` give.
 
     before_script: whether the name of a script and its arguments may follow, which are ``script``
-    then. ``array`` is the pair of indices and how many may run at once. Raises ValueError, with the
-    option and the remedy, for an option that is not known or makes no sense.
+    then. ``array`` is the pair of indices and how many may run at once. unknown: is called with the
+    name of each option that is not known, which is left out with its value; None: it is refused.
+    Raises ValueError, with the option and the remedy, for an option that makes no sense.
     """
     found: Fields = {}
     try:
@@ -66,6 +69,12 @@ def options(text: str, before_script: bool = False) -> Fields:
         name = _LONG.get(name, name)
         if name in _FLAGS and value is None:
             found |= _FLAGS[name]
+            continue
+        if name not in _VALUED and unknown is not None:
+            unknown(name)
+            # The word behind may be the value if a script still follows.
+            if value is None and len(rest) > 1 and not rest[-1].startswith("-"):
+                rest.pop()
             continue
         if name not in _VALUED:
             raise ValueError(f"the option {name[:40]!r} is unknown; remove it")
