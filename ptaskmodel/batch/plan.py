@@ -59,8 +59,9 @@ def check_sizes(workload: Workload, num_hosts: int) -> None:
     if len(too_large):
         job = workload.jobs[int(too_large[0])]
         raise SimulationError(
-            f"job '{job.id}' asks for {job.num_hosts} hosts and the platform has "
-            f"{num_hosts}; use a larger platform or leave the job out (--leave-out-larger)"
+            f"{workload.origin or workload.name}: job '{job.id}' asks for {job.num_hosts} hosts "
+            f"and the platform has {num_hosts}; use a larger platform or leave the job out "
+            "(--leave-out-larger)"
         )
 
 

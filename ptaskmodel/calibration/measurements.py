@@ -12,6 +12,7 @@ from pathlib import Path
 from ptaskmodel.apps.interference import OnOff
 from ptaskmodel.errors import PTaskModelError, WorkloadError
 from ptaskmodel.files import read_text
+from ptaskmodel.remarks import Account, warn_of
 
 RUNTIME_COLUMNS = ("mean_runtime_s", "runtime_s", "mpi_runtime_s")
 ON_COLUMN = "interference_on_s"
@@ -68,7 +69,9 @@ class MeasuredGroup:
         return tuple(row for row in self.measurements if row.runtime_s is not None)
 
 
-def read_measurements(path: str | Path, competitors: str | None = None) -> list[MeasuredGroup]:
+def read_measurements(
+    path: str | Path, competitors: str | None = None, account: Account | None = None
+) -> list[MeasuredGroup]:
     """The groups of a file of measurements, in the order of their first rows.
 
     Columns: a runtime in s (``mean_runtime_s``, ``runtime_s`` or ``mpi_runtime_s``; empty if the
@@ -79,8 +82,15 @@ def read_measurements(path: str | Path, competitors: str | None = None) -> list[
     competitors: the column that says how many units compete (default: ``competitors`` if there is
     one, else every row has 1). With it the pattern may be left out: constant wherever it is > 0.
 
-    Raises MeasurementError (file, line, column, value, remedy).
+    account: what is told of the file; None: each remark is a Python warning. A row that cannot be
+    read is left out, and told; MeasurementError (file, line, column, value, remedy) is raised if
+    most are such, with each.
     """
+    if account is None:
+        account = Account(path, MeasurementError)
+        found = read_measurements(path, competitors, account)
+        warn_of(account.remarks)
+        return found
     try:
         text = io.StringIO(read_text(path, error=MeasurementError), newline="")
         reader = csv.DictReader(text, restkey="", strict=True)
@@ -95,10 +105,12 @@ def read_measurements(path: str | Path, competitors: str | None = None) -> list[
     labels = [name for name in columns if name not in MEASURED_COLUMNS]
     groups: dict[tuple[str, ...], list[Measurement]] = {}
     for line, row in rows:
-        if "" in row or None in row.values():
-            raise MeasurementError(f"{path}:{line}: the row must have {len(columns)} fields")
-        key = tuple(row[name] for name in labels)
-        groups.setdefault(key, []).append(_measurement(path, line, row, runtime, competitors))
+        with account.row(line):
+            if "" in row or None in row.values():
+                raise MeasurementError(f"the row must have {len(columns)} fields")
+            made = _measurement(path, line, row, runtime, competitors)
+            groups.setdefault(tuple(row[name] for name in labels), []).append(made)
+    account.check_rows(len(rows))
     if not groups:
         raise MeasurementError(f"{path}: no measurements below the header")
     return [

@@ -17,7 +17,7 @@ from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.platform.routing.choice import PLATFORM, Ecmp, GivenRoutes, Routing, routing_of
-from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn
+from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn, warn_of
 from ptaskmodel.renamed import with_old_names
 from ptaskmodel.results.directory import whole_directory
 from ptaskmodel.results.states import outcome_remarks, stopped_remark
@@ -129,7 +129,8 @@ def simulation_inputs(
     given = values(SIMULATE, parameters)
     kept = parameters_of(SIMULATE, given)
     check_group(given)
-    tasks, files = read(read_tasks_file, parameters["tasks"])
+    tasks, files, told = read(read_tasks_file, parameters["tasks"])
+    warn_of(told)
     platform = read(load_platform, parameters["platform"])
     files = [parameters["platform"], *files]
     if given["network_parameters"] is not None:

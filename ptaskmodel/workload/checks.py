@@ -6,12 +6,14 @@ The command ``check`` calls `check_document`; `simulation.checks` adds what depe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ptaskmodel.remarks import warn
+from ptaskmodel.remarks import TAKEN, WARNING, Account, warn
 from ptaskmodel.workload.formats.json import token
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.works import Work
@@ -19,6 +21,24 @@ from ptaskmodel.workload.works import Work
 # Stages that take the simulator minutes; one takes it some microseconds.
 LONG_STAGES = 10_000_000
 STAGE_S = 5e-6
+
+
+# Dates from here on (2001) are taken for Unix seconds; the year 9999, which has a text, ends there.
+UNIX_DATES_S, LATEST_DATE_S = 1e9, 253_402_300_800.0
+
+
+def tell_unix_dates(first_s: float, account: Account, field: str) -> bool:
+    """Tell the account if the first date of its file, `first_s`, is a Unix date; whether it is.
+
+    It is time 0 then. field: the one that has dates.
+    """
+    if not UNIX_DATES_S <= first_s < math.inf:
+        return False
+    text = f"dates are Unix seconds: time 0 of the simulation is the first, {first_s:.12g}"
+    if first_s < LATEST_DATE_S:
+        text += f" ({datetime.fromtimestamp(first_s, UTC):%Y-%m-%d %H:%M:%S} UTC)"
+    account.tell(TAKEN, text, None, field, WARNING)
+    return True
 
 
 class Finding(NamedTuple):

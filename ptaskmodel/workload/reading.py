@@ -10,12 +10,12 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path
-from ptaskmodel.remarks import TAKEN, WARNING, Account, Remark
+from ptaskmodel.remarks import Account
+from ptaskmodel.workload.checks import tell_unix_dates
 from ptaskmodel.workload.formats.table import FORMATS, JOBS, Cleaning, Writing, formats_of
 from ptaskmodel.workload.jobs import (
     FRAME_COLUMNS,
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     import pandas
 
 START = 4096
-# Dates from here on (2001) are taken for Unix seconds; the year 9999, which has a text, ends there.
-UNIX_DATES_S, LATEST_DATE_S = 1e9, 253_402_300_800.0
-
 
 _log = logging.getLogger(__name__)
 
@@ -83,17 +80,17 @@ def read_workload(path: str | os.PathLike[str], cleaning: Cleaning | None = None
     """
     format_ = format_of(path)
     account = Account(path, WorkloadError)
-    made: Workload = _module(format_).read(path, cleaning or Cleaning(), account).told(account)
-    made = counted_from_first(made)
+    made: Workload = _module(format_).read(path, cleaning or Cleaning(), account)
+    made = _counted_from_first(made, account).told(account)
     _log.info("read %s (%s): %d jobs", shown_path(path), format_, len(made.jobs))
     return made
 
 
-def counted_from_first(workload: Workload) -> Workload:
-    """The workload with dates from its first on, if they are Unix dates; a remark says so."""
+def _counted_from_first(workload: Workload, account: Account) -> Workload:
+    """The workload with dates from its first on, if they are Unix dates; the account says so."""
     arrays = job_arrays(workload.jobs)
     first_s = float(arrays.submit_s.min(initial=math.inf))
-    if not UNIX_DATES_S <= first_s < math.inf:
+    if not tell_unix_dates(first_s, account, "submit"):
         return workload
     jobs: Sequence[Job]
     if isinstance(workload.jobs, JobTable):
@@ -102,11 +99,7 @@ def counted_from_first(workload: Workload) -> Workload:
         jobs = tuple(
             replace(job, submit_time_s=job.submit_time_s - first_s) for job in workload.jobs
         )
-    text = f"dates are Unix seconds: time 0 of the simulation is the first, {first_s:.9g}"
-    if first_s < LATEST_DATE_S:
-        text += f" ({datetime.fromtimestamp(first_s, UTC):%Y-%m-%d %H:%M:%S} UTC)"
-    remark = Remark(text, WARNING, None, TAKEN, workload.origin or None, None, "submit")
-    return replace(workload, jobs=jobs, remarks=(*workload.remarks, remark))
+    return replace(workload, jobs=jobs)
 
 
 def write_workload(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import whole_file
-from ptaskmodel.remarks import Remark
+from ptaskmodel.remarks import Account, Remark
 from ptaskmodel.workload.actions import (
     ACTIONS,
     ALLGATHERV,
@@ -234,8 +234,11 @@ class Lines:
                 let_go(array)
 
 
-def trace_of(lines: Lines, ranks: int, origin: str, told: Sequence[Remark]) -> Trace:
-    """The trace of what stands in files, checked. Raises WorkloadError with file and line."""
+def trace_of(lines: Lines, ranks: int, account: Account) -> Trace:
+    """The trace of what stands in files, checked. Raises WorkloadError with file and line.
+
+    account: what is told of the trace.
+    """
     first_type = 1.0
     known: set[bool] = set()
     beyond = 0
@@ -250,14 +253,13 @@ def trace_of(lines: Lines, ranks: int, origin: str, told: Sequence[Remark]) -> T
         in_order &= bool(part.ranks[0] >= last_rank and (np.diff(part.ranks) >= 0).all())
         last_rank = int(part.ranks[-1])
         is_open |= bool((part.values[part.start[0] : part.start[-1]] == UNDEFINED).any())
-    said = []
     if len(known) > 1:
-        said.append(
+        account.assumed(
             "some ranks call init with a field and others without; elements are taken as "
             f"{first_type:g} bytes"
         )
     if beyond:
-        said.append(f"ignored {beyond:,} surplus fields of actions")
+        account.unused(f"ignored {beyond:,} surplus fields of actions")
     whose, actions, start, values = lines.ranks, lines.actions, lines.start, lines.values
     if not in_order:
         order = np.argsort(whose, kind="stable")
@@ -269,7 +271,8 @@ def trace_of(lines: Lines, ranks: int, origin: str, told: Sequence[Remark]) -> T
         start = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     keys = np.arange(ranks + 1, dtype=whose.dtype)  # of another type, all ranks would be copied
     first = np.searchsorted(whose, keys).astype(np.int64)
-    said += _idle(first)
+    for text in _idle(first):
+        account.assumed(text)
     unclear = settle(actions, whose, start, values) if is_open else -1
     if unclear >= 0:
         rank = int(whose[unclear])
@@ -279,7 +282,7 @@ def trace_of(lines: Lines, ranks: int, origin: str, told: Sequence[Remark]) -> T
             "is ambiguous (any source, or MPI_PROC_NULL), and it receives more messages than "
             "are sent; write -555 for any source, -666 for MPI_PROC_NULL"
         )
-    return Trace(actions, first, start, values, first_type, origin, (*told, *map(Remark, said)))
+    return Trace(actions, first, start, values, first_type, account.file, account.remarks)
 
 
 def _idle(first: IntArray) -> list[str]:
@@ -405,7 +408,7 @@ def trace_of_actions(ranks: Sequence[Iterable[Action]], origin: str = "trace") -
         np.array(start, dtype=np.int64),
         np.array(values),
     )
-    return trace_of(lines, len(ranks), origin, ())
+    return trace_of(lines, len(ranks), Account(origin, WorkloadError))
 
 
 def write_text_trace(trace: Trace, path: str | os.PathLike[str]) -> None:

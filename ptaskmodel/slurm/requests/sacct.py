@@ -123,7 +123,7 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
     notes: Counter[str] = Counter()
     number = 0
     for line, place, row in rows:
-        if not isinstance(row, str) and "." in row["jobid"]:  # a step
+        if not isinstance(row, str) and _is_step(row["jobid"]):
             continue
         number += 1
         try:
@@ -149,6 +149,12 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
     for what, count in sorted(notes.items()):
         account.left_out(f"{count} {what}")
     return _Found(list(found.values()), frozenset(open_ended))
+
+
+def _is_step(name: str) -> bool:
+    """Whether a JobID is that of a step, such as 12.batch."""
+    job, point, _ = name.partition(".")
+    return bool(point) and JOB_ID.fullmatch(job) is not None
 
 
 def _far(jobs: Collection[JobRequest]) -> list[str]:

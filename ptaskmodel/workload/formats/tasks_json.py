@@ -11,14 +11,16 @@ import logging
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import shown_path, whole_file
 from ptaskmodel.memory import collector_at_rest
-from ptaskmodel.remarks import Account
+from ptaskmodel.remarks import Account, Remark, warn_of
 from ptaskmodel.workload.amounts import FieldError, plural_hosts
+from ptaskmodel.workload.checks import tell_unix_dates
 from ptaskmodel.workload.formats.host_names import expand
 from ptaskmodel.workload.formats.json import Fields, read_json
 from ptaskmodel.workload.formats.tasks_json_loops import LOOP_FIELDS, read_loop
@@ -69,33 +71,51 @@ SPREAD = "DefinedAmountsSpreadUniformly"
 
 
 class TasksFile(NamedTuple):
-    """The tasks of a file, in its order, and every file that was read for them."""
+    """The tasks of a file, in its order; every file that was read; what is told of the first."""
 
     tasks: list[Task]
     paths: list[Path]
+    remarks: tuple[Remark, ...] = ()
 
 
 def load_tasks(path: str | Path) -> list[Task]:
     """Read the tasks of the tasks.json file `path`, in its order.
 
     Tasks with the same profile share a work; tasks with the same list of hosts share the list.
-    Raises WorkloadError: one line with the file, the JSON pointer, the problem and the remedy.
+    Unix dates are counted from the first, with a Python warning. Raises WorkloadError: the file,
+    and of each problem the JSON pointer and the remedy.
     """
-    return read_tasks_file(path).tasks
+    found = read_tasks_file(path)
+    warn_of(found.remarks)
+    return found.tasks
 
 
 def read_tasks_file(path: str | Path) -> TasksFile:
     """The same as `load_tasks`, with the paths of the files read (.npz files included)."""
-    path = Path(path)
+    path, account = Path(path), Account(path, WorkloadError)
     with collector_at_rest():
         try:
             found = _TasksReader(path).read(read_json(path, arrays=AMOUNT_FIELDS))
         except WorkloadError:
             # Messages show what is written, without arrays in place of lists, of every task.
-            account = Account(path, WorkloadError)
             found = _TasksReader(path, account).read(read_json(path))
     _log.info("read %s: %d tasks", shown_path(path), len(found.tasks))
-    return found
+    tasks = _counted_from_first(found.tasks, account)
+    return found._replace(tasks=tasks, remarks=account.remarks)
+
+
+def _counted_from_first(tasks: list[Task], account: Account) -> list[Task]:
+    """The tasks with dates from the first on, if they are Unix dates.
+
+    Those that come when others have completed need none.
+    """
+    dates = (task.start_s for task in tasks if task.start_s or not task.after)
+    first_s = min(dates, default=0.0)
+    if not tell_unix_dates(first_s, account, "start"):
+        return tasks
+    return [
+        replace(task, start_s=task.start_s - first_s) if task.start_s else task for task in tasks
+    ]
 
 
 # In the place of a profile that was refused.

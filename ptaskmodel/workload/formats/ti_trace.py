@@ -24,7 +24,7 @@ import numpy as np
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import read_bytes, read_pieces, shown_path, taken_for, write_bytes
 from ptaskmodel.memory import available_bytes
-from ptaskmodel.remarks import TAKEN, WARNING, Remark
+from ptaskmodel.remarks import TAKEN, WARNING, Account
 from ptaskmodel.workload.actions import ACTIONS
 from ptaskmodel.workload.formats.ti_scanner import (
     FINE,
@@ -112,16 +112,15 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
         raise WorkloadError(
             f"{shown_path(path)}: names {len(names)} traces for {ranks} ranks; give one for each"
         )
-    reading = _Reading()
-    told = []
+    account = Account(path, WorkloadError)
+    reading = _Reading(account)
     for rank, name in enumerate(names):
         own = _beside(path, name, content)
         _named(own)
         foreign = reading.file(own, rank)
         if foreign:
-            told.append(Remark(f"{own}: left out {foreign} lines of ranks other than {rank}"))
-    told += reading.remarks[:1]  # all files of a trace are alike
-    return trace_of(reading.lines(), len(names), shown_path(path), told)
+            account.left_out(f"{own}: left out {foreign} lines of ranks other than {rank}")
+    return trace_of(reading.lines(), len(names), account)
 
 
 def _head(path: Path) -> bytes:
@@ -135,15 +134,15 @@ def _one_file(path: Path, head: bytes, ranks: int | None) -> Trace:
     where = shown_path(path)
     if head[:2] == PACKED:
         return _unpacked(read_bytes(path, most=_room(), error=WorkloadError), where, ranks)
-    reading = _Reading()
+    reading = _Reading(Account(path, WorkloadError))
     reading.file(path)
-    return _of_one(reading, where, ranks)
+    return _of_one(reading, ranks)
 
 
-def _of_one(reading: _Reading, where: str, ranks: int | None) -> Trace:
+def _of_one(reading: _Reading, ranks: int | None) -> Trace:
     count = reading.ranks if ranks is None else ranks
-    _check_ranks(count, reading.ranks, where)
-    return trace_of(reading.lines(), count, where, reading.remarks)
+    _check_ranks(count, reading.ranks, reading.account.file)
+    return trace_of(reading.lines(), count, reading.account)
 
 
 def _named(own: Path) -> bytes:
@@ -168,10 +167,10 @@ def _room() -> int:
 
 def trace_in(content: bytes, where: str, ranks: int | None = None) -> Trace:
     """The trace of all ranks in the content of one file. Raises WorkloadError, as `read_trace`."""
-    reading = _Reading()
+    reading = _Reading(Account(where, WorkloadError))
     reading.begin(where)
     reading.piece(content)
-    return _of_one(reading, where, ranks)
+    return _of_one(reading, ranks)
 
 
 def _beside(path: Path, name: str, content: bytes) -> Path:
@@ -249,10 +248,11 @@ class OldLines:
 class _Reading:
     """Traces as they are read, piece by piece.
 
-    ranks: the largest rank that has been met, and 1.
+    ranks: the largest rank that has been met, and 1. account: what is told of the trace.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, account: Account) -> None:
+        self.account = account
         self.ranks = 0
         self._whose = Spooled(np.int32)
         self._actions = Spooled(np.int8)
@@ -263,7 +263,6 @@ class _Reading:
         self._files: list[tuple[str, int]] = []
         self._line = 0  # of the file, before the next piece
         self._old: OldLines | None = None  # if the file is of before SimGrid 3.20
-        self.remarks: list[Remark] = []
         self._room = _room()  # bytes that may still be read
 
     def lines(self) -> Lines:
@@ -304,11 +303,7 @@ class _Reading:
         where = self._files[-1][0]
         if self._line == 0 and OLD_LINE.search(content[:HEAD]):
             self._old = OldLines()
-            what = (
-                "lines have the format of before SimGrid 3.20: messages have no tag, a wait is "
-                "for the last"
-            )
-            self.remarks.append(Remark(f"{where}: {what} request", WARNING, None, TAKEN, where))
+            self._tell_old(where)
         if self._old is not None:
             content = self._old.as_now(content)
         text = np.frombuffer(content, dtype=np.uint8)
@@ -360,6 +355,13 @@ class _Reading:
         except OSError as fault:
             raise WorkloadError(self._no_room(fault)) from None
         return left_out
+
+    def _tell_old(self, where: str) -> None:
+        """Tell of the first old file; all files of a trace are alike."""
+        if not any(remark.kind == TAKEN for remark in self.account.found):
+            what = "messages have no tag, a wait is for the last request"
+            text = f"{where}: lines have the format of before SimGrid 3.20: {what}"
+            self.account.tell(TAKEN, text, level=WARNING)
 
     def _no_room(self, fault: OSError) -> str:
         return (
@@ -462,5 +464,5 @@ def _unpacked(content: bytes, where: str, ranks: int | None) -> Trace:
     whose = np.repeat(np.arange(count), np.diff(first)).astype(np.int32)
     numbers = np.arange(1, len(actions) + 1).astype(np.int32)
     lines = Lines(((where, 0),), whose, actions, numbers, start, values)
-    whole = trace_of(lines, count if ranks is None else ranks, where, ())
+    whole = trace_of(lines, count if ranks is None else ranks, Account(where, WorkloadError))
     return replace(whole, type_bytes=type_bytes)

@@ -162,7 +162,7 @@ def test_unix_dates_are_counted_from_the_first(read):
     (told,) = made.remarks
     assert told.level == "warning"
     assert told.text == (
-        "dates are Unix seconds: time 0 of the simulation is the first, 1.7e+09 (2023-11-14 "
+        "dates are Unix seconds: time 0 of the simulation is the first, 1700000000 (2023-11-14 "
         "22:13:20 UTC)"
     )
 
