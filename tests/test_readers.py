@@ -60,6 +60,7 @@ def test_spoiled_files_are_refused_in_one_message_or_read_and_told(folder, capsy
         assert mutations.verdict(status, said.out, said.err, name) is None, (seed, said.err)
 
 
+@pytest.mark.filterwarnings("default")
 def test_unix_dates_of_tasks_are_counted_from_the_first_and_told(folder):
     tasks = [
         {"id": "a", "delay": 5, "start": 1_700_000_000},
