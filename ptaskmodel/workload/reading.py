@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path
-from ptaskmodel.remarks import Account
+from ptaskmodel.remarks import Account, Remark
 from ptaskmodel.workload.checks import tell_unix_dates
 from ptaskmodel.workload.formats.table import FORMATS, JOBS, Cleaning, Writing, formats_of
 from ptaskmodel.workload.jobs import (
