@@ -84,7 +84,9 @@ def _of_tasks(found: Found) -> str:
     if not slowed:
         return f"No task slows another one: {took}, {'each ' * several}as long as alone."
     lost = sum(map(lost_s, known))
-    first = f"{len(slowed):,} of {count(len(known), 'task')} lose {duration(lost)} to each other"
+    of = count(len(known), "task")
+    who = f"All {of}" if len(slowed) == len(known) > 1 else f"{count(len(slowed))} of {of}"
+    first = f"{who} lose {duration(lost)} to each other"
     if found.costs:
         first = _worst_pair(found)
     elif (worst := _worst(found, (HOST, LINK))) is not None:
@@ -94,8 +96,7 @@ def _of_tasks(found: Found) -> str:
             f"{number(worst.shared / total, 'share')} of all tasks' time is spent sharing"
         )
     free = [task.task_id for task in known if (task.slowdown or 1.0) <= NOT_SLOWED]
-    second = f"No other task slows {_names(free, 'task')}." if free else "Each task is slowed."
-    return f"{first}.\n{second}"
+    return f"{first}.\nNo other task slows {_names(free)}." if free else f"{first}."
 
 
 def _worst_pair(found: Found) -> str:
@@ -131,7 +132,7 @@ def _of_jobs(found: Found) -> str:
     if total == 0:
         return "There is no job."
     of = count(total, "job")
-    first = f"All {of} end" if ended == total > 1 else f"{ended:,} of {of} end"
+    first = f"All {of} end" if ended == total > 1 else f"{count(ended)} of {of} end"
     neighbours = number_of(summary, "killed_only_by_neighbours")
     coming = counts.pop(NOT_SUBMITTED, 0)
     if counts:
@@ -211,9 +212,10 @@ def _worst(found: Found, kinds: tuple[str, ...]) -> Limit | None:
     return worst if worst is not None and worst.shared >= WORTH_TELLING * total else None
 
 
-def _names(names: Sequence[str], what: str, most: int = 3) -> str:
+def _names(names: Sequence[str], most: int = 3) -> str:
+    """Names in a sentence; of many how many there are."""
     if len(names) > most:
-        return count(len(names), what)
+        return f"the other {count(len(names))}"
     return " and ".join([", ".join(map(short, names[:-1])), short(names[-1])]).removeprefix(" and ")
 
 
@@ -232,7 +234,7 @@ def _slowdowns(found: Found) -> Card | None:
     half, tail = np.quantile(slow, (0.5, 0.95), method="inverted_cdf")
     about = f"half at most {number(half)} · 95 %: {number(tail)} · most {number(max(slow))}"
     if len(slow) < len(tasks):
-        about += f" · of {len(slow):,} of {count(len(tasks), found.results.what)}"
+        about += f" · of {count(len(slow))} of {count(len(tasks), found.results.what)}"
     return ["mean contention slowdown", number(float(np.mean(slow))), about]
 
 

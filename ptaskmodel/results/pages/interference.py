@@ -189,6 +189,7 @@ def _matrix(
     return {
         "chart": "matrix",
         "kind": "number" if in_hours else "time",
+        "unit": "host hours" if in_hours else "",
         "caption": "Host hours lost" if in_hours else "Time lost",
         "corner": f"{kind}: lost by ↓ because of →",
         "sentence": sentence,

@@ -319,7 +319,10 @@ def _main_limits(limits: list[ShownLimit]) -> dict[str, tuple[str, float, str]]:
     found = {}
     for task_id, mine in times.items():
         limit = max(mine, key=lambda name: mine[name])
-        shared = longest[task_id, limit].shared_with.replace(";", ", ")
+        best = longest[task_id, limit]
+        shared = best.shared_with.replace(";", ", ")
+        if best.sharers > 1 + best.shared_with.count(";"):
+            shared = f"{best.sharers:,}: {shared}, ..."
         found[task_id] = limit, mine[limit], shared
     return found
 

@@ -92,10 +92,8 @@ const charts = {
     const whole = add(node, "figure"), caption = add(whole, "figcaption");
     add(caption, "p", spec.sentence);
     if (spec.note) add(caption, "p", spec.note, {className: "soft"});
-    const scroll = add(whole, "div", undefined, {className: "scroll", tabIndex: 0}), grid = add(scroll, "table", undefined, {className: "matrix"});
-    scroll.setAttribute("role", "group"); scroll.setAttribute("aria-label", spec.sentence);
     const [unit, texts] = numbers.column(spec.kind, spec.cells.flat()), wide = spec.cells[0]?.length || 0;
-    add(grid, "caption", `${spec.caption}${unit ? ` (${unit}${spec.of || ""})` : ""}`);
+    const [grid, cut] = boxed(whole, `${spec.caption}${unit ? ` (${unit})` : ""}`, "matrix");
     const head = add(add(grid, "thead"), "tr"), body = add(grid, "tbody");
     add(head, "th", spec.corner, {scope: "col"});
     spec.columns.forEach((name) => add(head, "th", elided(name, 14), {scope: "col", className: "number", title: name}));
@@ -107,12 +105,12 @@ const charts = {
         const cell = add(row, "td", undefined, {className: "number"}), sum = c === wide - 1;
         if (!value) { cell.textContent = "·"; return; }
         cell.dataset.part = sum ? "" : value / most;
-        add(cell, "button", texts[r * wide + c], {type: "button", title: `${sum ? `${name} lost` : `${spec.columns[c]} cost ${name}`} ${spec.exact(value)}`}).onclick = () => spec.picked(r, c);
+        add(cell, "button", texts[r * wide + c], {type: "button", title: `${name}, ${spec.columns[c]}: ${spec.exact(value)}`}).onclick = () => spec.picked(r, c);
       });
     });
     const paint = () => { for (const cell of grid.querySelectorAll("td[data-part]")) if (cell.dataset.part) { const back = heat(Number(cell.dataset.part)); cell.style.background = back; cell.style.color = inkOn(back); } };
-    shadowed(scroll)();
     paint();
+    cut();
     drawings.push(paint);
   },
 };

@@ -49,13 +49,17 @@ function columnUnit(kind, values) {
   return [unit, median / unit[0]];
 }
 const timeUnit = (x) => !x ? TIMES[0] : x < 120 ? unitOf(TIMES, x) : x < 7200 ? [MINUTE, "min"] : x < 48 * HOUR ? [HOUR, "h"] : [DAY, "d"];
-/* [unit, texts] of a column: one unit, and as many decimals everywhere as its median has of three digits. */
-function column(kind, values) {
+/* [unit, how a value is written] of a column: one unit, and as many decimals everywhere as its median has of three digits. */
+function format(kind, values) {
   const [[scale, name], median] = columnUnit(kind, values);
-  const inUnit = values.map((x) => missing(x) ? null : x / scale);
-  const whole = kind === "count" || inUnit.every((x) => x === null || Math.abs(x - Math.round(x)) < 1e-9);
+  const whole = kind === "count" || values.every((x) => missing(x) || Math.abs(x / scale - Math.round(x / scale)) < 1e-9);
   const decimals = whole ? 0 : Math.min(Math.max(2 - Math.floor(Math.log10(median)), 0), 3);
-  return [name, inUnit.map((x) => { if (x === null) return UNKNOWN; const text = Math.abs(x).toFixed(decimals); return signed(x, grouped(text)); })];
+  return [name, (x) => missing(x) ? UNKNOWN : signed(x, grouped(Math.abs(x / scale).toFixed(decimals)))];
+}
+/* [unit, texts] of a column. */
+function column(kind, values) {
+  const [name, text] = format(kind, values);
+  return [name, values.map(text)];
 }
 /* A date, s since the begin of a run that takes `span`; epoch: the Unix second of its begin, if known. */
 function date(x, span, epoch) {
@@ -91,6 +95,6 @@ function ticks(from, to, most) {
   const [scale, name] = by < 1 ? unitOf(TIMES, by) : by < MINUTE ? TIMES[0] : by < HOUR ? [MINUTE, "min"] : by < DAY ? [HOUR, "h"] : [DAY, "d"];
   return [name, multiples(by / scale, from / scale, to / scale), scale];
 }
-return {number, duration, share, bytes: scaled("bytes"), rate: scaled("rate"), work: scaled("work"), power: scaled("power"), energy, change, p, count, column, date, ticks,
+return {number, duration, share, bytes: scaled("bytes"), rate: scaled("rate"), work: scaled("work"), power: scaled("power"), energy, change, p, count, format, column, date, ticks,
   time: duration, step, multiples, timeStep, missing, UNKNOWN};
 })();

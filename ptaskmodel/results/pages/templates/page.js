@@ -77,7 +77,7 @@ function picked(k) {
   $("spells-title").textContent = `${one} ${elided(tasks[k][ID], 60)}: what limited it, spell by spell`;
   $("spells-note").textContent = spells.length ? whole && spells.length >= whole ? `The ${whole} longest spells; all are in bottlenecks.csv.` : "" : "It never ran.";
   table($("spells"), {caption: "Spells in which one thing limited it", heads: ["limited by", "from", "to", "for (s)", "others there", "shared with"], kinds: ["text", "date", "date", "number", "count", "text"],
-    rows: spells.map(([limit, from, to, sharers, who]) => [limitName(data.words[limit]), from, to, to - from, sharers || null, data.words[who]]), order: null, date, key: [3, 5]});
+    rows: spells.map(([limit, from, to, sharers, who]) => [limitName(data.words[limit]), from, to, to - from, sharers || null, data.words[who]]), order: null, date, end, key: [3, 5]});
 }
 function show(k) {
   if (!panel) return;
@@ -212,15 +212,15 @@ if (data.table) {
   const kinds = ["text", "text", "text", ...more.heads.map((_, c) => textual.has(c) ? "text" : "number"), "text", "date", "number", "number", "number", "text", "number", "text"];
   const rows = tasks.map((t, k) => [t[ID], t[PROFILE] || "", t[STATE], ...(beside ? more.rows[k] : []), beside ? "" : t[USER] || "", t[START], t[START] === null ? null : (t[FINISH] === null ? end : t[FINISH]) - t[START], beside ? null : t[WAITED], t[SLOW], t[LIMIT] ? limitName(t[LIMIT]) : "", t[LIMIT_S], t[SHARED] || ""]);
   const slowed = tasks.some((t) => t[SLOW] !== null), sorts = beside ? 3 : slowed ? 7 : 5;
-  onlyTasks = table($("tasks"), {caption: capital(many), heads, kinds, rows, order: [sorts, true], date, button: show, key: [2, sorts], file: one === "job" ? "jobs.csv" : "tasks.csv",
+  onlyTasks = table($("tasks"), {caption: capital(many), heads, kinds, rows, order: [sorts, true], date, end, button: show, key: [2, sorts], file: one === "job" ? "jobs.csv" : "tasks.csv",
     search: beside ? "search jobs: id, state, user, partition" : `search ${many}: id, profile, state, limit`, cleared: () => choose(null)});
 }
 
 /* Sections from Python: tables and charts */
-for (const node of document.querySelectorAll("[data-table]")) table(node, {...data.tables[node.dataset.table], date});
+for (const node of document.querySelectorAll("[data-table]")) table(node, {...data.tables[node.dataset.table], date, end});
 for (const node of document.querySelectorAll("[data-chart]")) {
   const spec = data.charts[node.dataset.chart];
-  charts[spec.chart](node, {...spec, exact: (value) => numbers[spec.kind] ? numbers[spec.kind](value) : numbers.number(value), picked: (r, c) => {
+  charts[spec.chart](node, {...spec, exact: (value) => spec.unit ? `${numbers.number(value)} ${spec.unit}` : numbers[spec.kind](value), picked: (r, c) => {
     const members = spec.members[r][c];
     choose(new Set(members), spec.says[0].replace("{}", c < spec.columns.length - 1 ? `${spec.rows[r]} and ${spec.columns[c]}` : spec.rows[r]));
   }});

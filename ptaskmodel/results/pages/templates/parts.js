@@ -31,10 +31,11 @@ function shadeOf(part) {
   return `rgb(${[0, 1, 2].map((c) => Math.round(channel(HEAT[k], c) * (k + 1 - at) + channel(HEAT[k + 1], c) * (at - k))).join(",")})`;
 }
 const gradient = () => `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map(heat).join(",")})`;
-/* Ink that is read on a colour. */
+/* Black or white, whichever is read better on a colour. */
 function inkOn(text) {
   const [r, g, b] = text.startsWith("#") ? [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16)) : text.match(/\d+/g).map(Number);
-  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#1B1F24" : "#FFFFFF";
+  const linear = (v) => v <= 10 ? v / 3294 : ((v + 14.025) / 269.025) ** 2.4;
+  return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) > 0.179 ? "#000000" : "#FFFFFF";
 }
 const elided = (name, most) => name.length <= most ? name : `${name.slice(0, Math.ceil(most / 2) - 1)}…${name.slice(-Math.max(Math.floor(most / 2) - 1, 1))}`;
 function sized(canvas, height) {
@@ -103,10 +104,28 @@ const WORDS = {
   "bmf, fairbottleneck, maxmin": "solvers: the rule by which those who meet on a resource share it",
 };
 
+/* A shadow where columns are cut; returns what looks again. */
+function shadowed(scroll) {
+  const cut = () => {
+    const left = scroll.scrollLeft > 1, right = scroll.scrollLeft + scroll.clientWidth < scroll.scrollWidth - 1;
+    scroll.dataset.cut = left && right ? "both" : left ? "left" : right ? "right" : "";
+  };
+  scroll.addEventListener("scroll", cut);
+  new ResizeObserver(cut).observe(scroll);
+  return cut;
+}
+/* A table with a caption, in a box that scrolls; and what looks for cut columns. */
+function boxed(node, caption, className) {
+  const scroll = add(node, "div", undefined, {className: "scroll", tabIndex: 0}), grid = add(scroll, "table", undefined, {className});
+  scroll.setAttribute("role", "group"); scroll.setAttribute("aria-label", caption);
+  add(grid, "caption", caption);
+  return [grid, shadowed(scroll)];
+}
+
 /* Tables: {caption, heads, kinds, rows, order: [column, down] or null, search, key: important columns, button(k), dates(x)}.
    kinds: "text", "said" (a number as a text), "drawn" (see `drawn`), or a kind of `numbers.column`, "date". Returns only(chosen). */
 const FIRST_ROWS = 50, MORE_ROWS = 1000, SEARCHED = 12;
-const TIME_HEAD = / \(s\)$/;
+const TIME_HEAD = / \(s\)$/, SHORT = 7200;  // s: dates of shorter runs are told in one unit
 let tables = 0;
 /* A cell with marks on a line from 0 to 1: {label, text, value, marks: [from, to or null: a sign, role, sign, how far down]}. */
 function drawn(cell, {label, text, marks}) {
@@ -121,31 +140,20 @@ function drawn(cell, {label, text, marks}) {
     mark.style.setProperty("--mark", `var(--${role})`);
   }
 }
-/* A shadow where columns are cut; returns what looks again. */
-function shadowed(scroll) {
-  const cut = () => {
-    const left = scroll.scrollLeft > 1, right = scroll.scrollLeft + scroll.clientWidth < scroll.scrollWidth - 1;
-    scroll.dataset.cut = left && right ? "both" : left ? "left" : right ? "right" : "";
-  };
-  scroll.addEventListener("scroll", cut);
-  new ResizeObserver(cut).observe(scroll);
-  return cut;
-}
 const plainly = (value) => value && typeof value === "object" ? value.label || value.text : value ?? "";
 function table(node, spec) {
   const all = spec.heads.map((_, c) => c);
   // Columns in which nothing stands are left out.
   const kept = all.filter((c) => c === 0 || spec.rows.some((row) => row[c] !== null && row[c] !== undefined && row[c] !== ""));
-  const values = spec.rows, kinds = kept.map((c) => TIME_HEAD.test(spec.heads[c]) && spec.kinds[c] === "number" ? "time" : spec.kinds[c]);
+  const values = spec.rows, kinds = kept.map((c) => TIME_HEAD.test(spec.heads[c]) && spec.kinds[c] === "number" || spec.kinds[c] === "date" && spec.end < SHORT ? "time" : spec.kinds[c]);
   const words = kinds.map((kind) => kind === "text"), shown = [], heads = [];
   kept.forEach((c, k) => {
     const column = values.map((row) => row[c]), name = spec.heads[c].replace(kinds[k] === "time" ? TIME_HEAD : /^$/, "");
     if (kinds[k] === "drawn") { shown.push((row) => plainly(values[row][c])); heads.push(name); return; }
     if (kinds[k] === "text" || kinds[k] === "said") { shown.push((row) => values[row][c] === null ? "" : values[row][c]); heads.push(name); return; }
     if (kinds[k] === "date") { shown.push((row) => values[row][c] === null ? "" : spec.date(values[row][c])); heads.push(name); return; }
-    const [unit, texts] = numbers.column(kinds[k], column);
-    const signed = spec.signed && spec.signed.includes(c);
-    shown.push((row) => column[row] === null || column[row] === undefined ? "" : (signed && column[row] > 0 && /[1-9]/.test(texts[row]) ? "+" : "") + texts[row]);
+    const [unit, text] = numbers.format(kinds[k], column), signed = spec.signed && spec.signed.includes(c);
+    shown.push((row) => { const value = values[row][c]; return numbers.missing(value) ? "" : (signed && value > 0 && /[1-9]/.test(text(value)) ? "+" : "") + text(value); });
     heads.push(unit ? `${name} (${unit})` : name);
   });
   const number = (value) => typeof value === "number" ? value : Number(String(value).replace(/[\u202f, ]/g, "").replace("−", "-").match(/^[+]?-?[\d.]+(e-?\d+)?/)?.[0] ?? NaN);
@@ -167,9 +175,7 @@ function table(node, spec) {
   const clear = add(bar, "button", "Show all", {type: "button", hidden: true});
   clear.onclick = () => { only(null); if (spec.cleared) spec.cleared(); };
   whole.onclick = () => { most = values.length > 5 * MORE_ROWS ? most + MORE_ROWS : values.length; fill(); };
-  const scroll = add(node, "div", undefined, {className: "scroll", tabIndex: 0}), grid = add(scroll, "table", undefined, {className: folds ? "folds" : ""});
-  scroll.setAttribute("role", "group"); scroll.setAttribute("aria-label", spec.caption);
-  add(grid, "caption", spec.caption);
+  const [grid, cut] = boxed(node, spec.caption, folds ? "folds" : "");
   const head = add(add(grid, "thead"), "tr"), body = add(grid, "tbody");
   heads.forEach((text, c) => {
     const cell = add(head, "th", undefined, {className: `${words[c] ? "" : "number"}${important.has(c) ? "" : " extra"}`, scope: "col", title: WORDS[spec.heads[kept[c]]] || ""});
@@ -228,7 +234,6 @@ function table(node, spec) {
     const lines = [kept.map((c) => quoted(spec.heads[c])), ...found.map((k) => kept.map((c) => quoted(String(plainly(values[k][c])))))];
     navigator.clipboard?.writeText(lines.map((line) => line.join(",")).join("\n") + "\n").then(() => { copy.textContent = "Copied"; setTimeout(() => { copy.textContent = "Copy as CSV"; }, 1500); }, () => {});
   };
-  const cut = shadowed(scroll);
   /* Shows only the rows for which a function of their number holds, and says of what they are. */
   function only(chosenRows) { wanted = chosenRows; most = FIRST_ROWS; fill(); }
   fill();

@@ -227,8 +227,8 @@ function drawTrack(pen, width, track, y) {
   }
   if (view[1] >= end) hatch(pen, toX(end, width), y, high);
   pen.fillStyle = colour("soft"); pen.textBaseline = "middle"; pen.textAlign = "left";
-  const room = Math.floor((from - 34) / 6.4);
-  if (track.label) pen.fillText(elided(track.label, room), 0, y + (track.kind === "heat" ? high : high / 2));
+  const room = Math.floor((from - (width < 560 ? 4 : 34)) / 6.4);
+  if (track.label) pen.fillText(track.label.length <= room ? track.label : elided(track.label.replace(/ \(.*/, ""), room), 0, y + (track.kind === "heat" ? high : high / 2));
   if (track.note && width >= 560) { pen.textAlign = "right"; pen.fillText(track.note, from - 4, y + high / 2); }
 }
 const gapAbove = (k) => tracks[k].kind === "area" || tracks[k].label ? GAP : 1;
