@@ -37,7 +37,7 @@ def waiting_sections(results: Results, users: Mapping[str, str]) -> list[Section
         return [Section("Who waited how long", f"No job waited: {all_of_them} started at once.")]
     kinds: list[tuple[str, Callable[[ShownTask], tuple[int, str] | None]]] = [
         ("hosts", _size),
-        ("time of execution", _length),
+        ("run time", _length),
     ]
     if len(set(users.values())) > 1:
         most = _largest(started, users)

@@ -43,14 +43,14 @@ const charts = {
   strip(node, spec) {
     const rows = spec.rows, to = Math.max(60, ...rows.flatMap((row) => row.quantiles)) * 1.1, from = 1;
     figure(node, spec, (svg, width) => {
-      const narrow = width < 560, left = narrow ? 150 : 300, right = width - 14, top = 26, high = 24, bottom = top + high * rows.length;
+      const narrow = width < 560, left = narrow ? 166 : 300, right = width - 14, top = 26, high = 24, bottom = top + high * rows.length;
       const x = logAxis(svg, "time", from, to, left, right, top - 4, bottom);
       const head = (at, text, anchor = "end") => draw(svg, "text", {x: at, y: 14, "text-anchor": anchor}, text);
-      head(0, spec.label, "start"); head(narrow ? 96 : 150, "jobs"); head(narrow ? 144 : 210, "at once"); if (!narrow && spec.killed) head(288, "killed");
-      head(right, `wait of the others (log): 25 · ● 50 · 75 — 95 % | longest`.slice(narrow ? 29 : 0));
+      head(0, spec.label, "start"); head(narrow ? 104 : 150, "jobs"); head(narrow ? 156 : 210, "at once"); if (!narrow && spec.killed) head(288, "killed");
+      head(right, narrow ? "wait of the others (log)" : "wait of the others (log): 25 · ● 50 · 75 — 95 % | longest");
       rows.forEach((row, k) => {
         const y = top + high * (k + 0.5), says = (at, text) => draw(svg, "text", {x: at, y: y + 4, "text-anchor": "end"}, text);
-        draw(svg, "text", {x: 0, y: y + 4, class: "ink"}, elided(row.name, narrow ? 9 : 18)); says(narrow ? 96 : 150, numbers.number(row.jobs)); says(narrow ? 144 : 210, numbers.share(Number(row.zero.toFixed(2))));
+        draw(svg, "text", {x: 0, y: y + 4, class: "ink"}, elided(row.name, narrow ? 11 : 18)); says(narrow ? 104 : 150, numbers.number(row.jobs)); says(narrow ? 156 : 210, numbers.share(Number(row.zero.toFixed(2))));
         if (!narrow && spec.killed && row.killed) { draw(svg, "text", {x: 288, y: y + 4, "text-anchor": "end", style: "fill:var(--lost)"}, `✕ ${numbers.share(Number((row.killed / row.jobs).toFixed(2)))}`); }
         draw(svg, "line", {x1: left, x2: right, y1: y + high / 2, y2: y + high / 2, stroke: "var(--line)"});
         const group = draw(svg, "g", {}), [q25, q50, q75, q95, most] = row.quantiles;
