@@ -56,7 +56,7 @@ def test_the_page_says_who_slowed_whom(tmp_path):
     assert main(["report", str(tmp_path / "out"), "-o", str(page)]) == 0
     text = page.read_text()
     assert "<h2>Who slowed whom</h2>" in text
-    assert '<p class="answer">long and short cost each other 2 s on link ' in text
+    assert '<p class="answer">long and short cost each other 1 s on link ' in text
     assert "2 tasks lost 2 s to 2 tasks; short cost long most: 1 s." in text
 
 

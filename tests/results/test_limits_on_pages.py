@@ -13,6 +13,7 @@ from ptaskmodel.results.loading import load_results
 from ptaskmodel.results.pages import report
 from ptaskmodel.results.pages.answers import Found, answer_of
 from ptaskmodel.results.pages.report import limits_of, spells_of
+from ptaskmodel.results.tables.places import link_name
 
 PLATFORM = """<?xml version="1.0"?>
 <platform version="4.1">
@@ -85,7 +86,7 @@ def test_the_bottleneck_is_what_was_shared_longest(results, tmp_path):
     assert all(row[3] == 0.0 for row in limits_of(results)[1:])
     said = answer_of(Found(results, limits_of(results), (), {}))
     assert said.startswith("2 of 3 tasks lose ")
-    assert f"most on link {first[1]}: there " in said
+    assert f"most on {first[0]} {link_name(first[1], {})}: there " in said
     assert said.endswith("No other task slows alone.")
     lonely = load_results(run(tmp_path, TASKS[2:]))
     said = answer_of(Found(lonely, limits_of(lonely), (), {}))

@@ -209,7 +209,7 @@ def test_the_report_shows_the_run_and_what_changed(runs, tmp_path):
     page = (tmp_path / "r.html").read_text()
     for title in ("What changed", "Who gains, who loses", "Why jobs waited", "Backfill"):
         assert f"<h2>{title}</h2>" in page
-    assert page.count('<img class="picture"') == 5
+    assert page.count('<img class="picture"') == 3
     assert "scheduler_type" in page
 
 

@@ -13,7 +13,7 @@ from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.results.pages.interference import Cost
 from ptaskmodel.results.pictures.topology import mean_use
 from ptaskmodel.results.states import ENDED, NOT_SUBMITTED, count_text
-from ptaskmodel.results.tables.places import Place, level_of
+from ptaskmodel.results.tables.places import Place, level_of, link_name
 from ptaskmodel.style.quantities import count, duration, number
 
 # Slowdowns up to this one are called none.
@@ -49,8 +49,7 @@ class Found(NamedTuple):
 
     def named(self, kind: str, resource: str) -> str:
         """A ``resource`` of a ``kind``, a link by its place."""
-        place = self.places.get(resource)
-        name = place.name if place is not None and place.name else resource
+        name = link_name(resource, self.places) if kind == LINK else resource
         return f"{kind} {name}".strip()
 
 
@@ -117,7 +116,9 @@ def _worst_pair(found: Found) -> str:
     if not mutual:
         a, b = mine[0].slowed_by, mine[0].task_id
     verb = f"and {short(b)} cost each other" if mutual else f"costs {short(b)}"
-    said = f"{short(a)} {verb} {duration(between[pair])} on {found.named(kind, resource)}"
+    each = {name: sum(one.seconds for one in mine if one.task_id == name) for name in (b, a)}
+    lost = list(dict.fromkeys(duration(seconds) for seconds in each.values() if seconds > 0.0))
+    said = f"{short(a)} {verb} {' and '.join(lost)} on {found.named(kind, resource)}"
     spans = found.results.utilisation.get((resource, kind), [])
     full = sum(end - start for start, end, share in spans if share >= FULL)
     if full > 0.0:
@@ -270,7 +271,9 @@ def _job_numbers(found: Found) -> list[Card]:
         cards.append(["waiting", duration(half), about])
     used, useful = (number_of(summary, key) for key in ("utilisation", "useful_utilisation"))
     if used is not None:
-        about = f"of {count(int(summary.get('hosts') or 0), 'host')}, over time"
+        hosts, cpus = (number_of(summary, key) for key in ("hosts", "cpus"))
+        of = count(int(hosts), "host") if hosts else count(int(cpus or 0), "CPU")
+        about = f"of {of}, over time"
         if useful is not None:
             about = f"useful: {number(useful, 'share')}, what jobs that ended need alone"
         cards.append(["utilisation", number(used, "share"), about])

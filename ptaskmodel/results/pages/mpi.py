@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from ptaskmodel.results.tables.mpi import (
     column_of,
     doing,
 )
+from ptaskmodel.results.tables.places import Place, link_name
 from ptaskmodel.workload.actions import NUMBER
 
 REPLAYED_ANEW = "replay anew"
@@ -43,16 +44,17 @@ ROLES = {
 }
 
 
-def replay_sections(results: Results) -> list[Section]:
+def replay_sections(results: Results, places: Mapping[str, Place]) -> list[Section]:
     """Return sections on the time of ranks, the critical path, and the traffic between ranks.
 
-    Parts that were not recorded are left out. Raises PTaskModelError if a table is damaged.
+    results: of a replay. places: of links, see `places.link_places`. Parts that were not recorded
+    are left out. Raises PTaskModelError if a table is damaged.
     """
     place = results.directory
     found = [_time_by_kind(results)]
     path = results.summary.get("critical_path")
     if isinstance(path, dict):
-        found.append(_critical_path(place, path))
+        found.append(_critical_path(place, path, places))
     if (place / MATRIX).exists():
         title, alt = "Who sent to whom", "Bytes that each rank sent to each other"
         found.append(pictured(title, lambda: mpi_pictures.matrix(place), alt=alt))
@@ -85,22 +87,27 @@ def _time_by_kind(results: Results) -> Section:
     return Section("Where the time goes", "Time of the ranks by what they do.", (table,))
 
 
-def _critical_path(place: Path, path: dict[str, Any]) -> Section:
+def _critical_path(place: Path, path: dict[str, Any], places: Mapping[str, Place]) -> Section:
     seconds = path.get("seconds") or {}
     whole = sum(seconds.values()) or 1.0
     spent_on = [
         (kind, spent, spent / whole)
         for kind, spent in sorted(seconds.items(), key=lambda item: -item[1])
     ]
-    tables = [Table(("on the path", "time", "part"), spent_on, kinds=("text", "time", "share"))]
+    head: tuple[str, ...] = ("on the path", "time", "part")
+    tables = [Table(head, spent_on, kinds=("text", "time", "share"), caption="The critical path")]
     links = []
     for row in itertools.islice(_read(place / CRITICAL_LINKS, "link", "bytes"), MAX_LINKS):
         spent = [finite(row[f"{name}_s"]) for name in ("latency", "transfer", "contention")]
-        links.append((row["link"], int(row["messages"]), finite(row["bytes"]), *spent))
+        links.append(
+            (link_name(row["link"], places), int(row["messages"]), finite(row["bytes"]), *spent)
+        )
     if links:
         head = ("link", "messages", "bytes", "latency", "transfer", "contention")
         kinds = ("text", "count", "bytes", "time", "time", "time")
-        tables.append(Table(head, links, kinds=kinds, key=(2, 5), file=CRITICAL_LINKS))
+        tables.append(
+            Table(head, links, kinds=kinds, key=(2, 5), file=CRITICAL_LINKS, caption="Its links")
+        )
     note = (
         f"The chain of computing and of {path.get('messages', 0):,} messages over "
         f"{path.get('ranks', 0):,} ranks that determines the makespan: whoever is not on it may be "

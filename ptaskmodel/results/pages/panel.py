@@ -11,33 +11,49 @@ from ptaskmodel.recording.limits import LINK
 from ptaskmodel.results.loading import LOAD, Results, load_over_time
 from ptaskmodel.results.pictures.drawing import ran
 from ptaskmodel.results.pictures.load import load_in_cells
+from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.results.tables.places import DOWN, UP, Place, level_of
 from ptaskmodel.style.quantities import count, date, number
 
 CELLS = 600
 # A link is full from this part of its bandwidth on.
 FULL = 0.995
+WAITING = "jobs waiting"
 # Links of one level that are listed by a click.
 MAX_MEMBERS = 200
 
 
 def load_tracks(results: Results) -> list[dict[str, Any]]:
-    """Of the `results` of a batch: hosts in use, hosts waited for, jobs waiting, over time."""
-    if results.what != "job" or not (results.directory / LOAD).exists():
-        return []
-    rows = load_over_time(results)
+    """Of the `results` of a batch: hosts or CPUs in use and waited for, jobs waiting, over time."""
     end_s = results.end_s
-    if not rows or end_s <= 0.0:
+    if results.what != "job" or end_s <= 0.0:
         return []
-    load = load_in_cells(rows, end_s, CELLS)
-    total = results.summary.get("hosts")
-    limit = float(total) if isinstance(total, int | float) else float(load.most[:, 2].max())
-    tracks = [_area("hosts in use", "use", load.mean[:, 2], load.most[:, 2], end_s, limit)]
-    if load.most[:, 0].any():
-        tracks += [
-            _area("hosts waited for", "wait", load.mean[:, 1], load.most[:, 1], end_s),
-            _area("jobs waiting", "wait", load.mean[:, 0], load.most[:, 0], end_s),
-        ]
+    slurm = slurm_reading.is_slurm(results.summary)
+    if slurm:
+        jobs = slurm_reading.read_jobs(results.directory)
+        curves = (
+            slurm_reading.used(jobs, end_s),
+            slurm_reading.waiting(jobs, end_s, cpus=True),
+            slurm_reading.waiting(jobs, end_s),
+        )
+        loads = [
+            load_in_cells([(date_s, value, 0.0, 0.0) for date_s, value in zip(*curve, strict=True)],
+                          end_s, CELLS)
+            for curve in curves
+        ]  # fmt: skip
+        columns = [(load.mean[:, 0], load.most[:, 0]) for load in loads]
+    elif (results.directory / LOAD).exists() and (rows := load_over_time(results)):
+        load = load_in_cells(rows, end_s, CELLS)
+        columns = [(load.mean[:, k], load.most[:, k]) for k in (2, 1, 0)]
+    else:
+        return []
+    what, key = ("CPUs", "cpus") if slurm else ("hosts", "hosts")
+    total = results.summary.get(key)
+    limit = float(total) if isinstance(total, int | float) else float(columns[0][1].max())
+    tracks = [_area(f"{what} in use", "use", *columns[0], end_s, limit)]
+    if columns[2][1].any():
+        tracks.append(_area(f"{what} waited for", "wait", *columns[1], end_s))
+        tracks.append(_area(WAITING, "wait", *columns[2], end_s))
     return tracks
 
 
@@ -110,10 +126,11 @@ def panel_says(results: Results, tracks: list[dict[str, Any]]) -> str:
         return f"{on}, for {number(end_s, 'time')}. Drag to move, wheel or pinch to zoom."
     said = f"{count(len(shown), results.what)} on {on}."
     by_name = {track["name"]: track for track in tracks}
-    if (used := by_name.get("hosts in use")) is not None:
-        mean = sum(used["mean"]) / len(used["mean"])
-        said += f" {number(mean)} of {number(used['limit'])} hosts in use on average."
-    if (jobs := by_name.get("jobs waiting")) is not None:
+    for what in ("hosts", "CPUs"):
+        if (used := by_name.get(f"{what} in use")) is not None:
+            mean = sum(used["mean"]) / len(used["mean"])
+            said += f" {number(mean)} of {number(used['limit'])} {what} in use on average."
+    if (jobs := by_name.get(WAITING)) is not None:
         most = max(jobs["most"])
         at = date(jobs["most"].index(most) * jobs["width"], end_s)
         said += f" At most {count(round(most), 'job')} wait, at {at}."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures.topology import MEASURES, cable_of
-from ptaskmodel.results.tables.places import Place, level_of
+from ptaskmodel.results.tables.places import Place, level_of, link_name
 from ptaskmodel.style.quantities import number
 
 if TYPE_CHECKING:
@@ -72,9 +72,8 @@ def _says(used: Mapping[str, Sequence[float]], places: Mapping[str, Place]) -> s
         return "0 links were used."
     most = max(used, key=lambda name: used[name][0])
     mean, peak = used[most][:2]
-    name = places[most].name if most in places else ""
     said = (
-        f"Of {len(used):,} links in use, {name or most} is used most: "
+        f"Of {len(used):,} links in use, {link_name(most, places)} is used most: "
         f"{number(mean / 100, 'share')} of its bandwidth on average, "
         f"{number(peak / 100, 'share')} at most."
     )

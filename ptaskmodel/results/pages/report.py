@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,8 @@ from ptaskmodel.results.pictures.waiting import (
 )
 from ptaskmodel.results.readings import other_remarks, stopped_text, warnings_of
 from ptaskmodel.results.states import KILLED, in_words, outcome_of
-from ptaskmodel.results.tables.places import Place, host_groups, link_places
-from ptaskmodel.results.tables.slurm_reading import is_slurm
+from ptaskmodel.results.tables.places import Place, host_groups, link_name, link_places
+from ptaskmodel.results.tables.slurm_reading import is_slurm, read_jobs
 from ptaskmodel.style.quantities import number
 
 MAX_USES = {HOST: 200, LINK: 300}
@@ -75,15 +76,16 @@ def write_report(
     if is_slurm(results.summary):
         from ptaskmodel.results.pages.slurm import job_columns, sections_of
 
-        subject, answer = SLURM, ""
+        subject, answer = SLURM, "" if against else answer
         columns = job_columns(results)
         before = sections_of(results, None if against is None else results_of(against))
+        before += [*waiting_sections(page.results, page.users), *slowdown_sections(page.results)]
     elif against is not None:
         raise PTaskModelError(f"{results.directory}: --against is for results of slurm")
     else:
         costs = page.costs
         slowed = [] if results.what == "rank" else interference_sections(results, costs, page.users)
-        before = [*slowed, *replay_sections(results)] if results.what == "rank" else slowed
+        before = replay_sections(results, page.places) if results.what == "rank" else slowed
         if results.what == "job":
             before += waiting_sections(results, page.users)
             after = class_tables(results)
@@ -179,6 +181,12 @@ class _Report:
                 self.lacking = f"The topology is not drawn: {error}." if results.utilisation else ""
         self.costs = read_costs(results)
         self.users = users_of(results)
+        if is_slurm(results.summary):
+            jobs = read_jobs(results.directory)
+            self.users = {job.job_id: job.user for job in jobs if job.user}
+            tasks = [replace(task, waiting_s=job.wait_s)
+                     for task, job in zip(results.tasks, jobs, strict=True)]  # fmt: skip
+            self.results = results = replace(results, tasks=tasks)
         self.limits = limits_of(results)
         self.found = Found(results, self.limits, self.costs or (), self.places)
 
@@ -219,8 +227,8 @@ class _Report:
             "uses": uses,
             "use_width": width_s,
             "use_note": note,
-            "places": {name: place.name for name, place in self.places.items()
-                       if place.name and name in named},
+            "places": {name: shown for name in sorted(named)
+                       if (shown := link_name(name, self.places)) != name},
             "topology": topology,
             "timeline": timeline_data(results),
             "table": ranks_table(results),

@@ -14,15 +14,12 @@ from ptaskmodel.results.comparison.slurm import (
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pages.page import Section, Table, pictured
 from ptaskmodel.results.pictures import slurm as slurm_pictures
-from ptaskmodel.results.pictures.waiting import waiting_figure
 from ptaskmodel.results.tables.slurm_reading import read_jobs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PICTURES: tuple[tuple[str, str, Callable[[Results], Figure]], ...] = (
-    ("CPUs in use, and the queue", "", slurm_pictures.load),
-    ("Who waited how long", "From submission to start.", waiting_figure),
     ("Why jobs waited", "The reason that squeue would show.", slurm_pictures.reasons),
     ("Backfill", "As sdiag counts it.", slurm_pictures.backfill),
 )

@@ -14,6 +14,8 @@ from ptaskmodel.style.quantities import count, duration, number
 
 # With fewer jobs of a class each is a dot.
 FEW = 30
+# Waits up to this are called none; the axis begins here.
+AT_ONCE_S = 1.0
 MOST_USERS = 12
 # Points of a cumulative curve.
 POINTS = 300
@@ -87,7 +89,7 @@ def _strips(
     rows, halves = [], {}
     for (_, name), members in sorted(classes.items()):
         waits = np.array([task.waiting_s for task in members], dtype=float)
-        some = np.sort(waits[waits > 0.0])
+        some = np.sort(waits[waits > AT_ONCE_S])
         halves[name] = float(np.quantile(waits, 0.5, method="inverted_cdf"))
         rows.append(
             {

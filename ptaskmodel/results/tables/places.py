@@ -115,6 +115,14 @@ def _axis(a: Sequence[int] | None, b: Sequence[int] | None) -> str:
     return f"along {AXES[k]}" if k < len(AXES) else f"along axis {k}"
 
 
+def link_name(name: str, places: Mapping[str, Place]) -> str:
+    """The ``name`` of a link for readers: by its place in ``places``, or "cable-02 ↑"."""
+    place = level_of(name, places)
+    if place.name:
+        return place.name
+    return f"{name.removesuffix('_UP').removesuffix('_DOWN')} {place.way}".rstrip()
+
+
 def level_of(name: str, places: Mapping[str, Place]) -> Place:
     """The level and the way of the link ``name``: without a place in ``places`` by its end."""
     if name in places:
