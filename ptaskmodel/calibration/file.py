@@ -95,13 +95,13 @@ def read_calibration(path: str | Path) -> Calibration:
         raise MeasurementError(f"{path}: cannot be read as a calibration: {error}") from None
     if not isinstance(version, dict) or version.get("version") != FORMAT_VERSION:
         raise MeasurementError(
-            f"{path}: /version must be {FORMAT_VERSION}; write it by `calibrate`"
+            f"{path}: /version is not {FORMAT_VERSION}; write the file again by `calibrate`"
         )
     try:
         return from_json(version)
     except (msgspec.ValidationError, ValueError) as error:
         raise MeasurementError(
-            f"{path}: not a calibration: {error}; write it by `calibrate`"
+            f"{path}: is not a calibration: {error}; write it by `calibrate`"
         ) from None
 
 
@@ -238,9 +238,9 @@ def apply_to_jobs(
     if not changed:
         raise MeasurementError(
             "calibration: no job of the workload is a parallel task without competitors (delays "
-            "stay as they are), so it changes nothing; leave it out"
+            "stay unchanged), so it has no effect; leave it out"
         )
-    note = f"calibrated: {changed} jobs, each counts for {competitors:.4g} competitors"
+    note = f"calibrated {changed} jobs: each counts as {competitors:.4g} competitors"
     return workload.with_jobs(tuple(jobs), note)
 
 
@@ -253,7 +253,8 @@ def _parameters(
     missing = [name for name in PARAMETERS if name not in chosen.parameters]
     if found.model != "ptask" or missing:
         raise MeasurementError(
-            f"calibration of {chosen.name}: model {found.model!r} has no parameters of a ptask "
+            f"calibration of {chosen.name}: model {found.model!r} has no parameters for "
+            "parallel tasks "
             f"({', '.join(missing) or 'it is another model'}); calibrate with --model ptask"
         )
     network, compute, competitors = map(chosen.value, PARAMETERS)

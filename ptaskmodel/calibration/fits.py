@@ -104,11 +104,12 @@ def _fit_group(group: MeasuredGroup, used: Sequence[bool], model_error: float) -
     ]
     if len({row.competitors for row in group.measurements if not row.pattern.none}) > 1:
         return not_fitted(
-            group, "the number of competitors varies, the rates model has one; use --model ptask"
+            group,
+            "the number of competitors varies, but the rates model assumes one; use --model ptask",
         )
     start = _start(chosen)
     if start is None:
-        return not_fitted(group, "needs rows with and without (or with less) interference")
+        return not_fitted(group, "needs rows with interference, and rows with less or none")
     measured = np.array([row.runtime_s for row in chosen], np.float64)
 
     def predict(rates: FloatArray) -> FloatArray:
@@ -212,15 +213,16 @@ def _fit_ptask_group(
         kept = " ".join(f"--fix {free[number]}=VALUE" for number in best.idle)
         return not_fitted(
             group,
-            f"no predicted runtime depends on {names}: does the interference meet the application "
-            f"on its bottleneck? Correct --pair or amounts, or keep it: {kept}",
+            f"no predicted runtime depends on {names}. Does the interference meet the application "
+            f"at its bottleneck? Correct --pair or the amounts, or fix the value: {kept}",
         )
     if best.tied:
         names = " and ".join(free[number] for number in best.tied)
         return not_fitted(
             group,
-            f"the predicted runtimes depend on {names} only together; give rows that tell them "
-            f"apart, or keep one: --fix {free[best.tied[0]]}=VALUE",
+            f"the predicted runtimes depend only on a combination of {names}; give rows that "
+            "separate "
+            f"them, or fix one: --fix {free[best.tied[0]]}=VALUE",
         )
     fitted = values(best.values)
     runtimes = setting.runtimes(fitted, group.measurements)

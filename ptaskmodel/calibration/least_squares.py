@@ -122,7 +122,7 @@ def fit(
     centre = np.log(np.asarray(start, np.float64))
     with np.errstate(over="ignore"):
         if not np.isfinite(np.sum(residuals(centre) ** 2)):
-            raise MeasurementError("the runtimes are too far apart to be fitted together")
+            raise MeasurementError("the runtimes differ too much for one fit; fit fewer rows")
     exact = len(measured_s) == len(centre)
     offsets = [(0.0,) * len(centre)]
     if spread > 0.0 and not exact:

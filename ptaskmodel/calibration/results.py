@@ -105,7 +105,7 @@ class Calibration:
             asked = ",".join(f"{key}={value}" for key, value in labels.items()) or "(none named)"
             names = "; ".join(group.name for group in self.groups)
             raise MeasurementError(
-                f"calibration group {asked}: {len(found)} groups match; name one of: {names}"
+                f"calibration group {asked}: {len(found)} groups match; give one of {names}"
             )
         return found[0]
 
@@ -143,7 +143,8 @@ def calibrate(
         fitted.append(fitter(group, used))
     if not any(group.parameters for group in fitted):
         raise MeasurementError(
-            f"{source or 'measurements'}: nothing can be fitted; {fitted[0].name}: {fitted[0].note}"
+            f"{source or 'measurements'}: no group can be fitted; {fitted[0].name}: "
+            f"{fitted[0].note}"
         )
     return Calibration(model, fit_on, source, tuple(fitted))
 

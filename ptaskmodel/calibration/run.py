@@ -108,7 +108,7 @@ def _told(fitter: Fitter, total: int, progress: Callable[[int, int], object]) ->
 
 def _rates(options: CalibrationOptions) -> Fitter:
     if options.fix or options.platform or options.tasks or options.pair:
-        raise MeasurementError("--fix, --platform, --tasks and --pair need --model ptask")
+        raise MeasurementError("--fix, --platform, --tasks and --pair need --model ptask; give it")
     return rates_fitter(options.model_error)
 
 
@@ -121,5 +121,7 @@ def _ptask(options: CalibrationOptions) -> Fitter:
     if platform is None or tasks is None or pair is None:
         raise MeasurementError("--platform, --tasks and --pair go together; give all three")
     if part != 1.0:
-        raise MeasurementError("--part is of PDGEMM; leave it out with --platform and --tasks")
+        raise MeasurementError(
+            "--part applies only to PDGEMM; leave it out with --platform and --tasks"
+        )
     return ptask_fitter(setting_from_files(platform, tasks, pair), fixed, error)

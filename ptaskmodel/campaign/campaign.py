@@ -190,7 +190,7 @@ class Campaign:
         records = [index.record(place) for place in some._places(index)]
         good = [record for record in records if record["status"] == DONE]
         if not good:
-            raise CampaignError(f"{self.plan.name}: a run fails: {records[0]['error']}")
+            raise CampaignError(f"{self.plan.name}: a run failed: {records[0]['error']}")
         count = len(self.runs)
         seconds = math.fsum(times[-1] for times in took.values()) / len(took) * count
         start = math.fsum(max(0.0, times[0] - times[-1]) for times in took.values())
@@ -262,7 +262,7 @@ def _unseen(chosen: Collection[str], known: Collection[str]) -> str:
         return ""
     parts = [name for name in known if name.startswith(f"{strange}.")]
     near = parts or difflib.get_close_matches(strange, known, 5) or sorted(known)
-    return f"no run has '{strange}'; use some of {', '.join(near)}"
+    return f"no run has '{strange}'; choose from {', '.join(near)}"
 
 
 def write_table(frame: pandas.DataFrame, path: str | Path) -> None:
@@ -272,7 +272,9 @@ def write_table(frame: pandas.DataFrame, path: str | Path) -> None:
     """
     path = Path(path)
     if path.suffix not in (PARQUET, ".csv"):
-        raise CampaignError(f"{path}: tables are .parquet or .csv; choose one of them")
+        raise CampaignError(
+            f"{path}: a table is written as .parquet or .csv; end the name in one of these"
+        )
     with whole_path(path, error=CampaignError) as partial:
         if path.suffix == ".csv":
             frame.to_csv(partial, index=False, lineterminator="\n")
@@ -303,7 +305,9 @@ def told_campaigns(description: str) -> tuple[list[Campaign], Path]:
     """
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("runs", nargs="+", type=Path, help="directories of campaigns")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="made if it is not there")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, help="created if it does not exist"
+    )
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
     return [Campaign.in_directory(place) for place in given.runs], given.output

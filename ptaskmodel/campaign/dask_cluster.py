@@ -70,11 +70,12 @@ class Cluster:
         tls = self.address.startswith("tls://")
         if len(given) != (3 if tls else 0):
             raise CampaignError(
-                f"{self.address}: give a CA, a certificate and a key with tls://, none with tcp://"
+                f"{self.address}: TLS files do not match; give a CA, a certificate and a key "
+                "with tls://, none with tcp://"
             )
         for path in given:
             if not Path(path).is_file():
-                raise CampaignError(f"{path}: no such file")
+                raise CampaignError(f"{path}: the file does not exist; check the path")
 
     def is_open(self) -> bool:
         """Whether it is neither encrypted nor on this machine only."""
@@ -322,7 +323,9 @@ def keep_there(one: Input, content: dict[str, bytes]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     if digest_of(partial / place.name, place.name) != one.digest:
-        raise CampaignError(f"{one.path}: changed since the campaign began; start it again")
+        raise CampaignError(
+            f"{one.path}: changed since the campaign began; start the campaign again"
+        )
     try:
         os.rename(partial, place.parent)
     except OSError:  # another thread of this worker was faster

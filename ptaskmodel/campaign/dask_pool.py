@@ -148,7 +148,7 @@ class ClusterPool:
                 joined = now
             elif now - joined > JOIN_S:
                 raise CampaignError(
-                    f"{self._cluster.address}: no worker joined within {JOIN_S:g} s; start some"
+                    f"{self._cluster.address}: no worker joined within {JOIN_S:g} s; start workers"
                 )
             self._hand_out()
             for hear, what in self._news():
@@ -351,7 +351,7 @@ class ClusterPool:
             raise error
         else:
             raise CampaignError(
-                f"{self._cluster.address}: a worker cannot make runs: "
+                f"{self._cluster.address}: a worker cannot execute runs: "
                 f"{type(error).__name__}: {error}"
             )
 
@@ -392,7 +392,9 @@ class ClusterPool:
         """Send inputs to the worker that lacks them, unless they are on their way."""
         flight.sent += 1
         if flight.sent > MOST_SENT:
-            raise CampaignError(f"{share.worker}: keeps no input; see its free disk")
+            raise CampaignError(
+                f"{share.worker}: cannot store input files; check its free disk space"
+            )
         share.lacking.append(flight)
         for name in lacks:
             one = self._inputs_of(flight.run)[name]

@@ -106,30 +106,35 @@ def _levels(name: str, given: Sequence[object]) -> tuple[Value, ...]:
     levels: list[Value] = []
     for value in given:
         if not isinstance(value, bool | int | float | str):
-            raise CampaignError(f"factors.{name}: {shown(value)} is not a number, text or boolean")
+            raise CampaignError(
+                f"factors.{name}: {shown(value)} is not a number, string or boolean; give one"
+            )
         if isinstance(value, float) and not math.isfinite(value):
             raise CampaignError(f"factors.{name}: {value} is not finite; give a number")
         if any(value == other and type(value) is type(other) for other in levels):
-            raise CampaignError(f"factors.{name}: {shown(value)} is there twice; give it once")
+            raise CampaignError(f"factors.{name}: {shown(value)} occurs twice; give it once")
         levels.append(value)
     return tuple(levels)
 
 
 def _number(name: str, key: str, value: object) -> float | int:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise CampaignError(f"factors.{name}.{key}: {shown(value)} is not a finite number")
+        raise CampaignError(
+            f"factors.{name}.{key}: {shown(value)} is not a finite number; give one"
+        )
     return value
 
 
 def _range(name: str, given: Mapping[str, object]) -> tuple[Value, ...]:
     if "to" not in given:
-        raise CampaignError(f"factors.{name}: a range without its end; write {_RANGE}")
+        raise CampaignError(f"factors.{name}: a range without an end; write {_RANGE}")
     first = _number(name, "from", given["from"])
     last = _number(name, "to", given["to"])
     step = _number(name, "step", given.get("step", 1))
     if step <= 0 or last < first:
         raise CampaignError(
-            f"factors.{name}: from {first} to {last} by {step} is not an increasing range"
+            f"factors.{name}: from {first} to {last} by {step} is not an increasing range; "
+            "correct it"
         )
     steps = (last - first) / step
     if steps >= MOST_LEVELS:
@@ -143,10 +148,14 @@ def _range(name: str, given: Mapping[str, object]) -> tuple[Value, ...]:
 
 def _files(name: str, pattern: object, folder: Path) -> tuple[Value, ...]:
     if not isinstance(pattern, str) or not pattern:
-        raise CampaignError(f"factors.{name}.files: {shown(pattern)} is not a pattern of files")
+        raise CampaignError(
+            f"factors.{name}.files: {shown(pattern)} is not a file pattern; give one"
+        )
     found = sorted(glob.glob(pattern, root_dir=folder, recursive=True))
     if not found:
-        raise CampaignError(f"factors.{name}.files: no file matches {shown(pattern)} in {folder}")
+        raise CampaignError(
+            f"factors.{name}.files: no file matches {shown(pattern)} in {folder}; correct it"
+        )
     return tuple(found)
 
 
@@ -155,9 +164,13 @@ def _interval(name: str, given: Mapping[str, object]) -> Interval:
     most = _number(name, "most", given["most"])
     scale = given.get("scale", "linear")
     if scale not in SCALES:
-        raise CampaignError(f"factors.{name}.scale: {shown(scale)}; use one of {', '.join(SCALES)}")
+        raise CampaignError(
+            f"factors.{name}.scale: {shown(scale)} is unknown; use one of {', '.join(SCALES)}"
+        )
     if not least < most or (scale == "log" and least <= 0):
-        raise CampaignError(f"factors.{name}: nothing to draw between {least} and {most}")
+        raise CampaignError(
+            f"factors.{name}: there is nothing to draw between {least} and {most}; correct them"
+        )
     whole = isinstance(least, int) and isinstance(most, int)
     return Interval(float(least), float(most), str(scale), whole and scale == "linear")
 
@@ -176,19 +189,20 @@ def points(
     drawn = {name: one for name, one in factors.items() if isinstance(one, Interval)}
     if drawn and sampling is None:
         raise CampaignError(
-            f"factors.{next(iter(drawn))}: is drawn; say how often: [sample] count = .."
+            f"factors.{next(iter(drawn))}: is sampled; set the number of samples: [sample] "
+            "count = .."
         )
     if sampling is not None and not drawn:
-        raise CampaignError(f"sample: no factor is drawn; give one as {_DRAWN}")
+        raise CampaignError(f"sample: no factor is sampled; give one as {_DRAWN}")
     total = math.prod(len(one) for one in levels.values()) * (sampling.count if sampling else 1)
     if total > MOST_POINTS:
         raise CampaignError(
-            f"factors: {total:,} combinations are too many; at most {MOST_POINTS:,}"
+            f"factors: {total:,} combinations, more than {MOST_POINTS:,}; use fewer levels"
         )
     if total * repetitions > MOST_POINTS:
         raise CampaignError(
             f"repetitions: {repetitions:,} of {total:,} combinations are too many runs; "
-            f"at most {MOST_POINTS:,} in all"
+            f"at most {MOST_POINTS:,} in total"
         )
     parts = _parts(len(drawn), sampling) if sampling else np.zeros((1, 0))
     for combination in itertools.product(*levels.values()):
@@ -219,7 +233,7 @@ class Condition:
         self.text = text
         if len(text) > LONGEST:
             raise CampaignError(
-                f"constraints: {len(text)} characters are too many; write {LONGEST}"
+                f"constraints: {len(text)} characters are too many; write at most {LONGEST}"
             )
         try:
             self._tree = ast.parse(text.strip(), mode="eval").body
@@ -233,7 +247,7 @@ class Condition:
             return bool(self._value(self._tree, parameters))
         except (TypeError, ZeroDivisionError, OverflowError) as fault:
             raise CampaignError(
-                f"constraints: {shown(self.text)} cannot be decided: {fault}"
+                f"constraints: {shown(self.text)} cannot be evaluated: {fault}"
             ) from None
 
     def _check(self, node: ast.AST, names: Collection[str]) -> None:
@@ -244,7 +258,7 @@ class Condition:
                 name = _dotted(node)
                 if name not in names:
                     raise CampaignError(
-                        f"constraints: {shown(self.text)} names {shown(name)}, which is no "
+                        f"constraints: {shown(self.text)} uses {shown(name)}, which is not a "
                         f"parameter: use one of {', '.join(sorted(names))}"
                     )
                 parts = []

@@ -51,7 +51,7 @@ KEYS: dict[str, type | tuple[type, ...]] = {
 }
 MOST_BYTES = 2**22
 MOST_DEPTH = 100
-_TOO_DEEP = f"tables or lists are nested more than {MOST_DEPTH} deep; write them flat"
+_TOO_DEEP = f"tables or lists are nested more than {MOST_DEPTH} deep; flatten them"
 SEED = "seed"
 
 
@@ -112,7 +112,7 @@ class Plan:
                     ids.add(run.id)
                     found.append(run)
         if not found:
-            raise CampaignError(f"{self.name}: no run fulfils the constraints")
+            raise CampaignError(f"{self.name}: no run satisfies the constraints; relax them")
         return found
 
     def _run(
@@ -166,20 +166,22 @@ def plan_of(text: str, folder: Path, name: str) -> Plan:
         if key in fixed:
             raise CampaignError(f"'{key}' is a parameter and a factor; give it in one place")
     if "run" not in given:
-        raise CampaignError('run: is missing; say what is run; run = "batch", for instance')
+        raise CampaignError('run: is missing; name what to run, for instance run = "batch"')
     kind = kind_of(given["run"], _texts(given, "files"), folder)
     if given.get("files") and kind.known is not None:
-        raise CampaignError(f"files: {kind.name} knows its files; leave this out")
+        raise CampaignError(f"files: {kind.name} finds its files itself; remove this key")
     fixed, factors = kind.with_new_names(fixed), kind.with_new_names(factors)
     names = {*fixed, *factors}
     kind.check_names(names)
     _check_values_of(kind, fixed, factors)
     repetitions = _whole(given, "repetitions", 1, 1)
     if repetitions > 1 and SEED in names:
-        raise CampaignError("repetitions set 'seed' themselves; leave it out of the parameters")
+        raise CampaignError("repetitions set 'seed' themselves; remove it from the parameters")
     has_seed = kind.known is None or SEED in kind.known()
     if repetitions > 1 and not has_seed:
-        raise CampaignError(f"repetitions: {kind.name} has no seed: a repetition would be the same")
+        raise CampaignError(
+            f"repetitions: {kind.name} has no seed, so repetitions would be equal; remove this key"
+        )
     better = dict.fromkeys(_texts(given, "lower_is_better"), -1)
     better |= dict.fromkeys(_texts(given, "higher_is_better"), 1)
     return Plan(
@@ -210,9 +212,9 @@ def _tables(text: str) -> dict[str, Any]:
     except RecursionError:
         raise CampaignError(_TOO_DEEP) from None
     except tomllib.TOMLDecodeError as fault:
-        raise CampaignError(f"this is not TOML: {fault}") from None
+        raise CampaignError(f"is not TOML: {fault}") from None
     except ValueError:
-        raise CampaignError("a whole number has more than 64 bits; write less digits") from None
+        raise CampaignError("a whole number has more than 64 bits; write fewer digits") from None
     return given
 
 
@@ -234,9 +236,9 @@ def _check_key(key: str, value: object) -> None:
         raise CampaignError(f"'{key}' is unknown{hint}")
     kind = KEYS[key]
     if not isinstance(value, kind) or isinstance(value, bool):
-        words = {str: "a text", int: "a whole number", list: "a list", dict: "a table"}
+        words = {str: "a string", int: "a whole number", list: "a list", dict: "a table"}
         word = words[kind] if isinstance(kind, type) else "a number"
-        raise CampaignError(f"{key}: {shown(value)} is not {word}")
+        raise CampaignError(f"{key}: {shown(value)} is not {word}; give one")
 
 
 def _check_values_of(
@@ -273,7 +275,7 @@ def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
         for name, one in parts.items():
             if not isinstance(one, bool | int | float | str):
                 raise CampaignError(
-                    f"parameters.{name}: {shown(one)} is not a number, text or boolean; "
+                    f"parameters.{name}: {shown(one)} is not a number, string or boolean; "
                     "several values belong in [factors]"
                 )
             found[name] = one
@@ -284,21 +286,21 @@ def _texts(given: Mapping[str, Any], key: str) -> list[str]:
     values = given.get(key, [])
     for value in values:
         if not isinstance(value, str):
-            raise CampaignError(f"{key}: {shown(value)} is not a text")
+            raise CampaignError(f"{key}: {shown(value)} is not a string; give one")
     return list(values)
 
 
 def _whole(given: Mapping[str, Any], key: str, default: int, least: int) -> int:
     value: int = given.get(key, default)
     if value < least:
-        raise CampaignError(f"{key}: {value} is below {least}")
+        raise CampaignError(f"{key}: {value} is below {least}; give more")
     return value
 
 
 def _positive(given: Mapping[str, Any], key: str) -> float | None:
     value = given.get(key)
     if value is not None and not 0 < value < float("inf"):
-        raise CampaignError(f"{key}: {value} is not positive and finite")
+        raise CampaignError(f"{key}: {value} is not positive and finite; correct it")
     return value
 
 
@@ -310,13 +312,19 @@ def _sampling(given: Mapping[str, Any] | None) -> Sampling | None:
         raise CampaignError(f"sample: '{min(unknown)}' is unknown; use count, method, seed")
     method = given.get("method", "latin-hypercube")
     if method not in METHODS:
-        raise CampaignError(f"sample.method: {shown(method)}; use one of {', '.join(METHODS)}")
+        raise CampaignError(
+            f"sample.method: {shown(method)} is unknown; use one of {', '.join(METHODS)}"
+        )
     for key in ("count", "seed"):
         value = given.get(key, 0)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise CampaignError(f"sample.{key}: {shown(value)} is not a whole number >= 0")
+            raise CampaignError(
+                f"sample.{key}: {shown(value)} is not a whole number >= 0; give one"
+            )
     if not 1 <= given.get("count", 0) <= MOST_POINTS:
-        raise CampaignError(f"sample.count: say how many points are drawn, 1 to {MOST_POINTS:,}")
+        raise CampaignError(
+            f"sample.count: is missing; give the number of points to draw, 1 to {MOST_POINTS:,}"
+        )
     return Sampling(given["count"], method, given.get("seed", 0))
 
 
@@ -331,7 +339,9 @@ def _baseline(
                 f"compare_with: '{name}' is not a factor; use one of {', '.join(factors)}"
             )
         if isinstance(levels, Interval):
-            raise CampaignError(f"compare_with: '{name}' is drawn and has no levels")
+            raise CampaignError(
+                f"compare_with: '{name}' is sampled and has no levels; choose another factor"
+            )
         if value not in levels:
             known = ", ".join(map(str, levels))
             raise CampaignError(

@@ -129,7 +129,7 @@ def failed(kind: str, call: Call, error: str, took_s: float, log: str) -> dict[s
 
 def too_long(limit_s: float) -> str:
     """What is said of a run that took longer than it may."""
-    return f"took longer than timeout_s = {limit_s:g}"
+    return f"took longer than timeout_s = {limit_s:g} s"
 
 
 def died(how: str) -> str:

@@ -90,7 +90,7 @@ def ordered(
     )
     theirs, ours = (f"{text}{_space(unit)}" for text in shown)
     ours = ours.replace(" < ", ", ")
-    found = _finding(what, theirs, ours, "each less than the next", all(steps), cause)
+    found = _finding(what, theirs, ours, "in increasing order", all(steps), cause)
     if all(steps) or len(steps) == 1:
         return found
     return found._replace(verdict=f"{found.verdict}: {sum(steps)} of {len(steps)}")

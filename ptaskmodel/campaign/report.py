@@ -64,18 +64,19 @@ MOST_CELLS = 250_000
 TITLES = {
     "differences": "Against the baseline, run by run",
     "effects": "What each factor does",
-    "interactions": "What depends on what",
-    "pareto": "Both at once",
+    "interactions": "Which factors depend on each other",
+    "pareto": "Trade-offs",
 }
 NOTES = {
-    "differences": "Runs that are alike in all else, seed included, are compared, and averaged for "
+    "differences": "Compares runs that differ only in this factor (same seed), averaged for "
     "each seed; bars are 95 % intervals over independent seeds. Grey: Holm's p is 0.05 or more.",
-    "effects": "Means over all else, with 95 % intervals over seeds. Below, part: how much of the "
-    "variation of a metric goes with a factor, or with two of them beyond both; p of an F test "
-    "with the seed as a block, and Holm's.",
-    "interactions": "For each metric the two factors with the largest part beyond both; above it, "
-    "whether that is more than chance.",
-    "pareto": "Means of each combination; the line joins those that none beats in both.",
+    "effects": "Means over all other factors, with 95 % intervals over seeds. Below, part: share "
+    "of the variation of a metric that one factor explains, or two beyond each alone; p of an F "
+    "test with the seed as a block, and Holm's.",
+    "interactions": "For each metric, the two factors with the largest interaction; above it, "
+    "whether it is significant.",
+    "pareto": "Means of each combination; the line joins those that no other beats in both "
+    "metrics.",
 }
 
 
@@ -276,7 +277,9 @@ def done(campaign: Campaign, frame: pandas.DataFrame | None = None) -> pandas.Da
     frame = campaign.frame() if frame is None else frame
     made = frame[frame["status"] == DONE]
     if not len(made):
-        raise CampaignError(f"{campaign.store.directory}: no run is made yet; run the campaign")
+        raise CampaignError(
+            f"{campaign.store.directory}: no run has finished yet; run the campaign"
+        )
     return made
 
 
@@ -303,7 +306,7 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> list[str]:
     again = f"ptaskmodel campaign run campaign.toml -o {campaign.store.directory.name}"
     after = [
         *_failures(campaign, factors),
-        Section("How to make it again", text=f"{again}\n\n# campaign.toml\n{plan.text}"),
+        Section("How to reproduce it", text=f"{again}\n\n# campaign.toml\n{plan.text}"),
     ]
     names = [name for name in (*factors, SEED, "status", *metrics) if name in whole]
     shown = whole[names].head(min(MOST_RUNS, MOST_CELLS // len(names)))
@@ -357,14 +360,14 @@ def _tabled(
 
 def _cards(campaign: Campaign, whole: pandas.DataFrame, factors: list[str]) -> list[list[str]]:
     count = Counter(whole["status"])
-    cards = [["runs made", f"{count[DONE]:,}", f"of {len(whole):,}"]]
+    cards = [["runs finished", f"{count[DONE]:,}", f"of {len(whole):,}"]]
     if count[FAILED]:
         cards.append(["runs failed", f"{count[FAILED]:,}"])
     cards += [[name, f"{whole[name].nunique():,}", "levels"] for name in factors]
     cards.append(["repetitions", f"{campaign.plan.repetitions:,}"])
     seconds = float(whole["wall_s"].sum()) if "wall_s" in whole else 0.0
     if seconds > 0.0:
-        cards.append(["computed in all", lasting(seconds)])
+        cards.append(["total computing time", lasting(seconds)])
     return cards
 
 
@@ -386,7 +389,7 @@ def _warnings(campaign: Campaign, runs_in_all: int) -> list[str]:
                 what = "tasks" if group == "counts" else "jobs"
                 found.append(f"{runs:,} of {len(frame):,} runs: {total:,.0f} {what} {word}")
     if (name := "stopped_early.at_s") in frame and (runs := int(frame[name].notna().sum())):
-        found.append(f"{runs:,} of {len(frame):,} runs were stopped before their end")
+        found.append(f"{runs:,} of {len(frame):,} runs stopped before their end")
     return found
 
 

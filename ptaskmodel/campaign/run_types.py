@@ -118,7 +118,7 @@ class Kind:
         for old in self.old.keys() & given.keys():
             new = self.old[old]
             if new in given:
-                raise CampaignError(f"'{old}' is the old name of '{new}'; give '{new}' alone")
+                raise CampaignError(f"'{old}' is the old name of '{new}'; give only '{new}'")
             warn(f"parameter '{old}' is called '{new}' now; the old name works until {UNTIL}")
             found = {(new if name == old else name): value for name, value in found.items()}
         return found
@@ -144,10 +144,14 @@ def numbers_of(found: object) -> Numbers:
             gather(prefix, value.item())
 
     if not isinstance(found, Mapping):
-        raise CampaignError(f"a run gave {shown(found)}; give a mapping from names to numbers")
+        raise CampaignError(
+            f"the run returned {shown(found)}; return a mapping from names to numbers"
+        )
     gather("", found)
     if not numbers:
-        raise CampaignError("a run gave no finite number; give a mapping from names to numbers")
+        raise CampaignError(
+            "the run returned no finite number; return a mapping from names to numbers"
+        )
     return numbers
 
 
@@ -281,7 +285,7 @@ def kind_of(name: str, files: Iterable[str], folder: Path) -> Kind:
         )
     source = folder / path
     if not source.is_file():
-        raise CampaignError(f"run: {source}: no such file")
+        raise CampaignError(f"run: {source}: the file does not exist; check the path")
     try:
         files_of_it = sources(source)
     except (SyntaxError, ValueError) as fault:
@@ -297,7 +301,7 @@ def _function(path: str, name: str, version: str) -> Callable[[Parameters], Any]
     mark = hashlib.sha256(f"{path}{version}".encode()).hexdigest()[:16]
     function = getattr(load(Path(path), f"_campaign_{mark}"), name, None)
     if not callable(function):
-        raise CampaignError(f"run: {path} has no function '{name}'")
+        raise CampaignError(f"run: {path} has no function '{name}'; define it")
 
     def run(parameters: Parameters) -> Any:
         return function(dict(parameters))

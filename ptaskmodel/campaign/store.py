@@ -141,9 +141,7 @@ class Pack:
             raise self._damaged(fault) from None
 
     def _damaged(self, fault: Exception) -> CampaignError:
-        return CampaignError(
-            f"{self._path}: is damaged ({fault}); delete it, and its runs are made again"
-        )
+        return CampaignError(f"{self._path}: is damaged ({fault}); delete it to repeat its runs")
 
 
 @functools.lru_cache(maxsize=KEPT)
@@ -222,7 +220,7 @@ class Store:
         others = {one.name for one in self.directory.iterdir()} - _OURS
         if others and not (self.directory / PLAN).exists():
             raise CampaignError(
-                f"{self.directory}: holds {min(others)}, which is of no campaign; "
+                f"{self.directory}: contains {min(others)}, which belongs to no campaign; "
                 "give an empty directory or a new name"
             )
         write_bytes(self.directory / PLAN, plan.text.encode(), error=CampaignError)
@@ -232,7 +230,9 @@ class Store:
         """The plan kept here. Raises CampaignError."""
         path = self.directory / PLAN
         if not path.exists():
-            raise CampaignError(f"{self.directory}: holds no campaign (no {PLAN})")
+            raise CampaignError(
+                f"{self.directory}: contains no campaign (no {PLAN}); give another directory"
+            )
         folder = Path(read_text(self.directory / FOLDER, error=CampaignError).strip())
         return plan_of(read_text(path, error=CampaignError), folder, self.directory.name)
 
@@ -244,8 +244,8 @@ class Store:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise CampaignError(
-                    f"{self.directory}: another process makes runs here; wait for it, "
-                    "or make another part of them in a directory of its own (--part)"
+                    f"{self.directory}: another process executes runs here; wait for it, "
+                    "or execute another part of them in another directory (--part)"
                 ) from None
             yield
 
@@ -366,7 +366,9 @@ class Store:
 
     def _take_in(self, directory: Path) -> int:
         if not (directory / RUNS).is_dir():
-            raise CampaignError(f"{directory}: holds no runs of a campaign")
+            raise CampaignError(
+                f"{directory}: contains no runs of a campaign; give another directory"
+            )
         theirs, mine = Store(directory).index(), self.index()
         there = mine.places(theirs.ids)
         lacking = there < 0

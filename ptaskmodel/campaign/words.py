@@ -50,9 +50,9 @@ def _tests(tested: pandas.DataFrame) -> str:
     """How many seeds there are, and what tells apart."""
     seeds = int(tested["seeds"].max())
     if seeds < 2:
-        return "One seed, or seeds that change nothing: no test, no interval; give repetitions."
+        return "One seed, or seeds without effect: no test and no interval; set repetitions."
     return (
-        f"{seeds} independent seeds: runs that share one are averaged first. Told apart: "
+        f"{seeds} independent seeds; runs with the same seed are averaged first. Significant: "
         f"Holm's p below {SIGNIFICANT:g}, over all levels and metrics."
     )
 
@@ -72,7 +72,7 @@ def _against(table: pandas.DataFrame, baseline: Mapping[str, Any], sign: int) ->
     if len(levels) > MOST_LEVELS:
         levels = [f"{len(levels)} of {len(table)} levels"]
     if levels:
-        told.append(f"{', '.join(levels)} not told apart from {base}")
+        told.append(f"{', '.join(levels)} not significantly different from {base}")
     return told
 
 
@@ -102,7 +102,7 @@ def _strongest(frame: pandas.DataFrame, metric: str, table: pandas.DataFrame) ->
     alone = table[(table["with_factor"] == "") & table["p_holm"].notna()]
     sure = alone[alone["p_holm"] < SIGNIFICANT].sort_values("part", ascending=False, kind="stable")
     if not len(sure):
-        return ["no factor is told apart from chance"] if len(alone) else []
+        return ["no factor has a significant effect"] if len(alone) else []
     told = []
     shown = sure[(sure["part"] >= LITTLE) | (sure["part"] == sure["part"].max())]
     for row in shown.head(MOST_EFFECTS).to_dict("records"):
@@ -114,7 +114,7 @@ def _strongest(frame: pandas.DataFrame, metric: str, table: pandas.DataFrame) ->
                 for k in (0, -1)
             ]
             why += f", means from {' to '.join(ends)}"
-        told.append(f"{row['part']:.0%} of the variation goes with {row['factor']} ({why})")
+        told.append(f"{row['part']:.0%} of the variation is explained by {row['factor']} ({why})")
     return told
 
 
@@ -131,12 +131,12 @@ def _depends(table: pandas.DataFrame, baseline: Mapping[str, Any]) -> list[str]:
         pairs = pairs[pairs["factor"].isin(named) | pairs["with_factor"].isin(named)]
     sure = pairs[pairs["p_holm"] < SIGNIFICANT].sort_values("part", ascending=False, kind="stable")
     if len(pairs) and not len(sure):
-        return ["no interaction of factors is told apart from chance"]
+        return ["no interaction of factors is significant"]
     told = []
     for row in sure.head(MOST_EFFECTS).to_dict("records"):
         one, other = row["factor"], row["with_factor"]
         if other in baseline and one not in baseline:
             one, other = other, one
         share = f"{row['part']:.1%} of the variation, {p_text(row['p_holm'])}"
-        told.append(f"what {one} does depends on {other} ({share})")
+        told.append(f"the effect of {one} depends on {other} ({share})")
     return told

@@ -47,7 +47,10 @@ def make(kind: Kind, run_id: str, parameters: Mapping[str, Any], repetition: int
     except PTaskModelError as error:
         record |= {"status": FAILED, "error": str(error)}
     except MemoryError:
-        record |= {"status": FAILED, "error": "out of memory: raise memory_MB, or make it smaller"}
+        record |= {
+            "status": FAILED,
+            "error": "out of memory; raise memory_MB, or make the run smaller",
+        }
     except Exception as error:
         last = traceback.format_exc()[-LAST_WORDS:]
         record |= {"status": FAILED, "error": f"{type(error).__name__}: {error}", "log": last}

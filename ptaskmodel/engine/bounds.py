@@ -70,7 +70,7 @@ def check_range(what: str, numbers: Any, least: int, last: int) -> None:
     """Raise SimulationError for a number that is not within bounds, both included."""
     numbers = np.asarray(numbers)
     if numbers.size and not (numbers.min() >= least and numbers.max() <= last):
-        raise SimulationError(f"{what} is beyond its bounds")
+        raise SimulationError(f"{what} is out of range")
 
 
 def check_extent(what: str, first: Any, count: Any, size: int) -> None:
@@ -83,7 +83,7 @@ def check_chain(what: str, following: np.ndarray, first: int) -> list[int]:
     found: list[int] = []
     while first >= 0:
         if first >= len(following) or len(found) >= len(following):
-            raise SimulationError(f"{what} is no list")
+            raise SimulationError(f"{what} is not a linked list")
         found.append(first)
         first = int(following[first])
     return found
@@ -104,12 +104,12 @@ def check_state_bounds(s: State, layouts: Mapping[str, np.dtype]) -> None:
     if g.worklists.shape[1] < max(len(v), len(g.constraints)):
         raise SimulationError("the lists of its graph are too short")
     if sizes["constraints"] != sizes["resources"]:
-        raise SimulationError("its graph is of other resources")
+        raise SimulationError("its graph has other resources")
     for name in ("kept", "rows", "row_usage"):
         if sizes[name] < sizes["nodes"]:
             raise SimulationError(f"{name} is too short")
     if min(sizes["places"], sizes["flags"]) < sizes["constraints"]:
-        raise SimulationError("its resources lack places")
+        raise SimulationError("its resources have too few entries")
     check_bounds(arrays, layouts, sizes, {"activities": a[used], "variables": v[used]})
     check_range("activities.next", a["next"], -1, len(a) - 1)
     check_range("variables.next", v["next"], -1, len(v) - 1)
@@ -126,7 +126,7 @@ def check_state_bounds(s: State, layouts: Mapping[str, np.dtype]) -> None:
     _check_queue(s)
     _check_blocks(g)
     if int((~s.resources["on"]).sum()) != clock["n_off"]:
-        raise SimulationError("the resources that are off are miscounted")
+        raise SimulationError("the number of resources that are off is wrong")
     check_chain("the free activities", a["next"], int(clock["free_slots"]))
     check_chain("the enabled activities", v["next"], int(counts["oldest"]))
     check_chain("the enabled activities", v["previous"], int(counts["newest"]))
@@ -137,7 +137,7 @@ def check_state_bounds(s: State, layouts: Mapping[str, np.dtype]) -> None:
     check_range("elements", s.elements["resource"], 0, sizes["resources"] - 1)
     check_extent("traces", s.traces["first"], s.traces["count"], sizes["trace_events"])
     if (s.traces["position"] >= s.traces["count"]).any():
-        raise SimulationError("a trace is past its end")
+        raise SimulationError("a trace is after its last event")
     heads: Iterable[int] = np.unique(s.resources["traces"]).tolist()
     for head in heads:
         check_chain("the traces of a resource", s.traces["next"], head)
@@ -153,9 +153,9 @@ def _check_lists(s: State) -> None:
         check_range("a list of activities", lists[row], -1, n - 1)
     for row in (USED, TOUCHED, WATCH, SIDE):
         check_range("a list of resources", listed[row], 0, m - 1)
-    check_range("a place among the ends", lists[IN_ENDS], -3 - len(s.heap), len(s.heap) - 1)
-    check_range("a place in the queue", lists[IN_QUEUE], -2, len(s.queue) - 1)
-    check_range("a place of a resource", listed[PLACED], -1, len(s.graph.places) - 1)
+    check_range("a position in the heap of ends", lists[IN_ENDS], -3 - len(s.heap), len(s.heap) - 1)
+    check_range("a position in the event queue", lists[IN_QUEUE], -2, len(s.queue) - 1)
+    check_range("a position of a resource", listed[PLACED], -1, len(s.graph.places) - 1)
 
 
 def _check_nodes(s: Graph, used: np.ndarray) -> None:
@@ -172,17 +172,17 @@ def _check_nodes(s: Graph, used: np.ndarray) -> None:
     kept = _places(used["nodes"], used["n_kept"])
     check_range("nodes", s.nodes["resource"][nodes], 0, last)
     if len(np.unique(nodes)) < len(nodes):
-        raise SimulationError("activities share nodes")
+        raise SimulationError("two activities share nodes")
     r = s.constraints[s.nodes["resource"][nodes]]
     places = s.nodes["place"][nodes]
     if ((places < r["gone"]) | (places >= r["gone"] + r["users"])).any():
-        raise SimulationError("a resource does not know a user")
+        raise SimulationError("a resource does not list one of its users")
     if (s.users["node"][r["first"] - r["gone"] + places] != nodes).any():
-        raise SimulationError("a resource knows another user")
+        raise SimulationError("a resource lists a wrong user")
     check_range("kept nodes", s.kept["resource"][kept], 0, last)
     check_range("kept nodes", s.kept["node"][kept], 0, len(s.nodes) - 1)
     if (s.nodes["kept"][s.kept["node"][kept]] != kept).any():
-        raise SimulationError("a node does not know its kept element")
+        raise SimulationError("a node has lost its kept element")
     if s.counts[0]["way"] == BY_ROUNDS:
         heavy = used[used["n_active"] > 0]
         heavy = heavy[s.rows[heavy["nodes"]] != UNLAID]
@@ -201,7 +201,7 @@ def _check_enabled(s: Graph) -> None:
     np.add.at(numbers, nodes["resource"][uses], np.repeat(slots, counts)[uses])
     r = s.constraints
     if (r["enabled"] != n).any() or (r["slots"] != numbers).any():
-        raise SimulationError("a resource counts other activities than use it")
+        raise SimulationError("a resource counts activities that do not use it")
 
 
 def _check_users(s: Graph) -> None:
@@ -211,12 +211,12 @@ def _check_users(s: Graph) -> None:
     check_range("users", before, 0, room)
     check_extent("users", before, r["room"], room)
     if (r["gone"] + r["users"] > r["room"]).any():
-        raise SimulationError("a resource has more users than room")
+        raise SimulationError("a resource has more users than its capacity for them")
     users = s.users[_places(r["first"], r["users"])]
     check_range("users", users["slot"], 0, len(s.variables) - 1)
     check_range("users", users["node"], 0, len(s.nodes) - 1)
     if int(r["users"].sum()) != s.counts[0]["n_links"]:
-        raise SimulationError("the users of resources are miscounted")
+        raise SimulationError("the counts of users of resources are wrong")
 
 
 def _check_queue(s: State) -> None:

@@ -57,53 +57,53 @@ def _runs(s: State, row: int, heads: np.ndarray, dates: np.ndarray) -> Iterator[
 def _queue(s: State) -> Iterator[str]:
     entries = s.queue[: s.clock[0]["n_queue"]]
     if not _is_heap(list(zip(entries["date"].tolist(), entries["order"].tolist(), strict=True))):
-        yield "the queue of dates is no heap"
+        yield "the event queue is not a heap"
     of_slots = s.lists[IN_QUEUE]
     queued = of_slots, of_slots, s.wakes["queued"], s.traces["queued"]
     for kind, known in zip((WAIT, ROUND_TRIP, WAKE, TRACE), queued, strict=True):
         places = np.flatnonzero(entries["kind"] == kind)
         if (known[entries["number"][places]] != places).any():
-            yield f"who stands in the queue (kind {kind}) does not know where"
+            yield f"an event in the queue (kind {kind}) has a wrong position"
     if s.clock[0]["n_traces"] != (entries["kind"] == TRACE).sum():
-        yield "the traces in the queue are miscounted"
+        yield "the number of traces in the queue is wrong"
     heads = entries[entries["kind"] == WAIT]
     waiting = list(_runs(s, IN_QUEUE, heads["number"], heads["date"]))
     if sorted(waiting) != np.flatnonzero(s.activities["state"] == WAITING).tolist():
-        yield "an activity waits without a date, or has one without waiting"
+        yield "an activity waits without an event, or has an event without waiting"
     if (entries["date"] < s.clock[0]["now"]).any():
-        yield "a date of the queue is past"
+        yield "an event in the queue is in the past"
     free = list(_chain(s.wakes["token"], int(s.clock[0]["free_wakes"])))
     if len(free) + (entries["kind"] == WAKE).sum() != s.clock[0]["n_wakes"]:
-        yield "wake-ups are lost"
+        yield "some wake-ups are not in the queue"
 
 
 def _ends(s: State) -> Iterator[str]:
     ends = s.heap[: s.clock[0]["n_heap"]]
     if not _is_heap(list(zip(ends["date"].tolist(), ends["order"].tolist(), strict=True))):
-        yield "the ends are no heap"
+        yield "the predicted ends are not a heap"
     if (s.lists[IN_ENDS][ends["slot"]] != np.arange(len(ends))).any():
-        yield "an activity does not know its place among the ends"
+        yield "an activity has a wrong position in the heap of ends"
     progress = list(_runs(s, IN_ENDS, ends["slot"], ends["date"]))
     alone = s.lists[IN_ENDS, : len(s.activities)] > CROWD
     rates = s.graph.variables["rate"]
     if sorted(progress) != np.flatnonzero((rates[: len(alone)] > 0.0) & alone).tolist():
-        yield "an activity progresses without an end"
+        yield "an activity progresses without a predicted end"
     running = s.activities["state"][progress] == RUNNING
     if (~running | (rates[progress] <= 0.0)).any():
-        yield "an activity that does not progress has an end"
+        yield "an activity that does not progress has a predicted end"
 
 
 def _places(s: State) -> Iterator[str]:
     n = int(s.clock[0]["n_slots"])
     free = list(_chain(s.activities["next"], int(s.clock[0]["free_slots"])))
     if (s.activities["state"][free] != FREE).any():
-        yield "a place in use is listed as free"
+        yield "a slot in use is listed as free"
     active = int((s.activities["state"][:n] != FREE).sum())
     if active != s.clock[0]["n_active"] or active + len(free) != n:
-        yield "the activities are miscounted"
+        yield "the number of activities is wrong"
     nodes = s.graph.variables["n_nodes"][:n]
     if (nodes[s.activities["state"][:n] == FREE] != 0).any():
-        yield "a free place has nodes"
+        yield "a free slot has nodes"
 
 
 def _enabled(s: State) -> Iterator[str]:
@@ -114,11 +114,11 @@ def _enabled(s: State) -> Iterator[str]:
     if (enabled != (s.activities["state"] == RUNNING)).any():
         yield "the graph has other enabled variables than there are activities that share"
     if sorted(listed) != running or len(listed) != counts["n_enabled"]:
-        yield "the list of enabled activities is not that of those that share"
+        yield "the list of enabled activities differs from the activities that share"
     if (np.diff(s.graph.variables["order"][listed]) <= 0).any():
         yield "the enabled activities are not in the order in which they were enabled"
     if listed and counts["newest"] != listed[-1]:
-        yield "the newest enabled activity is another"
+        yield "the newest enabled activity is wrong"
 
 
 def _chain(following: np.ndarray, first: int) -> Iterator[int]:
@@ -128,4 +128,4 @@ def _chain(following: np.ndarray, first: int) -> Iterator[int]:
             return
         yield first
         first = int(following[first])
-    raise AssertionError("a list runs in a circle")
+    raise AssertionError("a linked list is circular")

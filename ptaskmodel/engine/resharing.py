@@ -44,7 +44,7 @@ def rule_of(solver: str, parallel: bool) -> str:
     """The rule of a ``solver``; parallel: of parallel tasks. Raises SimulationError: unknown."""
     if solver not in SOLVER_NAMES:
         names = ", ".join(SOLVER_NAMES)
-        raise SimulationError(f"solver {solver!r} is not known; choose one of {names}")
+        raise SimulationError(f"solver {solver!r} is unknown; choose one of {names}")
     if not parallel and solver == "maxmin":
         return "flow-maxmin"
     return solver
@@ -60,7 +60,7 @@ def named_optimisations(optimise: bool | Collection[str]) -> tuple[str, ...]:
     unknown = sorted(set(optimise) - set(OPTIMISATIONS))
     if unknown:
         raise SimulationError(
-            f"optimisation {unknown[0]!r} is not known; choose from {', '.join(OPTIMISATIONS)}"
+            f"optimisation {unknown[0]!r} is unknown; choose from {', '.join(OPTIMISATIONS)}"
         )
     return tuple(optimise)
 

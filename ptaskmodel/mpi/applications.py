@@ -204,7 +204,9 @@ class Applications:
             raise SimulationError(self.deadlock())
         elif status == LOST_RANK:
             rank = int(counts["lost"])
-            raise SimulationError(f"{self._rank(rank)}: a host or link is off")
+            raise SimulationError(
+                f"{self._rank(rank)}: a host or link is off; check failures and traces"
+            )
         else:
             return False
         return True
@@ -306,7 +308,7 @@ class Applications:
         shown = "; ".join(f"rank {r} in '{self._action(first + r)}'" for r in waiting[:8])
         more = f" and {len(waiting) - 8} more" if len(waiting) > 8 else ""
         who = "1 rank waits" if len(waiting) == 1 else f"{len(waiting)} ranks wait"
-        return f"{self._of_app[app].origin}: {who} for ever: {shown}{more}"
+        return f"{self._of_app[app].origin}: {who} forever: {shown}{more}"
 
 
 def _want_kernels() -> None:

@@ -100,7 +100,9 @@ def _is_on(config: Mapping[str, str], key: str, default: bool) -> bool:
         return True
     if text.lower() in ("no", "off", "false", "0"):
         return False
-    raise SimulationError(f"<config>: {key}: {shown(text)} is not yes or no; correct the platform")
+    raise SimulationError(
+        f"<config>: {key}: {shown(text)} is neither yes nor no; correct the platform"
+    )
 
 
 def _pairs(key: str, text: str, most: int) -> list[tuple[float, ...]]:

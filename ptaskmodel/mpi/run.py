@@ -59,7 +59,7 @@ def hosts_of_ranks(
         for name in hosts:
             platform.host(name)
     if not hosts:
-        raise SimulationError("the platform has no hosts for the ranks")
+        raise SimulationError("the platform has no hosts for the ranks; add hosts")
     return [hosts[rank // per_host % len(hosts)] for rank in range(ranks)]
 
 
@@ -97,13 +97,13 @@ def hosts_in_file(path: AnyPath, platform: Platform | None = None) -> list[str]:
         for word in words[1:]:
             key, _, count = word.partition("=")
             if key not in ("slots", "max_slots", "max-slots"):
-                raise SimulationError(f"{where}: {shown(word)} is not slots=N; write name slots=N")
+                raise SimulationError(f"{where}: {shown(word)} is not slots=N; write NAME slots=N")
             counts += [count] if key == "slots" else []
         ranks = [_ranks_of(count, where) for count in counts]
         _check_host(name, where, platform)
         hosts += [name] * (ranks[-1] if ranks else 1)
     if not hosts:
-        raise SimulationError(f"{shown_path(path)}: names no hosts; give one a line")
+        raise SimulationError(f"{shown_path(path)}: names no hosts; give one per line")
     return hosts
 
 

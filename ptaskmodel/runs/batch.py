@@ -151,8 +151,8 @@ def batch_into(
         options.profiles == "delay" or (options.profiles == "as-given" and only_delays(workload))
     ):
         raise SimulationError(
-            f"{'--trace' if writing.traces else '--attribution'}: every job is a delay, which uses "
-            "no host and no link; --profiles ptask makes parallel tasks of delays"
+            f"{'--trace' if writing.traces else '--attribution'}: every job is a delay and uses "
+            "no host and no link; --profiles ptask converts delays into parallel tasks"
         )
     inputs = tuple(inputs)
     watch = Stopwatch()
@@ -257,7 +257,7 @@ def without_larger(
     limit = machine_with(options or BatchOptions(), platform).num_hosts
     kept = tuple(job for job in workload.jobs if job.num_hosts <= limit)
     gone = len(workload.jobs) - len(kept)
-    note = f"left out {gone} jobs of more than {limit} hosts"
+    note = f"left out {gone} jobs that need more than {limit} hosts"
     return workload.with_jobs(kept, note) if gone else workload
 
 

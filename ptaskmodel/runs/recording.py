@@ -175,7 +175,8 @@ class Checkpoints:
             raise SimulationError("checkpoints are written beside the results; give --output DIR")
         if options.traces or options.attribution or options.energy or options.neighbours:
             raise SimulationError(
-                "a run that goes on from a checkpoint cannot record what came before; leave out "
+                "a run that continues from a checkpoint cannot record what happened before; "
+                "leave out "
                 "--trace, --attribution, --neighbours and --energy, or the checkpoints"
             )
         place = Path(directory)
@@ -200,8 +201,9 @@ class Checkpoints:
         if about != self._about:
             changed = [key for key, value in self._about.items() if about.get(key) != value]
             raise SimulationError(
-                f"{self.path}: is of another run (other {', '.join(changed)}); remove it, or run "
-                "with what it was written with"
+                f"{self.path}: belongs to another run (different {', '.join(changed)}); "
+                "remove it, or run "
+                "with the inputs and options that wrote it"
             )
         return simulation
 

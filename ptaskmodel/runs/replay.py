@@ -294,7 +294,7 @@ def _unreceived(result: ReplayResult) -> list[str]:
     one = f"from rank {source} to rank {target} with tag {tag}"
     if result.unmatched == 1:
         return [f"1 message was never received: {one}"]
-    return [f"{result.unmatched:,} messages were never received, one of them {one}"]
+    return [f"{result.unmatched:,} messages were never received, for example {one}"]
 
 
 def _rank_rows(result: ReplayResult) -> Iterator[tuple[Any, ...]]:

@@ -159,7 +159,7 @@ def _model_of(path: str | Path, name: str | None) -> NetworkModel:
     """The wire model of a file of parameters. Raises SimulationError."""
     if name is not None and name not in WIRES:
         raise SimulationError(
-            f"--network-parameters are those of a wire model, and --network-model is {name}; "
+            f"--network-parameters need a wire model, but --network-model is {name}; "
             f"choose one of {', '.join(WIRES)}"
         )
     return NetworkModel.of_wire(read_wire(path, name))
@@ -190,7 +190,7 @@ def simulate_into(
     options = options or SimulationOptions()
     if options.until_s is not None and not 0 <= options.until_s < float("inf"):
         raise PTaskModelError(
-            f"until_s: {options.until_s!r} is not a date; give a number of seconds from 0"
+            f"until_s: {options.until_s!r} is not a time; give seconds, 0 or more"
         )
     if directory is None:
         check_nothing_to_write(
@@ -198,7 +198,7 @@ def simulate_into(
             neighbours=options.neighbours, routes=options.routes,
         )  # fmt: skip
     if options.draws and options.until_s is not None:
-        raise PTaskModelError("--draws: ranges are of whole runs; leave --until out")
+        raise PTaskModelError("--draws needs whole runs; leave out --until")
     if options.draws and options.routing == PLATFORM:
         options = replace(options, routing=Ecmp())
     inputs, tasks = list(inputs), list(tasks)

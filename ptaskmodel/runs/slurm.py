@@ -249,7 +249,7 @@ def slurm_into(
     options, inputs = options or SlurmOptions(), tuple(inputs)
     check_options(options, submissions, recorded, platform)
     if recorded is not None and failures:
-        raise SlurmError("--cycles: the dates are those of a run; leave out --failures")
+        raise SlurmError("--cycles gives the times of a recorded run; leave out --failures")
     execution = None if platform is None else execution_on(platform, conf)
     if execution is not None:
         submissions = with_profiles(
@@ -260,7 +260,7 @@ def slurm_into(
             pattern=options.pattern,
         )
     if reserved is not None and options.controllers > 1:
-        raise SlurmError("--reservations: of one controller only; leave out --controllers")
+        raise SlurmError("--reservations works with one controller only; leave out --controllers")
     parts, notes = parts_of(conf, submissions.jobs, options.controllers, options.seed)
     warn_of_overload(conf, submissions.jobs)
 
@@ -327,12 +327,14 @@ def check_options(
     known = {request.id for request in submissions.jobs}
     for job in options.explain:
         if job not in known:
-            raise SlurmError(f"--explain {shown(job)}: the workload has no such job")
+            raise SlurmError(
+                f"--explain {shown(job)}: the workload has no such job; give a job's id"
+            )
     if recorded is not None and (options.controllers > 1 or options.costs != FREE):
-        raise SlurmError("--cycles: the dates are those of one real controller; leave out "
+        raise SlurmError("--cycles gives the times of one real controller; leave out "
                          "--controllers and --test-cost")  # fmt: skip
     if platform is None and options.profiles != AS_GIVEN:
-        raise SlurmError(f"--profiles {options.profiles}; give a --platform too")
+        raise SlurmError(f"--profiles {options.profiles} needs a platform; give --platform")
 
 
 def _watch(part: Part, options: SlurmOptions) -> Watch:
@@ -390,7 +392,7 @@ def _runs(found: Sequence[Simulated]) -> tuple[SlurmRun, ...]:
 def _stories(found: Sequence[Simulated]) -> dict[str, list[str]]:
     """The stories of the jobs that were asked for; that of one that is refused is short."""
     refused = {
-        job.id: f"{job.submit_s - each.run.phases.t0:12.3f} s  refused by sbatch: {job.reason}"
+        job.id: f"{job.submit_s - each.run.phases.t0:12.3f} s  refused at submission: {job.reason}"
         for each in found
         for job in each.run.jobs
         if job.state == REFUSED

@@ -195,7 +195,7 @@ def draw(found: LiveComparison, path: Path) -> None:
     else:
         upper.set_ylabel("jobs, in order of submission")
     upper.invert_yaxis()
-    upper.set_title("From submission to start of each job; red: decided otherwise", fontsize=10)
+    upper.set_title("From submission to start of each job; red: different decision", fontsize=10)
     if started:
         upper.legend(loc="upper right", frameon=False, ncols=2)
     lower.axhspan(-NEAR_S, NEAR_S, color=GREY, alpha=0.2, lw=0)
@@ -206,7 +206,7 @@ def draw(found: LiveComparison, path: Path) -> None:
         color=BLUE,
         ms=4,
     )
-    lower.set_ylabel("simulated start later by (s)")
+    lower.set_ylabel("simulated start minus real start (s)")
     lower.set_xlabel(f"start in the real Slurm ({unit_name})")
     for axes in (upper, lower):
         axes.grid(alpha=0.3)
@@ -329,7 +329,7 @@ def live_into(
             execution=execution,
             options=options,
             on_end=on_end,
-            kept=None if journal is None else f"jobs that were over are in {journal}",
+            kept=None if journal is None else f"ended jobs are in {journal}",
             progress=progress,
         )
         read = None if accounts is None or not compare else read_accounts(accounts)

@@ -187,7 +187,9 @@ def _task_beside(
     made.add_all([Task(pair, work) for pair in disturbers])
     while own.end_s is None:
         if not made.run_until_change():
-            raise SimulationError(f"task '{own.id}' never ends: it is {own.state}")
+            raise SimulationError(
+                f"task '{own.id}' never ends (state {own.state}); check that it can run"
+            )
     return own.end_s, made.events
 
 
@@ -218,7 +220,7 @@ def compare_into(
             save(comparison_figure([made]), place / PICTURE)
             files.append(PICTURE)
         except NoMatplotlib as lacking:
-            warn(f"{PICTURE}: left out; {lacking}")
+            warn(f"{PICTURE} is not drawn: {lacking}")
         summary = {
             "format": FORMAT,
             "what": made.what,
@@ -252,7 +254,7 @@ def _times(axes: Any, made: TraceComparison) -> None:
         dates = [row.makespan_s / unit for row in made.of(model)]
         axes.plot(range(len(numbers)), dates, label=model, **_style(k))
     axes.set_xticks(range(len(numbers)), [str(number) for number in numbers])
-    axes.set_xlabel("endless flows of each pair of hosts beside it")
+    axes.set_xlabel("endless background flows per pair of hosts")
     axes.set_ylabel(f"ends at ({unit_name})")
     axes.set_ylim(0.0, 1.08 * span_s / unit)
     axes.set_title(made.what, fontsize=10, loc="left")

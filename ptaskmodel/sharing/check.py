@@ -32,10 +32,10 @@ def check_graph(graph: Graph, in_force: bool, levels_in_force: bool) -> Iterator
 
 def _resources(s: Graph) -> Iterator[str]:
     if s.constraints["users"].sum() != s.counts[0]["n_links"]:
-        yield "the users of resources are miscounted"
+        yield "the counts of users of resources are wrong"
     todo = s.variables["todo"][s.worklists[TODO][: s.counts[0]["n_todo"]]]
     if (todo == SIDES).sum() != s.counts[0]["n_beside"]:
-        yield "the activities beside resources that changed side are miscounted"
+        yield "the counts of activities beside resources whose redundancy status changed are wrong"
     for resource in np.flatnonzero(s.constraints["users"]).tolist():
         r = s.constraints[resource]
         users = s.users[r["first"] : r["first"] + r["users"]]
@@ -43,14 +43,14 @@ def _resources(s: Graph) -> Iterator[str]:
         own = s.nodes[nodes]
         places = r["gone"] + np.arange(len(nodes))
         if (own["resource"] != resource).any() or (own["place"] != places).any():
-            yield f"the users of resource {resource} are miscounted"
+            yield f"the number of users of resource {resource} is wrong"
         if (own["usage"] != users["usage"]).any():
-            yield f"what resource {resource} is asked is not what it knows"
+            yield f"the total demand on resource {resource} is wrong"
         enabled = (s.variables["enabled"][slots] == 1) & (s.nodes["usage"][nodes] > 0.0)
         if enabled.sum() != r["enabled"]:
-            yield f"the enabled users of resource {resource} are miscounted"
+            yield f"the number of enabled users of resource {resource} is wrong"
         if s.nodes["violates"][nodes][enabled].sum() != r["violations"]:
-            yield f"the violations of resource {resource} are miscounted"
+            yield f"the number of violations of resource {resource} is wrong"
         asked = float((s.nodes["usage"][nodes] * s.variables["top"][slots])[enabled].sum())
         if np.isfinite(asked) and abs(asked - r["demand"]) > 1e-6 * max(asked, r["capacity"], 1.0):
             yield f"the demand on resource {resource} is wrong"
@@ -64,7 +64,7 @@ def _kept(s: Graph) -> Iterator[str]:
     for first, n in zip(*runs, strict=True):
         places = np.arange(first, first + n)
         if (s.nodes["kept"][s.kept["node"][places]] != places).any():
-            yield "a node does not know its kept element"
+            yield "a node has lost its kept element"
     kept = [s.kept["resource"][first : first + n] for first, n in zip(*runs, strict=True)]
     resources, counts = np.unique(np.concatenate([[], *kept]).astype(np.int64), return_counts=True)
     waiting = set()
@@ -75,7 +75,7 @@ def _kept(s: Graph) -> Iterator[str]:
         r = s.constraints[resource]
         slack = s.counts[0]["drops_slack"] == 1 and r["demand"] <= r["capacity"] * STRICTLY_LESS
         if resource not in waiting and count != r["enabled"] and (r["fatpipe"] or not slack):
-            yield f"resource {resource} is kept by some of its users only"
+            yield f"only some users of resource {resource} keep it"
 
 
 def _levels(s: Graph, in_force: bool) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _levels(s: Graph, in_force: bool) -> Iterator[str]:
     if sorted(watched.tolist()) != np.flatnonzero(r["active"] == WATCHED).tolist():
         yield "the list of watched resources is wrong"
     if (np.isfinite(r["level"]) != (r["active"] == 1)).any():
-        yield "a resource has a level without being active, or the other way round"
+        yield "a resource has a level but is not active, or is active without one"
     load, charged, on = np.zeros(len(r)), np.zeros(len(r)), np.zeros(len(r), dtype=bool)
     for slot in np.flatnonzero(s.variables["enabled"] == 1).tolist():
         a = s.variables[slot]
@@ -114,13 +114,13 @@ def _levels(s: Graph, in_force: bool) -> Iterator[str]:
         yield "a capacity is exceeded"
     active = r["active"] == 1
     if (np.abs(full[active]) > CLOSE * r["capacity"][active]).any():
-        yield "an active resource is not full"
+        yield "an active resource is not saturated"
     idle = on & ~active
     if (np.abs(charged - r["load"])[idle] > CLOSE * np.maximum(load, r["capacity"])[idle]).any():
         yield "a load is wrong"
     full = charged * (1.0 + CREEP) > r["capacity"] * (1.0 + CLOSE)
     if (full & idle & (r["enabled"] > 1) & (r["active"] != WATCHED)).any():
-        yield "nobody watches a resource that may overflow"
+        yield "no activity watches a resource that may overflow"
 
 
 def _heavy(s: Graph) -> Iterator[str]:
@@ -140,12 +140,12 @@ def _heavy(s: Graph) -> Iterator[str]:
             continue
         heavy = np.arange(len(used)) < a["n_heavy"]
         if ((r["heavy"][used] == 1) != heavy).any() or (np.diff(kept["node"][heavy]) <= 0).any():
-            yield f"heavy resources do not come first in activity {slot}, or out of order"
+            yield f"candidate bottlenecks do not come first in activity {slot}, or are out of order"
         row = s.rows[a["nodes"] : a["nodes"] + a["n_heavy"]]
         if len(row) and row[0] != UNLAID and (s.places["resource"][row >> 1] != used[heavy]).any():
-            yield f"the row of activity {slot} is not that of its heavy resources"
+            yield f"the row of activity {slot} is not that of its candidate bottlenecks"
         if a["rate"] > a["took"]:
-            yield f"activity {slot} takes more than what is kept of it"
+            yield f"activity {slot} uses more than its recorded load"
         np.add.at(load, used, usage * a["took"])
         np.add.at(begun, used, usage * a["took_first"])
         np.maximum.at(level, used, usage * a["took_first"])
@@ -156,14 +156,14 @@ def _heavy(s: Graph) -> Iterator[str]:
         x = r[resource]
         gaps = abs(x["taken"] - load[resource]), abs(x["taken_first"] - begun[resource])
         if max(gaps) > CLOSE * x["capacity"]:
-            yield f"the load of light resource {resource} is wrong"
+            yield f"the load of slack resource {resource} is wrong"
         most = x["largest_first"], x["largest_second"], x["largest_later"]
         found = level[resource], second[resource], later[resource]
         if any(use < least for use, least in zip(most, found, strict=True)):
-            yield f"a user of light resource {resource} takes more than is kept of it"
+            yield f"a user of slack resource {resource} uses more than its recorded load"
         rest = x["capacity"], x["capacity"] - x["taken_first"], x["capacity"] - x["taken"]
         if any(use * x["enabled"] >= left for use, left in zip(most, rest, strict=True)):
-            yield f"light resource {resource} may limit somebody"
+            yield f"slack resource {resource} may limit an activity"
 
 
 def _rates(s: Graph, in_force: bool) -> Iterator[str]:
@@ -201,6 +201,6 @@ def _rates(s: Graph, in_force: bool) -> Iterator[str]:
         if limit not in uses[slot]["resource"]:
             yield f"activity {slot} does not use what limits it"
         if load[limit] < r["capacity"][limit] * (1.0 - CLOSE):
-            yield f"what limits activity {slot} is not full"
+            yield f"what limits activity {slot} is not saturated"
         if not r["fatpipe"][limit] and rate * a["penalty"] < highest[limit] * (1.0 - CLOSE):
-            yield f"somebody is above activity {slot} on what limits it"
+            yield f"an activity has a larger share than activity {slot} on what limits it"

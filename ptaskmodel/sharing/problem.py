@@ -173,7 +173,7 @@ def _array(values: ArrayLike, name: str, dtype: Any) -> NDArray:
     try:
         array = np.array(values, dtype=dtype, ndmin=1)
     except (TypeError, ValueError, OverflowError):
-        raise SharingError(f"{name}: {values!r} is not a list of numbers") from None
+        raise SharingError(f"{name}: {values!r} is not a list of numbers; give one") from None
     if array.ndim != 1:
         raise SharingError(f"{name} has {array.ndim} dimensions; give one")
     return array
@@ -192,4 +192,4 @@ def _sized(values: ArrayLike, name: str, size: int, dtype: Any) -> NDArray:
 def _require(values: NDArray, name: str, good: BoolArray, wanted: str) -> None:
     bad = np.flatnonzero(~good)
     if bad.size:
-        raise SharingError(f"{name}[{bad[0]}] is {values[bad[0]]}: must be {wanted}")
+        raise SharingError(f"{name}[{bad[0]}] is {values[bad[0]]}; give {wanted}")

@@ -57,14 +57,14 @@ RULES = {
         way="levels",
     ),
     "fairbottleneck": Rule(
-        "SimGrid's numbers, quirks included",
+        "reproduces SimGrid's numbers, including its quirks",
         "fair_bottleneck.solver.solve_fairbottleneck",
         condition="equal-share",
         counts_repeats=True,
         way="rounds",
     ),
     "fairbottleneck-corrected": Rule(
-        "the same without its double charging",
+        "like fairbottleneck, without its double charging",
         "fair_bottleneck.solver.solve_fairbottleneck",
         variant=True,
         condition="corrected",

@@ -74,7 +74,7 @@ def fall_back(problem: SharingProblem, rule: str) -> Allocation:
     """
     name = RULES[rule].fallback
     if not name:
-        raise SharingError(f"rule {rule!r} does not solve this problem")
+        raise SharingError(f"rule {rule!r} cannot solve this problem; choose another one")
     found: Allocation = _named(name)(problem)
     return found
 

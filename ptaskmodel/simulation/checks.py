@@ -66,7 +66,7 @@ def check_given_routes(routes: GivenRoutes, platform: Platform, tasks: Sequence[
                 routes.way(fabric, name, number, fabric.node[source], fabric.node[target])
     for (name, number), path in left.items():
         raise RouteError(
-            f"{routes.file}:{path.line}: there is no flow {number} of a task {shown(name)}; "
+            f"{routes.file}:{path.line}: there is no flow {number} of task {shown(name)}; "
             "correct the line, or leave it out"
         )
 
@@ -85,13 +85,19 @@ def _on_platform(tasks: Sequence[Task], platform: Platform) -> Iterator[Found]:
         if problems:
             continue
         if seconds > LONG_S:
-            text = f"it takes at least {seconds / 31536000:.3g} years; are its units right?"
+            text = (
+                f"it takes at least {seconds / 31536000:.3g} years; are its units (flop, bytes) "
+                "right?"
+            )
             yield Finding(where, "long", text), task.profile
         elif 0 < seconds < SHORT_S:
-            text = f"it takes about {seconds:.1g} s; are its units (flop, bytes) right?"
+            text = f"it takes only about {seconds:.1g} s; are its units (flop, bytes) right?"
             yield Finding(where, "short", text), task.profile
         elif task.walltime_s is not None and seconds > task.walltime_s:
-            text = f"it needs at least {seconds:.6g} s but is stopped after {task.walltime_s:g} s"
+            text = (
+                f"it needs at least {seconds:.6g} s, but its walltime stops it after "
+                f"{task.walltime_s:g} s"
+            )
             yield Finding(f"{where}/walltime", "walltime", text), task.profile
 
 
@@ -112,7 +118,7 @@ def _alone(task: Task, platform: Platform) -> tuple[float, list[tuple[str, str]]
             if host.speed_flops > 0:
                 longest = max(longest, amount / host.speed_flops)
             elif amount > 0:
-                problems.append(("speed 0", f"flop on host {host.name!r}, whose speed is 0"))
+                problems.append(("speed 0", f"it computes on host {host.name!r}, whose speed is 0"))
         return longest
 
     def sending(flows: list[tuple[int, int, float]]) -> float:
@@ -121,7 +127,7 @@ def _alone(task: Task, platform: Platform) -> tuple[float, list[tuple[str, str]]
             slowest = _slowest_link_Bps(platform, hosts[i].index, hosts[j].index)
             if slowest is None:
                 pair = f"{hosts[i].name!r} to {hosts[j].name!r}"
-                problems.append(("no route", f"bytes from {pair}, which have no route"))
+                problems.append(("no route", f"it sends bytes from {pair}, without a route"))
                 break
             longest = max(longest, amount / slowest if slowest > 0 else 0.0)
         return longest
@@ -203,8 +209,8 @@ def overload_text(platform: Platform, tasks: Sequence[Task]) -> str | None:
     if load is None or load.value <= 1.0:
         return None
     return (
-        f"the offered load of {load.kind} '{load.name}' is {load.value:.3g}: tasks come faster "
-        "than it serves them and pile up"
+        f"the offered load of {load.kind} '{load.name}' is {load.value:.3g}: tasks arrive faster "
+        "than it serves them, so they accumulate"
     )
 
 

@@ -133,7 +133,7 @@ class Intake:
         """Say what is wrong with the hosts of what is given as a task, if anything is."""
         if not isinstance(task, Task):
             raise WorkloadError(
-                f"{type(task).__name__} is no task; give Execution, Flow, ParallelTask, Delay, "
+                f"{type(task).__name__} is not a task; give Execution, Flow, ParallelTask, Delay, "
                 "Sequence or Task (add_all takes several)"
             ) from None
         unknown = next((name for name in task.hosts if name not in self.host_index), None)
@@ -150,7 +150,7 @@ class Intake:
             if any(isinstance(work, TraceWork) for work in task.work.one_round()):
                 name = str(k) if task.id is None else task.id
                 raise SimulationError(
-                    f"task {name!r}: it replays a trace, whose messages take the platform's routes "
+                    f"task {name!r}: it replays a trace, whose messages use the platform's routes "
                     "and no wire model; leave out --routing and the model"
                 )
 
@@ -161,7 +161,9 @@ class Intake:
             if self.index.setdefault(name, k) != k:
                 self.ids.append(name)
                 self._forget(first)
-                raise WorkloadError(f"task {name!r}: the id is taken; give each task its own")
+                raise WorkloadError(
+                    f"task {name!r}: another task has this id; give each task its own"
+                )
             self.ids.append(name)
 
     def _forget(self, first: int) -> None:
@@ -179,7 +181,8 @@ class Intake:
                 for name in task.after:
                     if name not in self.index:
                         raise WorkloadError(
-                            f"task {self.ids[k]!r}: after {name!r}, which is not the id of a task"
+                            f"task {self.ids[k]!r}: after names {name!r}, which is not the "
+                            "id of a task; correct it"
                         )
                     before.append(self.index[name])
                 found.append((k, before))
@@ -319,7 +322,7 @@ def checked_platform(platform: Any) -> Platform:
     """A platform; SimulationError for anything else, such as the name of its file."""
     if not isinstance(platform, Platform):
         what = shown(platform) if isinstance(platform, str) else type(platform).__name__
-        raise SimulationError(f"{what} is not a Platform: load_platform(FILE) gives one")
+        raise SimulationError(f"{what} is not a Platform; give the result of load_platform(FILE)")
     return platform
 
 
@@ -330,5 +333,5 @@ def checked_amount(name: str, value: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not 0.0 <= number < math.inf:
-        raise SimulationError(f"{name} {value!r} is not a finite number >= 0")
+        raise SimulationError(f"{name} {value!r} is not a finite number >= 0; give one")
     return number

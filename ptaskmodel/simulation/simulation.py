@@ -261,7 +261,9 @@ class Simulation(Advancing[Observer]):
         if until_s is None:
             return self.core.options
         if not until_s >= self.now:
-            raise SimulationError(f"cannot go to date {until_s}: it is {self.now} now")
+            raise SimulationError(
+                f"cannot go back to {until_s} s; the simulation is at {self.now} s"
+            )
         return self.core.options._replace(until=float(until_s))
 
     def _tell_observer(self, observer: Observer, ended: list[int], started: list[int]) -> None:
@@ -309,7 +311,7 @@ class Simulation(Advancing[Observer]):
     def cancel(self, task: TaskRef) -> None:
         """End a task now, in state cancelled. Raises SimulationError if it is over."""
         if self._intake.arrays.tasks["state"][task.index] >= life.ENDED:
-            raise SimulationError(f"task {task.id!r} is over: {task.state}")
+            raise SimulationError(f"task {task.id!r} has ended ({task.state}); choose another")
         self._intake.finish(task.index, int(life.CANCELLED), self.core)
         self._hand_over()
         self._changed()
@@ -319,10 +321,12 @@ class Simulation(Advancing[Observer]):
         self._settle()
         if task.state not in ("running", "starved"):
             raise SimulationError(
-                f"task {task.id!r} is {task.state}; only a running task is suspended"
+                f"task {task.id!r} is {task.state}; only a running task can be suspended"
             )
         if self._intake.is_of_ranks(task.index):
-            raise SimulationError(f"task {task.id!r} replays a trace; it cannot be suspended")
+            raise SimulationError(
+                f"task {task.id!r} replays a trace, which cannot be suspended; choose another"
+            )
         self.core.suspend(self._slot(task))
         self._changed()
 
@@ -330,7 +334,9 @@ class Simulation(Advancing[Observer]):
         """Let a suspended task go on. Raises SimulationError if it is not suspended."""
         slot = self._slot(task)
         if slot < 0 or self.core.state.activities["state"][slot] != SUSPENDED:
-            raise SimulationError(f"task {task.id!r} is {task.state}, not suspended")
+            raise SimulationError(
+                f"task {task.id!r} is {task.state}, not suspended; suspend it first"
+            )
         self.core.resume(slot)
         self._changed()
 
@@ -364,7 +370,8 @@ class Simulation(Advancing[Observer]):
         fact = self.platform.host(host)
         if not 0 <= pstate < len(fact.speeds_flops):
             raise SimulationError(
-                f"host {host!r} has pstates 0 to {len(fact.speeds_flops) - 1}, not {pstate}"
+                f"host {host!r} has pstates 0 to {len(fact.speeds_flops) - 1}, but not "
+                f"{pstate}; give one of these"
             )
         self.core.set_pstate(fact.index, pstate)
         self._changed()
@@ -427,7 +434,7 @@ class Simulation(Advancing[Observer]):
     def task(self, task_id: str) -> TaskRef:
         """Return the task with the id `task_id`. Raises SimulationError if there is none."""
         if task_id not in self._intake.index:
-            raise SimulationError(f"no task has the id {task_id!r}")
+            raise SimulationError(f"no task has the id {task_id!r}; give the id of a task")
         return TaskRef(self, self._intake.index[task_id])
 
     def tasks(self) -> Iterator[TaskRef]:

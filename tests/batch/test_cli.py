@@ -203,7 +203,7 @@ BAD_OPTIONS = {
     "tau": (["--tau", "0"], "tau is 0 s"),
     "storage": (["--storage", "pfs=nowhere"], "nowhere"),
     "processors": (["--processors-per-host", "0"], "give 1 or more"),
-    "trace of delays": (["--trace", "csv"], "--profiles ptask makes parallel tasks of delays"),
+    "trace of delays": (["--trace", "csv"], "--profiles ptask converts delays into parallel tasks"),
     "delays limited": (["--attribution", "--profiles", "delay"], "--attribution: every job is a"),
 }
 

@@ -36,7 +36,7 @@ def test_an_order_agrees_if_each_is_less_than_the_next():
     published = {"bf": None, "sr": None, "size": None}
     right = ordered("wait", published, {"size": 3.0, "bf": 1.0, "sr": 2.0})
     assert right == Finding(
-        "wait", "bf < sr < size", "bf 1, sr 2, size 3", "each less than the next", "agrees", ""
+        "wait", "bf < sr < size", "bf 1, sr 2, size 3", "in increasing order", "agrees", ""
     )
     wrong = ordered("wait", published, {"bf": 1.0, "sr": 4.0, "size": 3.0}, cause="short queue")
     assert (wrong.verdict, wrong.cause) == ("differs: 1 of 2", "short queue")

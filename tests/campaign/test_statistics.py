@@ -126,7 +126,7 @@ def test_without_a_baseline_the_strongest_factors_are_said():
     said = in_short(frame, ["x", "mode"], ["y"], {}, {})[0]
     assert said == (
         "y: 100% of the variation goes with x (p < 0.0001, means from 9001 with 1 to 27,000 with "
-        "3); no interaction of factors is told apart from chance."
+        "3); no interaction of factors is significant."
     )
 
 

@@ -220,7 +220,7 @@ def test_a_replay_imports_nothing_that_it_does_not_need(case):
 def test_a_deadlock_is_one_line_and_writes_nothing(case, capsys):
     (case / "r1").write_text("1 recv 0 7 1\n")
     assert main(["replay", "p.xml", "traces.txt", "-o", "out"]) == 2
-    assert "2 ranks wait for ever: rank 0 in 'send 1 0 1000000'; rank 1 in" in (
+    assert "2 ranks wait forever: rank 0 in 'send 1 0 1000000'; rank 1 in" in (
         capsys.readouterr().err
     )
     assert not (case / "out").exists()

@@ -68,7 +68,7 @@ def test_a_record_appended_to_itself(session, capsys):
     record = session / "record.jsonl"
     record.write_text(2 * record.read_text())
     assert run(session, "-o", str(session / "out")) == 2
-    told = "record.jsonl:13: goes on after the simulation has ended; give the record of one run"
+    told = "record.jsonl:13: continues after the simulation has ended; give the record of one run"
     assert told in capsys.readouterr().err
     assert not (session / "out").exists()
 

@@ -54,4 +54,4 @@ def test_a_fault_is_found():
     simulation.step()
     state = simulation.core.state
     state.clock[0]["n_active"] += 1
-    assert check_state(state) == ["the activities are miscounted"]
+    assert check_state(state) == ["the number of activities is wrong"]

@@ -216,7 +216,7 @@ def test_of_receives_that_fit_the_first_asked_for_gets_the_message(ends):
     one, other = "irecv 2 8 1", "irecv -555 -444 1"
     first, *_ = ends([one, other, "wait -555 0 -444", "sleep 1", "wait 2 0 8"], *senders)
     assert first == pytest.approx(3 + LATENCY * 2.01467 + 26 / (BANDWIDTH * 0.812084), rel=1e-9)
-    with pytest.raises(SimulationError, match="1 rank waits for ever: rank 0 in 'wait 2 0 8'"):
+    with pytest.raises(SimulationError, match="1 rank waits forever: rank 0 in 'wait 2 0 8'"):
         ends([other, one, "wait -555 0 -444", "wait 2 0 8"], *senders)
 
 
@@ -269,9 +269,9 @@ def test_parallel_tasks_and_flows_carry_messages_by_choice(ends):
 
 
 def test_ranks_that_wait_for_each_other_are_named(ends):
-    with pytest.raises(SimulationError, match=r"2 ranks wait for ever: rank 0 in 'recv 1 0 1'"):
+    with pytest.raises(SimulationError, match=r"2 ranks wait forever: rank 0 in 'recv 1 0 1'"):
         ends(["recv 1 0 1"], ["recv 0 0 1"])
-    with pytest.raises(SimulationError, match=r"1 rank waits for ever: rank 1 in 'barrier'"):
+    with pytest.raises(SimulationError, match=r"1 rank waits forever: rank 1 in 'barrier'"):
         ends([], ["barrier"])
 
 

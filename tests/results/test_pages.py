@@ -109,7 +109,7 @@ def test_a_page_of_a_campaign_has_its_runs(campaign):
     heads = data["table"]["heads"]
     assert heads[:3] == ["tasks", "repetition", "status"]
     assert sorted(row[heads.index("makespan")] for row in data["table"]["rows"]) == [1.0, 3.0]
-    assert ["runs made", "2", "of 2"] in data["cards"]
+    assert ["runs finished", "2", "of 2"] in data["cards"]
     assert main(["report", str(campaign / "out"), "--against", str(campaign / "out")]) == 2
 
 
@@ -199,5 +199,5 @@ def test_the_page_of_a_campaign_warns_of_runs_that_did_not_do_their_work(tmp_pat
     assert main(["report", "out", "-o", "page.html"]) == 0
     assert data_of((tmp_path / "page.html").read_text())["warnings"] == [
         "1 of 2 runs: 1 tasks running at the end",
-        "1 of 2 runs were stopped before their end",
+        "1 of 2 runs stopped before their end",
     ]

@@ -121,7 +121,7 @@ def test_a_comparison_is_printed_and_written(case, capsys):
         ("--disturb n[0:n1", "--disturb: 'n[0' has brackets that do not match"),
         ("--flows 1,two", "--flows '1,two': give whole numbers from 0, such as 1,4"),
         ("--windows 0", "--windows '0': give whole numbers from 1"),
-        ("--hosts n0 --ranks-on p.xml", "give either --ranks-on or --hosts"),
+        ("--hosts n0 --ranks-on p.xml", "--ranks-on and --hosts exclude each other; give one"),
         ("--solver best", "solver 'best' is unknown"),
         ("-o p.xml", "p.xml: is a file; give a directory"),
     ],

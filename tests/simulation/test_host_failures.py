@@ -115,5 +115,8 @@ def test_only_flows_of_that_host_are_lost(model):
 def test_a_message_is_lost_with_its_host(model, tmp_path):
     trace = tmp_path / "t.txt"
     trace.write_text("0 send 1 0 8e9\n1 recv 0 0 8e9\n")
-    with pytest.raises(SimulationError, match="rank 0: send 1 0 8000000000: a host or link is off"):
+    with pytest.raises(
+        SimulationError,
+        match="rank 0: send 1 0 8000000000: a host or link is off; check failures and traces",
+    ):
         replay(platform([(2, 0), (50, 1)]), read_trace(trace), ["a", "b"], model=model)

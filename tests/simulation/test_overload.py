@@ -86,7 +86,7 @@ def test_only_many_tasks_that_pile_up_are_told_of(platform, size, told):
     assert (text is not None) == told
     assert overload_text(platform, tasks[:500]) is None
     if told:
-        assert text.startswith("the offered load of link 'l' is 1.5: tasks come faster than")
+        assert text.startswith("the offered load of link 'l' is 1.5: tasks arrive faster than")
 
 
 @pytest.mark.parametrize(("together", "least"), [(10, 8), (300, 24)])

@@ -211,7 +211,9 @@ def test_ranks_are_not_suspended(traces):
     simulation = pm.Simulation(platform())
     task = simulation.add_replay(traces(*PAIR), ["n0", "n1"])
     simulation.run(0.5)
-    with pytest.raises(SimulationError, match="replays a trace; it cannot be suspended"):
+    with pytest.raises(
+        SimulationError, match="replays a trace, which cannot be suspended; choose another"
+    ):
         simulation.suspend(task)
 
 

@@ -123,7 +123,8 @@ class Orders:
         entry = self._job(name)
         if entry.state != SUBMITTED:
             raise Refused(
-                f"job {shown(name)} is {entry.state}: it must be {SUBMITTED}", "/data/job_id"
+                f"job {shown(name)} is {entry.state}, not {SUBMITTED}; choose another",
+                "/data/job_id",
             )
         return entry
 
@@ -148,14 +149,14 @@ class Orders:
     def _check_usable(self, hosts: Mask, view: View) -> None:
         pstates = view.pstates
         reasons = (
-            (hosts & (pstates.switching_on | pstates.switching_off), "is switching"),
+            (hosts & (pstates.switching_on | pstates.switching_off), "is switching its pstate"),
             (hosts & pstates.sleeping, "sleeps"),
             (hosts & ~view.available_mask, "is unavailable"),
-            (0 if self._options.compute_sharing else hosts & ~view.free_mask, "has a job"),
+            (0 if self._options.compute_sharing else hosts & ~view.free_mask, "runs a job"),
         )
         for wrong, why in reasons:
             if wrong:
-                remedy = " (--enable-compute-sharing)" if why == "has a job" else ""
+                remedy = " (--enable-compute-sharing)" if why == "runs a job" else ""
                 raise Refused(
                     f"resource {members(wrong)[0]} {why}{remedy}; use others", "/data/alloc"
                 )
@@ -169,8 +170,8 @@ class Orders:
         if more.profile is not None:
             if more.profile_name in shelf.works:
                 raise Refused(
-                    f"profile {shown(more.profile_name)} is there already; leave it out, or name "
-                    "it anew",
+                    f"profile {shown(more.profile_name)} already exists; leave it out, or give "
+                    "another name",
                     f"{field}/profile_name",
                 )
             self._book.add_profile(shelf, more.profile_name, more.profile, f"{field}/profile")
@@ -207,7 +208,7 @@ class Orders:
                 entry.killed = True
                 self._scheduler.tell_end(entry, entry.attempt)
             elif entry.state != ENDED:
-                raise Refused(f"job {shown(name)} is {entry.state}; kill jobs that run here", field)
+                raise Refused(f"job {shown(name)} is {entry.state}; kill only running jobs", field)
             elif entry.killed and not entry.reported:
                 continue
             told.append(name)
@@ -220,7 +221,7 @@ class Orders:
         if entry is None:
             raise Refused(f"there is no job {shown(event.data.job_id)}", "/data/job_id")
         if '"' in event.data.metadata:
-            raise Refused("metadata must hold no double quote; use single ones", "/data/metadata")
+            raise Refused("metadata contains a double quote; use single ones", "/data/metadata")
         entry.metadata = event.data.metadata
         return iter(())
 
@@ -243,7 +244,7 @@ class Orders:
             raise Refused(
                 f"job {shown(entry.id)} is {entry.state} {how}".rstrip()
                 + f" and cannot become {shown(state)}: from {SUBMITTED} to {RUNNING} or "
-                f"{REJECTED}, from there to {', '.join(BY_HAND_ENDS)}",
+                f"{REJECTED}, then to {', '.join(BY_HAND_ENDS)}",
                 "/data/job_state",
             )
 
@@ -260,7 +261,8 @@ class Orders:
         date = event.data.timestamp
         if not messages.is_date(date) or date <= view.now:
             raise Refused(
-                f"{date!r} s is not in the future: it is {view.now!r} s", "/data/timestamp"
+                f"{date!r} s is not after the present, {view.now!r} s; give a later time",
+                "/data/timestamp",
             )
         self._scheduler.call_at(date)
         return iter(())
@@ -278,7 +280,9 @@ class Orders:
         )
         state = event.data.state
         if not (state.isascii() and state.isdecimal() and len(state) < 10):
-            raise Refused(f"{shown(state)} is not the number of a pstate", "/data/state")
+            raise Refused(
+                f"{shown(state)} is not the number of a pstate; give a whole number", "/data/state"
+            )
         yield SetPower(HostSet(mask), int(state))
         pstates = view.pstates
         left = mask & (pstates.switching_on | pstates.switching_off)
@@ -316,7 +320,7 @@ class Orders:
         if not self._options.dynamic_jobs:
             raise Refused("dynamic jobs are off; start with --enable-dynamic-jobs")
         if not self.registering:
-            raise Refused("registration is finished; continue it by a NOTIFY first")
+            raise Refused("registration has finished; continue it by a NOTIFY first")
 
     def _register_profile(self, event: messages.RegisterProfile, view: View) -> Carried:
         self._check_registering()

@@ -258,7 +258,9 @@ def _read(line: str, where: str, num_hosts: int, forward_unknown: bool) -> Exter
     except (msgspec.DecodeError, RecursionError) as error:
         raise WorkloadError(f"{where}: is not JSON: {error}") from None
     if not isinstance(fields, dict) or not isinstance(fields.get("type"), str):
-        raise WorkloadError(f"{where}: an event is an object with a 'type' and a 'timestamp'")
+        raise WorkloadError(
+            f"{where}: is not an object with a 'type' and a 'timestamp'; write an event so"
+        )
     try:
         date = check_number("timestamp", fields.get("timestamp"))
     except FieldError as error:

@@ -86,7 +86,7 @@ def talks(work: Work) -> bool:
 def _read_send(fields: Fields, spot: str, directory: Path) -> Work:
     message = fields.get("msg")
     if not isinstance(message, Mapping):
-        raise WorkloadError(f"{spot}/msg: what is sent must be there and be an object")
+        raise WorkloadError(f"{spot}/msg: is missing or not an object; give the object to send")
     return SendWork(message, amount(fields, "sleeptime", spot, SLEEP_S))
 
 
@@ -104,7 +104,7 @@ def _read_receive(fields: Fields, spot: str, directory: Path) -> Work:
         raise WorkloadError(f"{spot}/regex: it is not a regular expression: {error}") from None
     poll_s = amount(fields, "polltime", spot, POLL_S)
     if poll_s == 0:
-        raise WorkloadError(f"{spot}/polltime: 0 is not a time above 0 s")
+        raise WorkloadError(f"{spot}/polltime: is 0; give a time above 0 s")
     return ReceiveWork(pattern, **texts, poll_s=poll_s)
 
 
@@ -134,7 +134,7 @@ def check_messages(shelf: Profiles, where: str) -> None:
     if circle:
         raise WorkloadError(
             f"{where}profile {shown(circle[0])} leads back to itself; let jobs that receive "
-            "messages end ('polltime' waits for one)"
+            "messages end ('polltime' makes them wait for a message)"
         )
     steps: dict[str, float] = {}
     talking = set[str]()
@@ -152,8 +152,8 @@ def check_messages(shelf: Profiles, where: str) -> None:
         for other in others:
             if works[other].duration_s is None:
                 raise WorkloadError(
-                    f"{spot}: {shown(other)} is no delay: jobs that exchange messages are made "
-                    "of messages and delays"
+                    f"{spot}: {shown(other)} is not a delay; make jobs that exchange messages "
+                    "only of messages and delays"
                 )
         if steps[name] > MAX_STEPS:
             raise WorkloadError(f"{spot}: more than {MAX_STEPS} steps; repeat it less often")
@@ -374,7 +374,9 @@ class Book:
         jobs = []
         for job in workload.jobs:
             if MARK in job.id:
-                raise WorkloadError(f"{path}: job {shown(job.id)}: ids must not contain '{MARK}'")
+                raise WorkloadError(
+                    f"{path}: job {shown(job.id)}: the id contains '{MARK}'; rename it"
+                )
             full = f"{name}{MARK}{job.id}"
             mine = job if self._one else replace(job, id=full)
             jobs.append(mine)
@@ -400,11 +402,11 @@ class Book:
     def register_profile(self, workload: str, name: str, fields: Mapping[str, Any]) -> None:
         """Take note of a profile; its workload is made if it is new. Raises WorkloadError."""
         if MARK in workload:
-            raise WorkloadError(f"/data/workload_name: must not contain '{MARK}'")
+            raise WorkloadError(f"/data/workload_name: contains '{MARK}'; rename it")
         shelf = self.shelves.get(workload) or Profiles(self._folder, MESSAGE_READERS)
         if name in shelf.works:
             raise WorkloadError(
-                f"/data/profile_name: {shown(name)} is there already; give it a new name"
+                f"/data/profile_name: {shown(name)} already exists; give it a new name"
             )
         self.add_profile(shelf, name, fields, "/data/profile")
         if talks(shelf.works[name]):
@@ -420,11 +422,11 @@ class Book:
         """Take note of a job, submitted now. Raises WorkloadError."""
         workload, mark, short = full.partition(MARK)
         if not mark or not short:
-            raise WorkloadError(f"/data/job_id: {shown(full)} is not WORKLOAD{MARK}JOB")
-        if full in self.entries:
             raise WorkloadError(
-                f"/data/job_id: job {shown(full)} is there already; give it a new id"
+                f"/data/job_id: {shown(full)} is not an id; write WORKLOAD{MARK}JOB"
             )
+        if full in self.entries:
+            raise WorkloadError(f"/data/job_id: job {shown(full)} already exists; give it a new id")
         if str(given.get("id")) not in (full, short):
             raise WorkloadError(f"/data/job/id: {shown(given.get('id'))} is not {shown(full)}")
         if workload not in self.shelves:

@@ -232,7 +232,7 @@ def read_reply(raw: bytes, protocol: int, now: float) -> tuple[Reply | OldReply,
     """
     if len(raw) > LARGEST_MESSAGE:
         raise SchedulerFault(
-            f"its message has {len(raw):,} bytes: the most is {LARGEST_MESSAGE:,}", now=now
+            f"its message has {len(raw):,} bytes, more than {LARGEST_MESSAGE:,}; split it", now=now
         )
     try:
         raw.decode()  # what is not looked at has to be text, too
@@ -266,7 +266,7 @@ def _check_dates(reply: Reply | OldReply, now: float) -> None:
             )
         if max(date, now) < last - ROUNDED_S:
             raise SchedulerFault(
-                f"{date!r} s is before {last!r} s: dates must ascend",
+                f"{date!r} s is before {last!r} s; sort the events by time",
                 field="/timestamp",
                 **where,  # type: ignore[arg-type]
             )
@@ -289,10 +289,10 @@ def _fault(error: msgspec.ValidationError, raw: bytes, protocol: int, now: float
         event = None
     kind = event.get("type") if isinstance(event, dict) else None
     if found["field"] == ".type":
-        what = f"{shown(kind)} is no type of event of protocol {protocol}"
+        what = f"{shown(kind)} is not an event type of protocol {protocol}"
         other = NEWER.get(str(kind)) or OLDER.get(str(kind))
         if other is not None:
-            what += f": say {other}, or choose --protocol"
+            what += f"; write {other}, or choose --protocol"
     return SchedulerFault(
         _lower(what),
         now=now,
@@ -327,10 +327,10 @@ def parse_resources(text: str, count: int) -> int:
         if not (first.isascii() and first.isdecimal() and last.isascii() and last.isdecimal()):
             raise ValueError(f"{shown(text)} is not a set of resources such as '0-2 5'")
         if max(len(first), len(last)) > 9 or int(last) >= count:
-            raise ValueError(f"{shown(part)}: resources are 0 to {count - 1}")
+            raise ValueError(f"{shown(part)} is out of range; resources are 0 to {count - 1}")
         begin, end = int(first), int(last)
         if end < begin:
-            raise ValueError(f"{shown(part)} runs backwards")
+            raise ValueError(f"{shown(part)} runs backwards; give the smaller number first")
         mask |= (1 << end + 1) - (1 << begin)
     return mask
 

@@ -44,14 +44,16 @@ def work_on(
         ranks = []
     else:
         raise WorkloadError(
-            f"/data/alloc: {len(hosts)} resources for a job that asks for {asked}; give {asked}"
+            f"/data/alloc: {len(hosts)} resources for a job that requests {asked}; give {asked}"
         )
     work = job.work
     labels = list(dict.fromkeys(work.storages()))
     if labels:
         work = _with_storages(work, labels, machine, storages, storage_mapping or {})
     elif storage_mapping:
-        raise WorkloadError("/data/storage_mapping: the profile of the job names no storage")
+        raise WorkloadError(
+            "/data/storage_mapping: the profile of the job uses no storage; leave this out"
+        )
     if work is job.work and ranks is hosts and len(hosts) == asked:
         return None
     return PlacedWork(tuple(machine.names[k] for k in ranks), work)
@@ -61,7 +63,7 @@ def _executors(mapping: Mapping[str, int | str], hosts: Sequence[int], asked: in
     """The host of each executor."""
     if len(mapping) != asked:
         raise WorkloadError(
-            f"/data/mapping: {len(mapping)} executors for a job that asks for {asked}"
+            f"/data/mapping: {len(mapping)} executors for a job that requests {asked}; give {asked}"
         )
     found = []
     for k in range(len(mapping)):
@@ -70,7 +72,8 @@ def _executors(mapping: Mapping[str, int | str], hosts: Sequence[int], asked: in
         value = str(mapping[str(k)])
         if not value.isdecimal() or not value.isascii() or int(value[:9]) >= len(hosts):
             raise WorkloadError(
-                f"/data/mapping/{k}: {shown(mapping[str(k)])} is not a place in an allocation of "
+                f"/data/mapping/{k}: {shown(mapping[str(k)])} is not a position in an "
+                "allocation of "
                 f"{len(hosts)} resources"
             )
         found.append(hosts[int(value)])
@@ -86,14 +89,17 @@ def _with_storages(
 ) -> Work:
     """The work with the host of each storage instead of its label."""
     if unknown := sorted(mapping.keys() - set(labels)):
-        raise WorkloadError(f"/data/storage_mapping: the profile names no {shown(unknown[0])}")
+        raise WorkloadError(
+            f"/data/storage_mapping: the profile has no storage {shown(unknown[0])}; remove it"
+        )
     where: dict[str, str] = {}
     for label in labels:
         if label in mapping:
             name = storages.name(mapping[label])
             if name is None:
                 raise WorkloadError(
-                    f"/data/storage_mapping/{label}: there is no storage {mapping[label]}"
+                    f"/data/storage_mapping/{label}: there is no storage {mapping[label]}; "
+                    "give the number of one"
                 )
             where[label] = name
         elif label in machine.facts.storages:
@@ -102,7 +108,8 @@ def _with_storages(
             where[label] = storages.names[0]
         else:
             raise WorkloadError(
-                f"/data/storage_mapping: say which storage {shown(label)} of the profile is"
+                f"/data/storage_mapping: is incomplete; name the storage that {shown(label)} "
+                "of the profile stands for"
             )
 
     def renamed(part: Work) -> Work:
@@ -123,7 +130,8 @@ def together(one: Work, other: Work, hosts: tuple[str, ...], more: tuple[str, ..
     stages, others = one.one_round() * one.rounds, other.one_round() * other.rounds
     if len(stages) != len(others):
         raise WorkloadError(
-            f"/data/additional_io_job: {len(others)} steps beside the {len(stages)} of the job"
+            f"/data/additional_io_job: {len(others)} steps, but the job has {len(stages)}; "
+            "give as many"
         )
     union = tuple(dict.fromkeys((*hosts, *more)))
     rank = {name: k for k, name in enumerate(union)}
@@ -142,11 +150,12 @@ def _laid(work: Work, hosts: tuple[str, ...], rank: Mapping[str, int]) -> Parall
         work = work.expanded(len(hosts))
     if isinstance(work, DelayWork) or not isinstance(work, ParallelWork):
         raise WorkloadError(
-            "/data/additional_io_job: only parallel tasks are done beside parallel tasks"
+            "/data/additional_io_job: I/O of parallel tasks must be parallel tasks; convert it"
         )
     if len(work.flops) != len(hosts):
         raise WorkloadError(
-            f"/data/additional_io_job: a profile for {len(work.flops)} resources on {len(hosts)}"
+            f"/data/additional_io_job: a profile for {len(work.flops)} resources, but the "
+            f"job has {len(hosts)}; make them agree"
         )
     flops = np.zeros(len(rank))
     places = np.array([rank[name] for name in hosts])

@@ -137,11 +137,11 @@ class ExternalScheduler:
             raise SchedulerFault(self._stuck(), now=self._now)
         running = next((e for e in self._book.entries.values() if e.state == RUNNING), None)
         if running is not None:
-            what = "which it simulates itself, runs; end it by CHANGE_JOB_STATE"
+            what = "which the scheduler simulates, still runs; end it by CHANGE_JOB_STATE"
             if running.conversation is not None:
                 what = "which runs, waits for a message; send it by TO_JOB_MSG, or kill it"
             raise SchedulerFault(
-                f"nothing will happen any more, and job {shown(running.id)}, {what}",
+                f"no event is left, and job {shown(running.id)}, {what}",
                 now=self._now,
             )
         self._now = max(self._now, self._busy_until)
@@ -159,9 +159,9 @@ class ExternalScheduler:
         jobs = f"{len(waiting)} jobs wait, {shown(waiting[0].id)} first" if waiting else ""
         if self._orders.registering:
             finished = "submission_finished" if self._options.protocol == 2 else ""
-            what = f"it has not said {finished or 'registration_finished'}"
-            return f"nothing will happen any more and {what}" + (f"; {jobs}" if jobs else "")
-        return f"nothing will happen any more and {jobs}; execute or reject them"
+            what = f"it has not sent {finished or 'registration_finished'}"
+            return f"no event is left and {what}" + (f"; {jobs}" if jobs else "")
+        return f"no event is left and {jobs}; execute or reject them"
 
     def _ask(self, events: list[dict[str, Any]]) -> None:
         reply = self._talk.ask(self._now, events)

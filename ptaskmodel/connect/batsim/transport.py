@@ -56,7 +56,7 @@ class RedisStore:
             import redis
         except ImportError:
             raise SimulationError(
-                "Redis needs the Python package redis: pip install redis"
+                "Redis needs the Python package redis; run pip install redis"
             ) from None
         self._where = f"Redis at {host}:{port}"
         self._errors = redis.RedisError
@@ -133,7 +133,7 @@ class Talk:
         self._now = now
         if self._at_this_date > MAX_EXCHANGES_AT_A_DATE:
             raise SchedulerFault(
-                f"it answered {MAX_EXCHANGES_AT_A_DATE:,} times without letting time pass", now=now
+                f"it answered {MAX_EXCHANGES_AT_A_DATE:,} times at the same simulated time", now=now
             )
         request = self._encode({"now": float(now), "events": events})
         began = time.perf_counter()
@@ -148,7 +148,8 @@ class Talk:
             self._first_early = self._first_early or f"for {earliest!r} s at {now!r} s"
         if not self._coarse and math.ulp(now) > ROUNDED_S:
             self._coarse = (
-                f"at {now:g} s dates are {math.ulp(now):.2g} s apart: shorter delays may move no "
+                f"at {now:g} s floating-point times are {math.ulp(now):.2g} s apart; shorter "
+                "delays may not advance the "
                 "clock"
             )
         return reply
@@ -156,8 +157,9 @@ class Talk:
     def notes(self) -> tuple[str, ...]:
         """What was odd about dates, a line each."""
         early = (
-            f"{self.early} replies of the scheduler were dated before their requests, the first "
-            f"{self._first_early}: they took effect at the request's date"
+            f"{self.early} replies of the scheduler have a timestamp before their requests "
+            "(the first: "
+            f"{self._first_early}); they took effect at the time of the request"
         )
         return (*([early] if self.early else []), *([self._coarse] if self._coarse else []))
 
@@ -170,7 +172,9 @@ def _zmq() -> Any:
         import zmq
         import zmq.utils.monitor
     except ImportError:
-        raise SimulationError("schedulers over a socket need pyzmq: pip install pyzmq") from None
+        raise SimulationError(
+            "schedulers over a socket need pyzmq; run pip install pyzmq"
+        ) from None
     return zmq
 
 
@@ -239,8 +243,8 @@ class SocketWire:
                 raise SchedulerFault(gone, now=now)
             if time.monotonic() - began + LOOK_S > self._timeout_s:
                 raise SchedulerFault(
-                    f"no reply from {self._endpoint} within {self._timeout_s:g} s: is it there, "
-                    "and does it think so long? (--timeout)",
+                    f"no reply from {self._endpoint} within {self._timeout_s:g} s; is it running, "
+                    "and does it need longer? (--timeout)",
                     now=now,
                 )
 
@@ -277,7 +281,7 @@ def start_scheduler(command: str, endpoint: str) -> subprocess.Popen[bytes]:
     try:
         words = [word.replace(PLACE, endpoint) for word in shlex.split(command)]
         if not words:
-            raise ValueError("there is no command")
+            raise ValueError("is empty; give a command")
         return start_guarded(words, stdout=sys.stderr.fileno())
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -340,14 +344,19 @@ class ReplayingWire:
                 entry = msgspec.json.decode(line)
                 who, said = entry.get("from"), entry.get("message")
             except (msgspec.DecodeError, AttributeError):
-                raise SimulationError(f"{path}:{number}: is not a line of a record") from None
+                raise SimulationError(
+                    f"{path}:{number}: is not a line of a record; give the file of --record"
+                ) from None
             if who is not None:
                 self._lines.append((number, who, msgspec.json.encode(said)))
         self._next = 0
 
     def _take(self, who: str, now: float) -> tuple[int, bytes]:
         if self._next == len(self._lines):
-            raise SimulationError(f"{self._path}: ends at {now:g} s, the simulation goes on")
+            raise SimulationError(
+                f"{self._path}: ends at {now:g} s, but the simulation continues; use the "
+                "recorded inputs"
+            )
         number, wrote, said = self._lines[self._next]
         self._next += 1
         if wrote != who:
@@ -369,7 +378,7 @@ class ReplayingWire:
         """The record ends with the simulation."""
         if self._next < len(self._lines):
             raise SimulationError(
-                f"{self._path}:{self._lines[self._next][0]}: goes on after the simulation has "
+                f"{self._path}:{self._lines[self._next][0]}: continues after the simulation has "
                 "ended; give the record of one run"
             )
 
@@ -392,8 +401,8 @@ def difference(recorded: Any, now_said: Any, pointer: str = "") -> str:
             if found := difference(one, other, f"{pointer}/{k}"):
                 return found
         if len(recorded) != len(now_said):
-            return f"{where} has {len(now_said)} entries, recorded were {len(recorded)}"
+            return f"{where} has {len(now_said)} entries, but {len(recorded)} were recorded"
         return ""
     if recorded == now_said and type(recorded) is type(now_said):
         return ""
-    return f"{where} is {shown(now_said)}, recorded was {shown(recorded)}"
+    return f"{where} is {shown(now_said)}, but {shown(recorded)} was recorded"

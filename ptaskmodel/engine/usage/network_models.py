@@ -113,7 +113,7 @@ def _configured(config: Mapping[str, str]) -> str:
         return "L07"
     if name not in NETWORK_MODELS:
         warnings.warn(
-            f"<config>: network/model: {name!r} is not provided; parallel tasks use L07",
+            f"<config>: network/model: {name!r} is not available; use L07 for parallel tasks",
             PlatformWarning,
             stacklevel=4,
         )
@@ -132,7 +132,7 @@ def network_model(name: str | None, config: Mapping[str, str]) -> NetworkModel:
         return WIRE_MODELS[name]
     if name not in NETWORK_MODELS:
         known = ", ".join(FLUID_MODELS)
-        raise SimulationError(f"network model {name!r} is not known; choose one of {known}")
+        raise SimulationError(f"network model {name!r} is unknown; choose one of {known}")
     model = NETWORK_MODELS[name]
     gamma = config_number(config, "network/TCP-gamma", model.tcp_gamma)
     if model.parallel:
@@ -144,7 +144,8 @@ def network_model(name: str | None, config: Mapping[str, str]) -> NetworkModel:
     if crosstraffic is not None:
         if crosstraffic.lower() not in _BOOLEANS:
             raise SimulationError(
-                f"<config>: network/crosstraffic: {crosstraffic!r} is neither yes nor no"
+                f"<config>: network/crosstraffic: {crosstraffic!r} is neither yes nor no; "
+                "write one of these"
             )
         changes["crosstraffic"] = _BOOLEANS[crosstraffic.lower()]
     return model._replace(tcp_gamma=gamma, **changes)  # type: ignore[arg-type]

@@ -63,7 +63,7 @@ class Paths:
             if not (links or parts.instant or extra_s or src == dst):
                 names = self.platform.hosts[src].name, self.platform.hosts[dst].name
                 raise RouteError(
-                    f"no route from {names[0]!r} to {names[1]!r}, yet a task sends bytes there; "
+                    f"no route from {names[0]!r} to {names[1]!r}, but a task sends bytes there; "
                     "declare one in the platform"
                 )
             if self.wifi and not self.wifi.isdisjoint(link + self.n_hosts for link in links):

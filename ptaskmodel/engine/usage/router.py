@@ -78,7 +78,7 @@ class Router:
     ) -> None:
         if count not in COUNTS:
             known = ", ".join(COUNTS)
-            raise SimulationError(f"count {count!r} is not known; choose one of {known}")
+            raise SimulationError(f"count {count!r} is unknown; choose one of {known}")
         self.platform = platform
         self.model = model
         self.count = count
@@ -134,7 +134,7 @@ class Router:
             return Shape(hosts, work, places, None), flops
         if len(asked.flow_bytes) != 1 or flops > 0.0 or everybody_sends:
             raise SimulationError(
-                f"network model {self.model.name} takes tasks of one execution or one flow; "
+                f"network model {self.model.name} accepts only tasks of one execution or one flow; "
                 "use L07 for parallel tasks"
             )
         ends = hosts[int(asked.flow_from[0])], hosts[int(asked.flow_to[0])]

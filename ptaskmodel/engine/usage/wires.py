@@ -164,7 +164,7 @@ def read_wire(path: str | Path, name: str | None = None) -> Wire:
         )
     if name is not None and name != own:
         raise SimulationError(
-            f"{where}: /network_model: is {shown(own)}, and --network-model is {name}; drop one"
+            f"{where}: /network_model: is {shown(own)}, but --network-model is {name}; drop one"
         )
     problems: list[str] = []
     values = {OTHER_NAMES.get(key, key): _value(key, each, problems) for key, each in given.items()}
@@ -181,28 +181,28 @@ def _value(key: str, value: Any, problems: list[str]) -> Any:
 
         close = close_match(key, INGREDIENTS)
         hint = f"do you mean {close}" if close else f"it may be {', '.join(INGREDIENTS)}"
-        problems.append(f"/{key[:60]}: is no parameter, {hint}")
+        problems.append(f"/{key[:60]}: is not a parameter; {hint}")
     elif name in ("measured_from", "measured_to"):
         allowed = (CONNECT, FIRST_BYTE) if name == "measured_from" else (LAST_BYTE, ACKNOWLEDGEMENT)
         value = CLOCK_NAMES.get(value, value) if type(value) is str else value
         if value not in allowed:
             problems.append(
-                f"/{key}: is {shown(value)}, give {shown(allowed[0])} or {allowed[1]!r}"
+                f"/{key}: is {shown(value)}; give {shown(allowed[0])} or {allowed[1]!r}"
             )
     elif type(getattr(WIRES["CUBIC"], name)) is bool:
         if type(value) is not bool:
-            problems.append(f"/{key}: is {shown(value)}, give true or false")
+            problems.append(f"/{key}: is {shown(value)}; give true or false")
     elif name == "pfc_packets":
         if not (value is None or _is_range(value)):
-            problems.append(f"/{key}: is {shown(value)}, give [resume, pause] in packets, or null")
+            problems.append(f"/{key}: is {shown(value)}; give [resume, pause] in packets, or null")
         return tuple(map(float, value)) if _is_range(value) else None
     elif name == "read_overhead_s" and _is_range(value):
         return (value[0] + value[1]) / 2.0
     elif not _is_amount(value) or (name in NOT_ZERO and value == 0):
         least = "above 0" if name in NOT_ZERO else "from 0"
-        problems.append(f"/{key}: is {shown(value)}, give a number {least}")
+        problems.append(f"/{key}: is {shown(value)}; give a number {least}")
     elif name == "queue_part" and value > 1:
-        problems.append(f"/{key}: is {shown(value)}, give a part from 0 to 1")
+        problems.append(f"/{key}: is {shown(value)}; give a fraction from 0 to 1")
     else:
         return float(value)
     return value

@@ -91,8 +91,8 @@ MVAPICH = """
 
 PAIRS = ("pair", "pair_light_barrier", "pair_mpi_barrier", "pair_one_barrier")
 MESHES = {
-    "2dmesh": Need(lambda ranks: columns_of(ranks) > 0, "is 2, 3 or no prime"),
-    "3dmesh": Need(lambda ranks: edge_of(ranks) > 0, "makes planes that are square"),
+    "2dmesh": Need(lambda ranks: columns_of(ranks) > 0, "is 2, 3 or not prime"),
+    "3dmesh": Need(lambda ranks: edge_of(ranks) > 0, "splits into square planes"),
 }
 
 ALL_TO_ALLS = Collective(

@@ -110,13 +110,13 @@ def algorithms_of(
             algorithms[NUMBER[action]] = known[name]
         elif action in there or name != selector:
             raise SimulationError(
-                f"{collective}: the algorithm {shown(name)} is not simulated{_crashes(name)}; "
+                f"{collective}: the algorithm {shown(name)} is not available{_crashes(name)}; "
                 f"choose one of {', '.join(known)}, by --collective {collective}=NAME"
             )
         need = COLLECTIVES[collective].needs.get(name)
         if action in there and need is not None and not need.holds(trace.ranks):
             raise SimulationError(
-                f"{collective}: {name} needs a number of ranks that {need.text}, and there are "
+                f"{collective}: {name} needs a number of ranks that {need.text}, but there are "
                 f"{trace.ranks}; choose another algorithm"
             )
     _refuse_unequal(trace, algorithms)
@@ -139,8 +139,9 @@ def _refuse_unequal(trace: Trace, algorithms: NDArray[np.int64]) -> None:
         counts = trace.values[trace.start[row] :][: trace.ranks]
         if (counts != counts[0]).any():
             raise SimulationError(
-                "reduce_scatter: mpich_noncomm needs the same count for each rank, and there are "
-                f"{counts.min():g} and {counts.max():g}; choose another algorithm"
+                "reduce_scatter: mpich_noncomm needs the same count on each rank, but "
+                "counts range from "
+                f"{counts.min():g} to {counts.max():g}; choose another algorithm"
             )
 
 

@@ -43,7 +43,7 @@ def expand_radical(source: Source, element: Element) -> list[int]:
     if not radicals:
         raise source.error(element, f"radical {short(text)} stands for no host; write e.g. '0-15'")
     if not _NUMBERS.fullmatch(text):
-        what = f"radical {short(text)} is read as {_read_as(text)}, as by SimGrid"
+        what = f"radical {short(text)} is read as {_read_as(text)}, as SimGrid does"
         source.hint(element, "number", f"{what}; write e.g. '0-15,20'")
     return radicals
 

@@ -94,7 +94,7 @@ class Declarations:
             self.source.note(element, "old", f"{key} is an old name of {name}")
             return name
         if "_" in key:
-            self.source.note(element, "ignored", f"{key} has no effect any more; remove it")
+            self.source.note(element, "ignored", f"{key} has no effect in this version; remove it")
             return ""
         import difflib
 
@@ -103,7 +103,7 @@ class Declarations:
         raise self.source.error(element, f"unknown key {short(key)}; {hint}")
 
     def random(self, element: Element) -> None:
-        self.source.note(element, "old", "ignored, as by SimGrid; remove it")
+        self.source.note(element, "old", "SimGrid ignores this element; remove it")
 
     def actor(self, element: Element) -> None:
         """Deployments belong to SimGrid programs."""
@@ -142,7 +142,9 @@ class Declarations:
         disks: dict[str, Disk] = {}
         for child in element.of("disk"):
             if child["id"] in disks:
-                raise self.source.error(child, "the host has a disk of this name; choose another")
+                raise self.source.error(
+                    child, "the host already has a disk of this name; choose another"
+                )
             disks[child["id"]] = Disk(
                 child["id"],
                 self.source.bandwidth_Bps(child, "read_bw"),
@@ -165,15 +167,21 @@ class Declarations:
         wifi = zone.kind == WIFI_ZONE
         bandwidths = self.source.bandwidths_Bps(element, "bandwidth")
         if len(bandwidths) > 1 and not wifi:
-            raise self.source.error(element, "several bandwidths outside a Wifi zone; give one")
+            raise self.source.error(
+                element, "several bandwidths, which only Wifi zones take; give one"
+            )
         latency = self.source.time_s(element, "latency") if element["latency"] else 0.0
         policy = element["sharing_policy"]
         if policy == "FULLDUPLEX":
             self.source.note(element, "old", "FULLDUPLEX is an old name of SPLITDUPLEX")
         if wifi and latency > 0:
-            raise self.source.error(element, "a Wifi link has no latency; write latency='0s'")
+            raise self.source.error(
+                element, "a Wifi link cannot have a latency; write latency='0s'"
+            )
         if wifi and zone.wifi_link >= 0:
-            raise self.source.error(element, "a Wifi zone has one link; remove the others")
+            raise self.source.error(
+                element, "a Wifi zone can have only one link; remove the others"
+            )
         split = policy in SPLIT and not wifi
         first = self.builder.add_cables(
             element,
@@ -193,7 +201,7 @@ class Declarations:
 
     def peer(self, element: Element) -> None:
         if self.builder.zone is None or self.builder.zone.kind != VIVALDI:
-            raise self.source.error(element, "a peer outside a Vivaldi zone; set routing='Vivaldi'")
+            raise self.source.error(element, "a peer needs a Vivaldi zone; set routing='Vivaldi'")
         if element["lat"]:
             self.source.note(element, "ignored", "lat has no effect; put it in coordinates")
         name = element["id"]
@@ -231,7 +239,7 @@ class Declarations:
             self.source.note(
                 element,
                 "misplaced",
-                "outside a zone of routing Cluster, it is kept for the next one that ends",
+                "outside a zone of routing Cluster, it applies to the next such zone that ends",
             )
 
     def close_star(self) -> None:
@@ -304,7 +312,7 @@ class Declarations:
         try:
             return parse_trace(name, text, period_s, tell)
         except TraceError as error:
-            what = f"trace {short(name)}, its line {error.line}: {error}"
+            what = f"trace {short(name)}, line {error.line} of it: {error}"
             raise self.source.error(element, what) from None
 
     def trace_connect(self, element: Element) -> None:
@@ -315,7 +323,10 @@ class Declarations:
         connected = {element["trace"] for element in self.connections}
         for name, element in self.trace_elements.items():
             if name not in connected:
-                what = f"trace {short(name)}: no trace_connect names it, so it has no effect"
+                what = (
+                    f"trace {short(name)}: no trace_connect uses it, so it has no effect; "
+                    "connect or remove it"
+                )
                 self.source.hints.append(finding(element.line, "unused", what))
         for element in self.connections:
             trace = self.builder.traces.get(element["trace"])

@@ -91,8 +91,8 @@ class Document:
                 what = f"unknown routing {short(element['routing'])}; write one of {known}"
                 raise self.source.error(element, what)
             if element["routing"] not in ROUTINGS:
-                what = f"routing={short(element['routing'])} is read as {kind}, as by SimGrid"
-                self.source.hint(element, "spelling", f"{what}; write that")
+                what = f"routing={short(element['routing'])} is read as {kind}, as SimGrid does"
+                self.source.hint(element, "spelling", f"{what}; write {kind}")
             self.builder.open_zone(element, element["id"], kind)
 
     def characters(self, text: str, line: int) -> None:
@@ -186,7 +186,7 @@ class Document:
         if parent.element.tag in ("platform", "zone"):
             allowed = self._advance(parent, tag)
         if not allowed:
-            what = f"it cannot stand here, inside {parent.element}"
+            what = f"it is not allowed here, inside {parent.element}"
             raise self.source.error(element, f"{what}; {_place_hint(parent, tag)}")
 
     def _advance(self, parent: _Open, tag: str) -> bool:
@@ -242,7 +242,10 @@ def _place_hint(parent: _Open, tag: str) -> str:
         if any(tag in stage for stage in parent.stages):
             return "put it before the routes"
         if parent.stages is elements.LEAF_STAGES:
-            return "this zone holds hosts, routers or begins with a link; put zones first or apart"
+            return (
+                "this zone holds hosts or routers, or begins with a link; move zones to the "
+                "front, or elsewhere"
+            )
         return "this zone holds zones; put hosts, routers and their routes in a zone of their own"
     if parent.element.tag == "platform":
         return "platform holds config, then one zone or cluster, then actors"

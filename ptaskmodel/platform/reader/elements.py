@@ -151,7 +151,7 @@ class Source:
         if value < least:
             return self.refuse(element, f"{name} is {value}; it must be at least {least}", least)
         if not _INTEGER.fullmatch(element[name]):
-            what = f"{name}={short(element[name])} is read as {value}, as by SimGrid"
+            what = f"{name}={short(element[name])} is read as {value}, as SimGrid does"
             self.hint(element, "number", f"{what}; write an integer")
         return value
 
@@ -176,13 +176,15 @@ class Source:
         except units.UnitError as error:
             return self.refuse(element, f"{name}: {error}", 1.0)
         if bare:
-            self.note(element, "unit", f"{name}={text!r} has no unit; {default} is meant, write it")
+            self.note(
+                element, "unit", f"{name}={text!r} has no unit, which means {default}; write it"
+            )
         suspect = text.endswith("GBps") and value / 1e9 in _NETWORK_GBIT
         if suspect and name not in _LOCAL_RATES:
-            what = f"{name}={text!r} are bytes; if a {text[:-3]}bps network is meant, write that"
+            what = f"{name}={text!r} is in bytes; if you mean {text[:-3]}bps, write that"
             self.hint(element, "bits or bytes", what)
         if text.endswith("bps") and value * 8 / 1e9 in _EIGHTHS_GBIT:
-            what = f"{name}={text!r} are bits; if bytes are meant, write {text[:-3]}Bps"
+            what = f"{name}={text!r} is in bits; if you mean bytes, write {text[:-3]}Bps"
             self.hint(element, "bits or bytes", what)
         return value
 

@@ -55,7 +55,7 @@ def parse_trace(
         elif words[0] == "LOOPAFTER":
             delay, repeated_at = _date(number, words[1:]), number
         elif len(events) >= MAX_EVENTS:
-            raise TraceError(number, f"more than {MAX_EVENTS} events")
+            raise TraceError(number, f"more than {MAX_EVENTS} events; remove some")
         else:
             events.append(_event(number, words, stochastic))
     if stochastic:
@@ -65,14 +65,17 @@ def parse_trace(
             delay = 0.0
     looping = period is not None or delay is not None
     if events and events[0][2] < 0 and not looping:
-        tell(f"its first value, {events[0][2]:g}, is negative and skipped, as by SimGrid")
+        tell(f"its first value, {events[0][2]:g}, is negative and skipped, as SimGrid does")
         events = events[1:]
     dates, values = _ordered(events, stochastic)
     length = _period(dates, period, delay)
     if length is not None:
         _check_period(dates, length, repeated_at)
         if len(dates) / length > MANY_PER_S:
-            tell(f"it changes {len(dates) / length:.3g} times a second, each of which is an event")
+            tell(
+                f"it changes {len(dates) / length:.3g} times per second, and each change is an "
+                "event"
+            )
     return AvailabilityTrace(name, dates, values, length)
 
 
@@ -84,7 +87,8 @@ def _event(line: int, words: list[str], stochastic: bool) -> tuple[int, float, f
             law = rest.pop(0)
             if not stochastic or law != "DET":
                 raise TraceError(
-                    line, f"the law {law!r} is not supported; draw the events and write them down"
+                    line,
+                    f"the law {law!r} is not supported; draw the events yourself and list them",
                 )
         if not rest:
             raise TraceError(line, f"no {what} in {' '.join(words)[:40]!r}; write 'date value'")
@@ -93,10 +97,10 @@ def _event(line: int, words: list[str], stochastic: bool) -> tuple[int, float, f
         except units.UnitError as error:
             raise TraceError(line, f"{what}: {error}") from None
         if not math.isfinite(number):
-            raise TraceError(line, f"the {what} {number} is not finite")
+            raise TraceError(line, f"the {what} {number} is not finite; correct it")
         numbers.append(number)
     if numbers[0] < 0:
-        raise TraceError(line, f"the date {numbers[0]:g} is negative")
+        raise TraceError(line, f"the date {numbers[0]:g} is negative; give seconds from 0")
     return line, numbers[0], numbers[1]
 
 
@@ -106,7 +110,7 @@ def _date(line: int, words: list[str]) -> float:
     except units.UnitError as error:
         raise TraceError(line, str(error)) from None
     if not (math.isfinite(value) and value >= 0):
-        raise TraceError(line, f"{value:g} is not a duration")
+        raise TraceError(line, f"{value:g} is not a duration; give seconds, 0 or more")
     return value
 
 
@@ -119,13 +123,15 @@ def _ordered(
         last = dates[-1] if dates else 0.0
         date = last + date if delays else date
         if date < last:
-            raise TraceError(line, f"the date {date:g} is before the previous one, {last:g}")
+            raise TraceError(
+                line, f"the date {date:g} is before the previous one, {last:g}; sort the lines"
+            )
         if dates and 0 < date - last < LEAST_S:
             raise TraceError(
                 line, f"the date {date!r} is less than {LEAST_S:g} s after {last!r}; give one date"
             )
         if value < 0:
-            raise TraceError(line, f"the value {value:g} is negative")
+            raise TraceError(line, f"the value {value:g} is negative; give 0 or more")
         dates.append(date)
     return tuple(dates), tuple(value for _, _, value in events)
 
@@ -133,12 +139,14 @@ def _ordered(
 def _check_period(dates: tuple[float, ...], period: float, line: int) -> None:
     """A repetition is long enough to be told from none."""
     if period < LEAST_S:
-        raise TraceError(line, f"the period {period!r} s is shorter than {LEAST_S:g} s; give more")
+        raise TraceError(
+            line, f"the period {period!r} s is shorter than {LEAST_S:g} s; give a longer one"
+        )
     rest = period - dates[-1] + dates[0]
     if 0 < rest < LEAST_S:
         raise TraceError(
             line,
-            f"it is repeated {rest:.3g} s after its last event, less than {LEAST_S:g}; give more",
+            f"it repeats {rest:.3g} s after its last event; give at least {LEAST_S:g} s",
         )
 
 
@@ -151,7 +159,10 @@ def _period(dates: tuple[float, ...], period: float | None, delay: float | None)
     if period is None or period == 0:
         period = dates[-1] + (delay or 0.0)
     if period < dates[-1]:
-        raise TraceError(1, f"the period {period:g} is shorter than the last date {dates[-1]:g}")
+        raise TraceError(
+            1,
+            f"the period {period:g} is shorter than the last date {dates[-1]:g}; give a longer one",
+        )
     if period <= 0:
-        raise TraceError(1, "the pattern is repeated without any delay; give it a period")
+        raise TraceError(1, "the pattern repeats without a delay; give it a period")
     return period

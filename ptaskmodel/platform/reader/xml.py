@@ -56,9 +56,9 @@ def read_xml(content: bytes, document: Document) -> None:
     source = document.source
     text = _without_declaration(_decoded(content, source))
     if not text or text.isspace():
-        raise source.error_at(1, "is empty; give a platform, which is XML")
+        raise source.error_at(1, "is empty; give a platform (XML)")
     if text.lstrip().startswith(("{", "[")):
-        what = "is JSON, as tasks and workloads are; the platform, which is XML, comes first"
+        what = "is JSON, the format of tasks and workloads; give the platform (XML) first"
         raise source.error_at(1, what)
     # SimGrid takes "--" in a comment, XML does not.
     text = _COMMENT.sub(_without_double_dash, text)
@@ -112,7 +112,7 @@ def _decoded(content: bytes, source: Source) -> str:
         raise source.error_at(1, what) from None
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        what = f"not well-formed XML: this is not {encoding.upper()} text; save it as UTF-8"
+        what = f"not well-formed XML: the text is not {encoding.upper()}; save it as UTF-8"
         raise source.error_at(line, what) from None
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 

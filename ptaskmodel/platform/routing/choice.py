@@ -64,7 +64,7 @@ def routing_of(text: str) -> Routing | None:
     if kind == "file" and rest:
         return read_routes(rest)
     raise SimulationError(
-        f"--routing: {shown(text)} is not known; give platform, ecmp, ecmp:SEED or file:FILE"
+        f"--routing: {shown(text)} is unknown; give platform, ecmp, ecmp:SEED or file:FILE"
     )
 
 

@@ -180,7 +180,8 @@ class Fabric:
         """There is no way through the graph from source to target."""
         names = short(self.names[source]), short(self.names[target])
         return RouteError(
-            f"{self.facts.path}: the zones give no graph with a way from {names[0]} to {names[1]}; "
+            f"{self.facts.path}: the zones give no graph with a path from {names[0]} to "
+            f"{names[1]}; "
             "use --routing platform"
         )
 
@@ -219,8 +220,8 @@ class Fabric:
         if not back:
             names = short(self.names[hop.target]), short(self.names[hop.source])
             raise RouteError(
-                f"{self.facts.path}: no hop from {names[0]} back to {names[1]}, which "
-                "acknowledgements take; declare a route there"
+                f"{self.facts.path}: no link from {names[0]} back to {names[1]}, which "
+                "acknowledgements need; declare a route there"
             )
         cables = [self.cable(link) for link in reversed(hop.links)]
         same = (other for other in back if [self.cable(link) for link in other.links] == cables)

@@ -56,7 +56,7 @@ class NoRouting:
     """A zone that has no route at all."""
 
     def route(self, a: int, b: int) -> LocalRoute:
-        raise NoLocalRoute("its routing is None; use another kind")
+        raise NoLocalRoute("its routing is 'None'; use another routing")
 
 
 class WifiRouting:

@@ -46,7 +46,9 @@ from ptaskmodel.runs.options.rows import (
 def number_of_licences(text: str) -> int:
     """A count of licences. Raises SimulationError."""
     if not text.isdecimal():
-        raise SimulationError(f"--licence: '{text[:60]}' is not a number of licences")
+        raise SimulationError(
+            f"--licence: '{text[:60]}' is not a number of licences; give NAME=COUNT"
+        )
     return int(text)
 
 

@@ -84,4 +84,4 @@ REPLAY = (
 def check_rank_options(given: Mapping[str, Any]) -> None:
     """Raises PTaskModelError if hosts are given in two ways."""
     if given["ranks_on"] is not None and given["hosts"] is not None:
-        raise PTaskModelError("give either --ranks-on or --hosts")
+        raise PTaskModelError("--ranks-on and --hosts exclude each other; give one")

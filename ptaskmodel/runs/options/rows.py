@@ -143,7 +143,7 @@ def fields_in(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
 def check_group(given: Mapping[str, Any]) -> None:
     """Raises PTaskModelError for a group of no calibration."""
     if given["calibration"] is None and given["group"] is not None:
-        raise PTaskModelError("--group chooses a group of a calibration; give --calibration FILE")
+        raise PTaskModelError("--group selects a group of a calibration; give --calibration FILE")
 
 
 def check_nothing_to_write(**wanted: object) -> None:

@@ -83,7 +83,10 @@ def test_one_job_of_a_fraction_of_seconds(tmp_path):
     write_inputs(tmp_path, [job(0)], {"d10": {"type": "delay", "delay": 10.5}})
     found, said = started(tmp_path, 0)
     assert found == {"0": 0.0}
-    assert "2 replies of the scheduler were dated before their requests, the first for 10.0" in said
+    assert (
+        "2 replies of the scheduler have a timestamp before their requests (the first: for "
+        "10.0" in said
+    )
 
 
 @pytest.mark.parametrize("seed", range(RUNS))

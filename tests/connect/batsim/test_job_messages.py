@@ -148,12 +148,15 @@ def test_a_message_that_never_comes_is_one_line(tmp_path):
 
 
 WRONG = {
-    "text": ({"type": "send", "msg": "x"}, "/msg: what is sent must be there and be an object"),
+    "text": (
+        {"type": "send", "msg": "x"},
+        "/msg: is missing or not an object; give the object to send",
+    ),
     "sleep": ({"type": "send", "msg": {}, "sleeptime": -1}, "/sleeptime"),
     "regex": ({"type": "recv", "regex": "("}, "/regex: it is not a regular expression"),
     "long": ({"type": "recv", "regex": "a" * 1001}, "more than 1000 characters"),
     "name": ({"type": "recv", "success": 3}, "/success: 3 is not a string"),
-    "poll": ({"type": "recv", "polltime": 0}, "/polltime: 0 is not a time above 0 s"),
+    "poll": ({"type": "recv", "polltime": 0}, "/polltime: is 0; give a time above 0 s"),
     "nobody": ({"type": "recv", "failure": "x"}, "there is no profile 'x'; define it"),
     "task": ({"type": "recv", "failure": "task"}, "'task' is no delay"),
     "mixed": ({"type": "composed", "seq": ["say", "task"]}, "'task' is no delay"),

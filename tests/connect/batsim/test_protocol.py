@@ -403,7 +403,8 @@ def test_replies_dated_before_their_requests_take_effect_at_these(tmp_path):
     }
     assert result.driven["early_replies"] == 4
     assert result.notes == (
-        "4 replies of the scheduler were dated before their requests, the first for 0.0 s at "
+        "4 replies of the scheduler have a timestamp before their requests (the first: for "
+        "0.0 s at "
         "0.5 s: they took effect at the request's date",
     )
 
