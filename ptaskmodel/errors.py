@@ -35,9 +35,9 @@ class PTaskModelError(Exception):
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
-    """A text that is not too long: its middle left out, the place and the remedy kept.
+    """Shorten a text to `longest` characters: omit its middle, keep the place and the remedy.
 
-    Of words that are too long the middle is left out first.
+    The middle of overlong words is omitted first.
     """
     text = _LONG_WORD.sub(lambda word: _without_middle(word[0], LONGEST_WORD), text)
     return _without_middle(text, longest)

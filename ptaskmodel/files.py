@@ -91,9 +91,11 @@ def _unpacked(content: bytes, most: int) -> bytes:
 def read_pieces(
     path: AnyPath, size: int, *, most: int = MAX_BYTES, error: Kind = PTaskModelError
 ) -> Generator[bytes]:
-    """The content of a file as `read_bytes` gives it, ``size`` bytes at a time.
+    """Yield the content of a file, unpacked as by `read_bytes`, ``size`` bytes at a time.
 
-    Only what can be read once alone (standard input, a pipe) is in memory as a whole.
+    path: the file. most: largest content, bytes. error: class of the exception to raise.
+
+    Only an input that can be read just once (standard input, a pipe) is held in memory as a whole.
     """
     if not os.path.isfile(path):
         content = read_bytes(path, most=most, error=error)
@@ -135,15 +137,15 @@ def _reading(path: AnyPath, most: int, error: Kind) -> Iterator[None]:
 
 
 def read_text(path: AnyPath, *, most: int = MAX_BYTES, error: Kind = PTaskModelError) -> str:
-    """The text of a UTF-8 file, without a byte order mark at its begin; see `read_bytes`.
+    """Return the text of the UTF-8 file at `path`, without a byte order mark; see `read_bytes`.
 
-    Raises ``error`` with the line that is not UTF-8.
+    most: largest content, bytes. Raises ``error`` with the number of a line that is not UTF-8.
     """
     return text_of(read_bytes(path, most=most, error=error), path, error=error)
 
 
 def text_of(content: bytes, path: AnyPath, *, error: Kind = PTaskModelError) -> str:
-    """The same, of the content of a file."""
+    """Decode the `content` of the file at `path` as `read_text` does; `error` is what it raises."""
     content = content.removeprefix(UTF8_MARK)
     try:
         return content.decode("utf-8")
@@ -169,7 +171,7 @@ def only_below(folder: Path) -> Iterator[None]:
 
 
 def check_regular(path: AnyPath, *, error: Kind = PTaskModelError) -> None:
-    """Raise ``error`` if there is something of this name that is no regular file, as a pipe."""
+    """Raise ``error`` if `path` exists and is not a regular file (a pipe, for instance)."""
     try:
         is_regular = stat.S_ISREG(os.stat(path).st_mode)
     except (OSError, ValueError):
@@ -179,7 +181,7 @@ def check_regular(path: AnyPath, *, error: Kind = PTaskModelError) -> None:
 
 
 def taken_for(content: bytes) -> str | None:
-    """What a file that is no good seems to be, by how it begins, for a message; None: unknown."""
+    """Return what a `content` in a wrong format seems to be, for a message; None: unknown."""
     if content.startswith(_UTF16_MARKS):
         return "is UTF-16; save it as UTF-8"
     begin = content[:4096].removeprefix(UTF8_MARK).lstrip()
@@ -195,7 +197,10 @@ def taken_for(content: bytes) -> str | None:
 
 
 def digest(path: AnyPath) -> str:
-    """SHA-256 of a file as it is (not unpacked), hexadecimal. Raises PTaskModelError."""
+    """Return the SHA-256 of the file at `path` as stored (not unpacked), hexadecimal.
+
+    Raises PTaskModelError if it cannot be read.
+    """
     try:
         if os.fspath(path) == STDIN or not os.path.isfile(path):
             return hashlib.sha256(_raw(path, MAX_BYTES)).hexdigest()
@@ -308,9 +313,9 @@ def whole_path(path: AnyPath, *, error: Kind = PTaskModelError) -> Iterator[Path
 
 @contextlib.contextmanager
 def whole_file(path: AnyPath, *, error: Kind = PTaskModelError) -> Iterator[IO[str]]:
-    """A UTF-8 text file that appears under its name, replacing another, once all is written.
+    """Open a UTF-8 text file to write. It appears at `path`, replacing a file there, when complete.
 
-    It is gzipped if its name ends in .gz. A device or a pipe is written as it goes.
+    The file is gzipped if its name ends in .gz. A device or a pipe is written directly.
 
     Raises ``error`` if it cannot be written.
     """
@@ -325,13 +330,13 @@ def whole_file(path: AnyPath, *, error: Kind = PTaskModelError) -> Iterator[IO[s
 
 
 def write_bytes(path: AnyPath, data: bytes, *, error: Kind = PTaskModelError) -> None:
-    """Write a file, whole or not at all; gzipped if its name ends in .gz. Raises ``error``."""
+    """Write `data` to `path` atomically, gzipped if the name ends in .gz. Raises ``error``."""
     with whole_path(path, error=error) as partial:
         partial.write_bytes(gzip.compress(data, mtime=0) if _is_gz(path) else data)
 
 
 def write_json(path: AnyPath, value: Any, *, error: Kind = PTaskModelError) -> None:
-    """Write a value as JSON, whole; floats to the last digit. Raises ``error``."""
+    """Write a `value` to `path` as JSON, atomically; floats with all digits. Raises ``error``."""
     with whole_file(path, error=error) as stream:
         try:
             json.dump(value, stream, indent=2, allow_nan=False)
@@ -341,7 +346,12 @@ def write_json(path: AnyPath, value: Any, *, error: Kind = PTaskModelError) -> N
 
 
 def json_text(value: Any, *, indent: int | None = 2) -> str:
-    """A value as JSON; floats to the last digit. Raises PTaskModelError if one is not finite."""
+    """Return a `value` as JSON, floats with all digits.
+
+    Raises PTaskModelError if one is not finite.
+
+    indent: spaces a level; None: everything on one line.
+    """
     separators = None if indent else (",", ":")
     try:
         return json.dumps(value, indent=indent, separators=separators, allow_nan=False)
@@ -350,7 +360,10 @@ def json_text(value: Any, *, indent: int | None = 2) -> str:
 
 
 def check_file_to_write(path: AnyPath, *, error: Kind = PTaskModelError) -> Path:
-    """Where a file of this name will be (links followed). Raises ``error`` if none can be there."""
+    """Return where a file written to `path` will be, links followed.
+
+    Raises ``error`` if impossible.
+    """
     try:
         if os.path.isdir(path) or not os.fspath(path):
             raise error(f"{os.fspath(path)!r}: is a directory; give the name of a file")

@@ -25,11 +25,11 @@ LONGEST_NAME = 1024
 
 
 def named_by(path: Path) -> list[Path]:
-    """The files that reading a file opens, itself first: what it names, and what that names.
+    """Return the files that a reader of `path` opens: itself, the files it names, and so on.
 
-    Of XML, JSON, lists of traces and Slurm's files; whatever they name that is a file, beside the
-    one that names it or beside the first. Of Python what it imports from beside it. What is no
-    file (a device, a pipe, standard input) names nothing. Raises PTaskModelError.
+    Covers XML, JSON, lists of traces, Slurm's files, and imports of a Python file. A name counts if
+    it is a file beside the one that names it, or beside the first. What is not a regular file (a
+    device, a pipe, standard input) names nothing. Raises PTaskModelError.
     """
     if not _is_file(path):
         return [path]

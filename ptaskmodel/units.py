@@ -80,10 +80,10 @@ def parse_integer(text: str) -> int:
 
 
 def parse_quantity(text: str, units: dict[str, float], default: str) -> tuple[float, bool]:
-    """``text`` in SI, and whether its unit was missing (then ``default`` is meant).
+    """Return a quantity such as "10Gbps" in SI units, and whether its unit was missing.
 
-    The value is literal x unit, finite and not negative; no blank between the two.
-    Raises UnitError.
+    text: a number and a unit, without a blank; finite and not negative. units: factors by unit
+    name. default: the unit that a missing one means. Raises UnitError.
     """
     value, unit = split_float(text)
     bare = unit == ""
@@ -99,32 +99,32 @@ def parse_quantity(text: str, units: dict[str, float], default: str) -> tuple[fl
 
 
 def parse_time(text: str) -> float:
-    """Seconds: "50us" -> 5e-5. UnitError if it cannot be read."""
+    """Return a `text` such as "50us" in seconds (5e-5). Raises UnitError if it cannot be read."""
     return parse_quantity(text, TIME_UNITS, "s")[0]
 
 
 def parse_speed(text: str) -> float:
-    """flop/s: "23.492Gf" -> 2.3492e10. UnitError if it cannot be read."""
+    """Return a `text` such as "23.492Gf" in flop/s (2.3492e10). Raises UnitError."""
     return parse_quantity(text, SPEED_UNITS, "f")[0]
 
 
 def parse_bandwidth(text: str) -> float:
-    """bytes/s: "10Gbps" -> 1.25e9. UnitError if it cannot be read."""
+    """Return a `text` such as "10Gbps" in bytes/s (1.25e9). Raises UnitError."""
     return parse_quantity(text, BANDWIDTH_UNITS, "Bps")[0]
 
 
 def parse_size(text: str) -> float:
-    """bytes: "64MiB" -> 67108864.0. UnitError if it cannot be read."""
+    """Return a `text` such as "64MiB" in bytes (67108864.0). Raises UnitError."""
     return parse_quantity(text, SIZE_UNITS, "B")[0]
 
 
 def format_time(seconds: float, digits: int = 6) -> str:
-    """Short text for people: 2.5e-05 -> "25us"."""
+    """Return `seconds` as a short text with at most so many `digits`: 2.5e-05 -> "25us"."""
     return _format(seconds, digits, {u: TIME_UNITS[u] for u in ("s", "ms", "us", "ns", "ps")})
 
 
 def format_date(date_s: float) -> str:
-    """A date of a run for people: 12.5 -> "12.5 s", 94925 -> "1 d 02:22:05"."""
+    """Return the time `date_s` of a run as a text: 12.5 -> "12.5 s", 94925 -> "1 d 02:22:05"."""
     if not 60.0 <= date_s < 1e12:
         return f"{date_s:.6g} s"
     minutes, seconds = divmod(int(date_s), 60)
@@ -135,7 +135,7 @@ def format_date(date_s: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """How long something takes, about, for people: "7 s", "5 min", "1 h 20 min", "3 d 4 h"."""
+    """Return about how long `seconds` are: "7 s", "5 min", "1 h 20 min", "3 d 4 h"."""
     for unit, above, next_unit, factor in (
         ("d", 86400.0, "h", 24),
         ("h", 3600.0, "min", 60),
@@ -147,12 +147,12 @@ def format_duration(seconds: float) -> str:
 
 
 def format_speed(flops: float, digits: int = 6) -> str:
-    """Short text for people: 2.35e10 -> "23.5Gf"."""
+    """Return `flops` (flop/s) as a short text of at most so many `digits`: 2.35e10 -> "23.5Gf"."""
     return _format(flops, digits, {u: v for u, v in SPEED_UNITS.items() if u.endswith("f")})
 
 
 def format_bandwidth(Bps: float, digits: int = 6) -> str:
-    """Short text for people: 1.25e9 -> "1.25GBps"."""
+    """Return `Bps` (bytes/s) as a short text of at most so many `digits`: 1.25e9 -> "1.25GBps"."""
     return _format(Bps, digits, {f"{p}Bps": 1000.0**k for k, p in enumerate(("", *_DECIMAL))})
 
 

@@ -72,11 +72,12 @@ def calibrate_file(
     options: CalibrationOptions | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> CalibrationRun:
-    """Fit a model of interference to the runtimes in a CSV file (see `read_measurements`).
+    """Fit a model of interference to measured runtimes.
 
-    progress: called with the number of fits that are done, and of all, after each.
+    measurements: path of a CSV file (see `read_measurements`). options: None: the default ones.
+    progress: called after each fit with the number of fits done and the total.
 
-    Raises MeasurementError for a wrong file or option, or if nothing can be fitted.
+    Raises MeasurementError for a wrong file or option, or if no group can be fitted.
     """
     options = options or CalibrationOptions()
     if not 0.0 <= options.model_error < math.inf:

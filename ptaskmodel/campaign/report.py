@@ -255,7 +255,7 @@ def _tidy(panel: Any) -> None:
 
 
 def figures(campaign: Campaign, frame: pandas.DataFrame) -> dict[str, Figure]:
-    """The pictures that these runs can show, by name."""
+    """Return the figures, by name, that a `campaign` allows; `frame`: its finished runs."""
     plan = campaign.plan
     factors = [name for name in plan.factors if frame[name].nunique() > 1]
     metrics = list(metrics_of(campaign, frame))
@@ -273,7 +273,10 @@ def figures(campaign: Campaign, frame: pandas.DataFrame) -> dict[str, Figure]:
 
 
 def done(campaign: Campaign, frame: pandas.DataFrame | None = None) -> pandas.DataFrame:
-    """The rows of the runs that were made. Raises CampaignError if there is none."""
+    """Return the rows of the finished runs of a `campaign`.
+
+    frame: the table of all its runs; None: read it. Raises CampaignError if no run has finished.
+    """
     frame = campaign.frame() if frame is None else frame
     made = frame[frame["status"] == DONE]
     if not len(made):
@@ -284,7 +287,10 @@ def done(campaign: Campaign, frame: pandas.DataFrame | None = None) -> pandas.Da
 
 
 def metrics_of(campaign: Campaign, frame: pandas.DataFrame) -> Sequence[str]:
-    """The metrics that are looked at: as the plan or the kind says, else all columns of numbers."""
+    """Return the metrics of a `campaign` to show, columns of `frame`.
+
+    These are those of the plan or of the kind of run, else all numeric columns.
+    """
     if campaign.metrics():
         return campaign.metrics()
     known = {*campaign.plan.factors, "repetition", "status", "wall_s", "run"}
@@ -445,7 +451,7 @@ def _table(frame: pandas.DataFrame) -> Table:
 
 
 def printed(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """A table with p values of as many digits as they are worth."""
+    """Return the table `frame` with rounded p values."""
     return frame.assign(
         **{name: frame[name].map(p_digits) for name in frame if str(name).startswith("p_")}
     )

@@ -265,7 +265,10 @@ class Store:
         return None
 
     def write(self, run_id: str, record: Mapping[str, Any]) -> None:
-        """Keep what became of a run. Raises CampaignError if it cannot be kept."""
+        """Store the `record` (outcome) of the run `run_id`.
+
+        Raises CampaignError if it cannot be written.
+        """
         line = json.dumps({**record, "id": run_id}, allow_nan=False).encode() + b"\n"
         try:
             while not self._add(line):
@@ -307,7 +310,7 @@ class Store:
         raise CampaignError(f"{self._runs}: changes faster than it can be read; try again")
 
     def read(self, run_id: str) -> dict[str, Any] | None:
-        """What became of a run; None if that is not known."""
+        """Return the stored outcome of the run `run_id`; None: not finished."""
         index = self.index()
         place = int(index.places([run_id])[0])
         return None if place < 0 else index.record(place)
@@ -359,7 +362,10 @@ class Store:
             write_pack(self._runs / f"{number:08}{PACK}", held)
 
     def take_in(self, others: Iterable[Path]) -> int:
-        """Copy the finished runs of other directories; how many were new. Raises CampaignError."""
+        """Copy finished runs from the directories `others`; return how many were new.
+
+        Raises CampaignError.
+        """
         with self.locked():
             self._runs.mkdir(exist_ok=True)
             return sum(map(self._take_in, others))

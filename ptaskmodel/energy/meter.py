@@ -249,7 +249,7 @@ class Meter:
                 self._tell(now, RATE, int(a["owner"]), float(rates[slot]), int(a["pattern"]))
 
     def take(self, events: np.ndarray) -> None:
-        """Take a part of the stream (see `engine.stream.Listener`)."""
+        """Consume `events`, one chunk of the event stream (see `engine.stream.Listener`)."""
         self._in_order()
         mine = events[np.isin(events["kind"], KINDS)]
         self._gathered.append(mine)
@@ -264,9 +264,9 @@ class Meter:
             self._rows.forget(patterns)
 
     def hold(self, date_s: float, holder: int, places: Iterable[Place]) -> None:
-        """Let a holder (any number) hold hosts from now on.
+        """Let `holder` (any number) occupy the hosts of `places` from time `date_s` (s) on.
 
-        Holders share the power that hosts draw without load, by weight.
+        Holders share the idle power of hosts, by weight.
         """
         books = self._books
         self._books = books._replace(holders=enlarged(books.holders, holder + 1))
@@ -276,25 +276,31 @@ class Meter:
         self._tell(date_s, HOLD, holder, count, first)
 
     def release(self, date_s: float, holder: int) -> None:
-        """A holder holds hosts no more; nothing happens if it holds none."""
+        """Let `holder` leave its hosts at time `date_s` (s); without effect if it occupies none."""
         self._tell(date_s, RELEASE, holder)
 
     def set_pstate(self, date_s: float, host: int, pstate: int) -> None:
-        """A host goes into a pstate (one that a simulation sets is known already)."""
+        """Put a `host` (index) into a `pstate` at time `date_s` (s).
+
+        Pstates set by a simulation are known.
+        """
         self._tell(date_s, PSTATE, host, pstate)
 
     def turn(self, date_s: float, host: int, on: bool) -> None:
-        """A host goes on or off (one that a simulation or a trace turns is known already)."""
+        """Turn a `host` (index) `on` or off at time `date_s` (s).
+
+        What a simulation turns is known.
+        """
         self._tell(date_s, TURNED, host, on)
 
     def sample(self, date_s: float) -> int:
-        """Note the energy of the hosts at a date; the number of the row of `samples`."""
+        """Record the energy of all hosts at time `date_s` (s); return the row in `samples`."""
         self._tell(date_s, SAMPLE, self._n_samples)
         self._n_samples += 1
         return self._n_samples - 1
 
     def count(self, date_s: float) -> None:
-        """Count all up to a date, s."""
+        """Integrate the power of everything up to time `date_s` (s)."""
         if self._simulation is not None:
             self._simulation.tell()
         self._sweep(date_s)

@@ -41,7 +41,7 @@ class TaskEnergy:
         simulation.listen(self)
 
     def take(self, events: np.ndarray) -> None:
-        """Note which tasks start and end."""
+        """Follow the starts and ends of tasks in `events`, one chunk of the event stream."""
         lives = events[np.isin(events["kind"], (STARTED, ENDED))]
         for event in lives:
             date, task = float(event["date"]), int(event["subject"])
@@ -51,7 +51,7 @@ class TaskEnergy:
                 self.meter.release(date, task)
 
     def forget(self, patterns: list[int]) -> None:
-        """Patterns do not matter here."""
+        """Do nothing: no state depends on the freed usage vectors `patterns`."""
 
     def _hold(self, date: float, ref: TaskRef) -> None:
         hosts = dict.fromkeys(ref.task.hosts)

@@ -81,7 +81,7 @@ class Activities:
             yield Activity(name, start, end, "completed", ANY_TASK)
 
     def users_of(self, tasks: np.ndarray) -> np.ndarray:
-        """The number of the pair of ranks that each of some messages, by number, is for."""
+        """Return the pair of ranks (its number) of each message of `tasks` (numbers, shape n)."""
         return self._pair[tasks]
 
     def user_names(self) -> list[str]:
@@ -92,7 +92,7 @@ class Activities:
         self._listener.forget(patterns)
 
     def take(self, events: np.ndarray) -> None:
-        """Take a part of the stream and hand it on with the numbers."""
+        """Pass on `events`, a chunk of the stream, numbered by message and computation."""
         own = np.isin(events["kind"], (STARTED, RATE, ENDED))
         kept = np.ones(len(events), dtype=np.bool_)
         numbered = events.copy()

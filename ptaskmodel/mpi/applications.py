@@ -101,9 +101,10 @@ class Applications:
         self.state.algorithms[:] = chosen
 
     def begin(self, task: int, trace: Trace, hosts: Sequence[int]) -> int:
-        """Let the ranks of an application begin now, rank k on ``hosts[k]``; its number.
+        """Start the ranks of an application now, rank k on ``hosts[k]``; return its number.
 
-        task: what its front end knows it by.
+        task: the front end's number for it. trace: the actions of its ranks. hosts: indices, one a
+        rank.
         """
         first_action = self._taken_in(trace)
         n = trace.ranks
@@ -185,10 +186,12 @@ class Applications:
     # --- what the loop asks for -------------------------------------------------------------
 
     def serve(self, status: int) -> bool:
-        """Do what the loop came back for; False if that is not for applications to do.
+        """Handle the `status` with which the loop returned.
 
-        Raises SimulationError where ranks wait for each other for ever or a host is off,
-        RouteError where a message has no way to go.
+        Return False if it is not for this class.
+
+        Raises SimulationError if ranks deadlock or a host is off, RouteError if a message has no
+        route.
         """
         counts = self.state.counts[0]
         if status == NEEDS_PATTERN:

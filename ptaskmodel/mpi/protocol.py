@@ -54,10 +54,11 @@ class Protocol(NamedTuple):
 
 
 def protocol_of(name: str | None, config: Mapping[str, str]) -> Protocol:
-    """The protocol with a network model (None: SMPI's, or L07 if a platform asks for that).
+    """Return the protocol of the network model `name`.
 
-    As ``smpirun``, it takes SMPI's whatever ``network/model`` a platform names. Raises
-    SimulationError on an unknown model or a malformed value of the <config>.
+    None means SMPI's, or L07's if the platform's `config` asks for L07; other values of its
+    ``network/model`` have no effect, as with ``smpirun``. Raises SimulationError for an unknown
+    model or a malformed value of the <config>.
     """
     if name is None:
         name = "L07" if config.get("host/model") == "ptask_L07" else SMPI

@@ -381,7 +381,10 @@ def example() -> tuple[State, Replays, Options]:
 
 @late("ptaskmodel.mpi.ranks:example")
 def go_on_with_ready(s, x, o):
-    """Let all ranks that can go on act; OK, or what is missing."""
+    """Run the actions of all ready ranks; return OK, or the status that needs Python.
+
+    S, x, o: the engine's state, the applications' state, and the options.
+    """
     counts = x.counts[0]
     while counts.first_ready >= 0:
         r = counts.first_ready
@@ -401,7 +404,10 @@ def go_on_with_ready(s, x, o):
 
 @jit
 def end_application(s, x, a):
-    """End what is left of an application."""
+    """End the running computations and messages of application `a` (index).
+
+    S, x: as `go_on_with_ready`.
+    """
     app = x.apps[a]
     last = app.first + app.ranks
     for r in range(app.first, last):

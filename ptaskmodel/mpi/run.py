@@ -78,11 +78,11 @@ def hosts_named(text: str, option: str = "--hosts") -> list[str]:
 
 
 def hosts_in_file(path: AnyPath, platform: Platform | None = None) -> list[str]:
-    """The hosts that a hostfile names, one a line.
+    """Return the hosts that the hostfile at `path` names, one entry for each slot.
 
-    N ranks on one are ``name:N``, as for ``smpirun``, or ``name slots=N``, as for ``mpirun``;
-    the ``max_slots=N`` of the latter says nothing here. What follows a # is a comment.
-    platform: where they have to be; None: whatever names there are.
+    A line is ``name``, ``name:N`` (``smpirun``) or ``name slots=N`` (``mpirun``; its
+    ``max_slots=N`` is ignored); # starts a comment. platform: the hosts must belong to it; None:
+    any name.
 
     Raises SimulationError with file and line.
     """
@@ -176,7 +176,11 @@ def replay(
 
 
 class Replay:
-    """One application on its hosts."""
+    """One MPI application that replays a `trace`, rank k on the host ``hosts[k]`` of a `platform`.
+
+    Model, solver: names of the network model and the sharing rule; None: SMPI's (or those that the
+    platform asks for). collectives: algorithm by collective, by SimGrid's names.
+    """
 
     def __init__(
         self,
@@ -209,7 +213,11 @@ class Replay:
     def run(
         self, listener: Listener | None = None, progress: Progress | None = None
     ) -> ReplayResult:
-        """Replay to the end."""
+        """Replay to the end and return the times of the ranks.
+
+        listener: receives the event stream. progress: called with the simulated time, the actions
+        done and the total.
+        """
         if listener is not None:
             self.applications.tell()
         core = self.core
@@ -263,7 +271,7 @@ class Replay:
 
 
 class Several:
-    """Tells ``progress`` of the actions of all of so many ``replays`` of a trace."""
+    """Report the progress of so many `replays` of one `trace` to `progress`, as of one run."""
 
     def __init__(self, replays: int, trace: Trace, progress: Progress | None) -> None:
         self._each, self._total, self._progress = len(trace), replays * len(trace), progress

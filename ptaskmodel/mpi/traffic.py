@@ -100,7 +100,7 @@ def bundle(trace: Trace, algorithms: IntArray | None = None) -> Work:
 
 
 def stages_of(amounts: Amounts) -> list[Work]:
-    """What is to be done as works, one after the other: the longest sleep, and all the rest."""
+    """Return the `amounts` as works to run in turn: the longest sleep, then all the rest."""
     stages: list[Work] = []
     longest_s = float(amounts.asleep_s.max())
     if longest_s >= SMALLEST:
@@ -112,7 +112,7 @@ def stages_of(amounts: Amounts) -> list[Work]:
 
 
 def in_turn(stages: Sequence[Work], trace: Trace) -> Work:
-    """The stages one after the other; those that are alike become the same object."""
+    """Return the sequence of `stages` that stands for a `trace`; equal stages share one object."""
     if not stages:
         return ParallelWork.of(trace.ranks)
     if len(stages) == 1:

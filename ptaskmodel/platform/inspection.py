@@ -47,9 +47,9 @@ SHOWN_ZONES = 20
 
 
 def check_platform(platform: Platform) -> list[Remark]:
-    """Findings, in order of the lines of the file: those of the reader, then ours.
+    """Return the findings on a `platform` by line: first the reader's, then those of these checks.
 
-    Pairs of hosts are all tried up to 4,000, else as many are drawn (always the same).
+    Up to 4,000 pairs of hosts are tried; of more, a sample that is always the same.
     """
     findings = [*platform.notes, *platform.hints]
     findings += _merged(platform)
@@ -174,7 +174,7 @@ def _some(pairs: list[str]) -> str:
 
 
 def sample_pairs(platform: Platform, limit: int, seed: int) -> Iterator[tuple[int, int]]:
-    """All ordered pairs of hosts (indices) if at most ``limit``, else ``limit`` distinct ones."""
+    """Yield ordered pairs of hosts (indices) of a `platform`: all, or ``limit`` drawn by `seed`."""
     n = len(platform.hosts)
     if n * n <= limit:
         yield from ((a, b) for a in range(n) for b in range(n))
@@ -187,10 +187,11 @@ def sample_pairs(platform: Platform, limit: int, seed: int) -> Iterator[tuple[in
 def write_routes(
     platform: Platform, pairs: Iterable[tuple[int, int]], output: str | Path | IO[str]
 ) -> int:
-    """Write a CSV file (or stream) of COLUMNS, links separated by one space.
+    """Write the routes of a `platform` between `pairs` of hosts (indices) to a CSV file or stream.
 
-    pairs: numbers of hosts. A pair without a route has an empty latency. Returns the number of
-    these. Raises PTaskModelError if the file cannot be written.
+    output: its path or stream; its columns are COLUMNS, with blanks between links. A pair without a
+    route has an empty latency. Returns the number of such pairs. Raises PTaskModelError if the file
+    cannot be written.
     """
     if isinstance(output, str | Path):
         with whole_file(output) as stream:
@@ -211,9 +212,9 @@ def write_routes(
 
 
 def summarise(platform: Platform) -> dict[str, Any]:
-    """Counts and ranges in SI units, ready for JSON.
+    """Return counts and ranges of a `platform` in SI units, ready for JSON.
 
-    flow_Bps: what one flow gets at most, over such a link alone, with the TCP window.
+    flow_Bps: largest rate of one flow, alone on such a link, with the TCP window.
     """
     links = platform.links
     window = tcp_window(platform)
@@ -270,7 +271,7 @@ def _zone(platform: Platform, zone: Zone) -> dict[str, Any]:
 
 
 def summary_text(summary: dict[str, Any]) -> str:
-    """For the terminal."""
+    """Return a `summary` of `summarise` as text for the terminal."""
     lines = [shown_path(summary["file"])]
     total = units.format_speed(summary["total_flops"])
     lines.append(

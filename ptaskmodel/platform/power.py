@@ -59,7 +59,10 @@ class Sleep(NamedTuple):
 
 
 def host_power(platform: Platform, host: Host) -> HostPower | None:
-    """What a host draws; None if it says nothing of it. Raises PlatformError, with the line."""
+    """Return the power properties of a `host` of a `platform`; None: it has none.
+
+    Raises PlatformError with the line of a wrong property.
+    """
     try:
         return _power_of(host)
     except ValueError as error:
@@ -67,7 +70,10 @@ def host_power(platform: Platform, host: Host) -> HostPower | None:
 
 
 def link_power(platform: Platform, link: Link) -> LinkPower | None:
-    """What a link draws; None if it says nothing of it. Raises PlatformError, with the line."""
+    """Return the power properties of a `link` of a `platform`; None: it has none.
+
+    Raises PlatformError with the line of a wrong property.
+    """
     try:
         return _link_power(link.properties.get("wattage_range", link.properties.get("watt_range")))
     except ValueError as error:
@@ -75,9 +81,10 @@ def link_power(platform: Platform, link: Link) -> LinkPower | None:
 
 
 def sleep_states(platform: Platform, host: Host) -> Mapping[int, Sleep]:
-    """The sleep pstates of a host; all others but those that lead there compute.
+    """Return the sleep pstates of a `host` of a `platform`, by number.
 
-    Raises PlatformError, with the line.
+    All other pstates compute, except those that lead into or out of sleep. Raises PlatformError
+    with the line.
     """
     text = host.properties.get("sleep_pstates")
     if text is None:

@@ -57,7 +57,10 @@ class Neighbours:
         simulation.listen(self, ranks=True)
 
     def take(self, events: np.ndarray) -> None:
-        """Changes of rates in order of date; those of one date happen together."""
+        """Process changes of rates in `events`, ordered by time.
+
+        Those at one time happen together.
+        """
         told = events["kind"] == RATE
         rates, tasks = events[told], self._owners.tasks(events)[told]
         if not len(rates):

@@ -73,11 +73,13 @@ class Listener(Protocol):
     """Takes what a `Recorder` finds. Methods are called with non-empty batches."""
 
     def begin(self, recorder: Recorder) -> None:
-        """Called once, before anything is recorded."""
+        """Prepare for a run that `recorder` records; called once, before anything is recorded."""
 
     def changes(self, events: np.ndarray) -> None:
-        """Take `engine.state.EVENT` records in order of time: RATE, CAPACITY (by hand or by
-        traces), ENDED (the rate of the task is 0 from then on; no RATE says so).
+        """Process `events` (`engine.state.EVENT` records), ordered by time.
+
+        Kinds: RATE, CAPACITY (set by hand or by traces), ENDED (the rate of the task is 0 from then
+        on, without a RATE event).
         """
 
     def phases(self, phases: Phases) -> None: ...
@@ -154,7 +156,7 @@ class Recorder:
             listener.end()
 
     def take(self, events: np.ndarray) -> None:
-        """Take a part of the stream (see `engine.stream.Listener`)."""
+        """Process `events`, one chunk of the event stream (see `engine.stream.Listener`)."""
         tasks = self._owners.tasks(events)
         by_hand = np.flatnonzero(events["kind"] == CAPACITY).tolist()
         for first, last in zip([-1, *by_hand], [*by_hand, len(events)], strict=True):

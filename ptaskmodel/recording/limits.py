@@ -180,9 +180,9 @@ class Names:
 
 
 def limit_name(limit: int, names: Names) -> tuple[str, str]:
-    """(one of KINDS, what it is of) of a limit of a recording.
+    """Return the kind (of KINDS) and the name of a `limit` (number in a recording), by `names`.
 
-    That is a host, a link, the host of a core, ``source->target`` of a window, else "".
+    The name is that of a host, a link, the host of a core, ``source->target`` of a window, or "".
     """
     if limit >= 0:
         return names.kind(limit), names.resources[limit]

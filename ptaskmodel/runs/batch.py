@@ -432,10 +432,11 @@ def check_prefix(prefix: str) -> None:
 def write_batsim_files(
     prefix: str, result: BatchResult, *, states: bool = True, energy: bool = False
 ) -> list[str]:
-    """Write PREFIX_jobs.csv, PREFIX_schedule.csv and what is asked for; returns their names.
+    """Write PREFIX_jobs.csv, PREFIX_schedule.csv and more of a `result`; return the names.
 
-    states: PREFIX_machine_states.csv. energy: PREFIX_pstate_changes.csv, and
-    PREFIX_consumed_energy.csv if it was counted. Raises PTaskModelError.
+    prefix: path that begins each name. states: also PREFIX_machine_states.csv. energy: also
+    PREFIX_pstate_changes.csv, and PREFIX_consumed_energy.csv if energy was counted. Raises
+    PTaskModelError.
     """
     import tempfile
 

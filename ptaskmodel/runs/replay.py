@@ -139,12 +139,18 @@ def replay_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fres
 def check_collectives(
     platform: Platform | None, trace: Trace, collectives: Mapping[str, str]
 ) -> None:
-    """Raises PTaskModelError for algorithms of collectives that do not suit a trace."""
+    """Raise PTaskModelError if `collectives` (algorithm by name) do not suit a `trace`.
+
+    platform: its configuration counts, too; None: there is none.
+    """
     algorithms_of(collectives, {} if platform is None else platform.config, trace)
 
 
 def hosts_asked_for(platform: Platform | None, ranks: int, given: Mapping[str, Any]) -> list[str]:
-    """The host of each rank, by the values of `RANKS`. Raises PTaskModelError."""
+    """Return the host of each of so many `ranks`, by the `given` values of `RANKS`.
+
+    platform: whose hosts they are; None: any. Raises PTaskModelError.
+    """
     check_rank_options(given)
     names = None
     if given["ranks_on"] is not None:
@@ -169,10 +175,12 @@ def replay_into(
     parameters: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> ReplayRun:
-    """Replay a trace and write what became of its ranks in a directory of results.
+    """Replay a trace and write the results into a directory.
 
-    The directory appears once all is written; None: nothing is written, and of what is wanted only
-    the critical path, which is in the summary, makes sense. collectives: as `replay` takes it.
+    The directory appears when complete; None: nothing is written, and of what is `wanted` only the
+    critical path has an effect, in the summary. platform, trace, hosts, model, solver, collectives,
+    progress: as of `replay`. inputs: files that were read, named in the summary with their digests.
+    parameters: values of options by name, for the summary.
 
     Raises as `replay`, and PTaskModelError if the directory holds anything else.
     """

@@ -236,13 +236,13 @@ def slurm_into(
     parameters: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> SlurmResults:
-    """Simulate a configuration and write what became of the jobs in a directory of results.
+    """Simulate a Slurm configuration and write the results into a directory.
 
-    The directory appears once all is written, and replaces earlier results; None: nothing is
-    written. platform: whose hosts are the nodes, by name, or in order if no name is a node's; jobs
-    that are parallel tasks share it. inputs: the files that were read, named in the summary with
-    their digests. parameters: values of options by name, for the summary; None: not known. The rest
-    is as in `simulate_slurm`.
+    The directory appears when complete, and replaces earlier results; None: nothing is written.
+    platform: its hosts are the nodes, by name, or in order if no name is a node's; jobs that are
+    parallel tasks share it. inputs: files that were read, named in the summary with their digests.
+    parameters: values of options by name, for the summary; None: not known. conf, submissions,
+    options, accounts, phases, recorded, reserved, failures, progress: as of `simulate_slurm`.
 
     Raises PTaskModelError if the directory holds anything else, or something cannot be simulated.
     """

@@ -89,12 +89,12 @@ class TraceComparison:
         return list(dict.fromkeys(row.model for row in self.rows))
 
     def slowdown_error(self, row: Row) -> float:
-        """By how much, relatively, the slowdown differs from that of the replay."""
+        """Return the relative error of the slowdown of a `row` against that of the replay."""
         (true,) = (other for other in self.of(REPLAY) if other.flows == row.flows)
         return row.slowdown / true.slowdown - 1.0
 
     def write(self, stream: IO[str]) -> None:
-        """Write a CSV file, a line a row."""
+        """Write the rows to a `stream` as CSV."""
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(COLUMNS)
         for row in self.rows:
@@ -203,11 +203,11 @@ def compare_into(
     inputs: Iterable[str | Path] = (),
     **choices: Any,
 ) -> TraceComparison:
-    """`compare_trace`, written in a directory of results: comparison.csv, a picture, summary.json.
+    """Run `compare_trace` and write comparison.csv, a picture and summary.json into a directory.
 
-    Without matplotlib the picture is left out, with a warning. The directory appears once all is
-    written. inputs: the files that platform and trace come from.
-    Raises as `compare_trace`, and PTaskModelError if the directory holds anything else.
+    Without matplotlib the picture is omitted, with a warning. The directory appears when complete.
+    platform, trace, hosts, choices: as of `compare_trace`. inputs: files that were read. Raises as
+    `compare_trace`, and PTaskModelError if the directory holds anything else.
     """
     if directory is None:
         return compare_trace(platform, trace, hosts, **choices)

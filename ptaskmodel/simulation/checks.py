@@ -204,7 +204,7 @@ def offered_load(platform: Platform, tasks: Sequence[Task]) -> Load | None:
 
 
 def overload_text(platform: Platform, tasks: Sequence[Task]) -> str | None:
-    """A sentence if many tasks offer more than a resource can do meanwhile, else None."""
+    """Return a sentence if many `tasks` overload a resource of a `platform`, else None."""
     load = offered_load(platform, tasks) if len(tasks) >= FEW_TASKS else None
     if load is None or load.value <= 1.0:
         return None

@@ -103,9 +103,10 @@ def advance(s, t, o):
 
 @entry
 def run(s, t, o):
-    """Advance until something needs Python or ``until`` is reached; returns why.
+    """Advance until something needs Python or ``until`` is reached; return the status.
 
-    Everything that it leaves undone is in the state: calling it again goes on where it was.
+    S, t, o: the engine's state, the tasks' state, and the options. Unfinished work stays in the
+    state: calling it again continues there.
     """
     status = advance(s, t, o)
     write_members(s)
@@ -114,5 +115,8 @@ def run(s, t, o):
 
 @entry
 def finish(s, t, task, state):
-    """End a task from Python, in a final state (there is room in the stream)."""
+    """End task `task` (index) from Python in a final `state`; the stream must have room.
+
+    S, t: as `run`.
+    """
     end_task(s, t, task, state)

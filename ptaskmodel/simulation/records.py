@@ -277,7 +277,10 @@ def progress(core: Core, intake: Intake, task: int) -> float:
 
 
 def part_done(state: State, record: np.void, now: float) -> float:
-    """Part of the current stage of a task, by its record, that is done, 0 to 1."""
+    """Return the completed fraction, 0 to 1, of the current stage of a task at time `now` (s).
+
+    state: the engine's. record: the task's.
+    """
     if record["state"] == COMPLETED:
         return 1.0
     if record["state"] != RUNNING:

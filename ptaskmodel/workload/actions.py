@@ -143,7 +143,10 @@ FIELDS |= {action + NON_BLOCKING: FIELDS[action] for action in range(BARRIER, SC
 
 
 def fields_of(action: int, ranks: int) -> list[str]:
-    """The names of all fields of an action, those for each rank spread out."""
+    """Return the names of all fields of an `action` (number) on so many `ranks`.
+
+    A field that each rank has is repeated.
+    """
     names: list[str] = []
     for name in FIELDS[action].names:
         names += [name.removeprefix("*")] * (ranks if name.startswith("*") else 1)
@@ -151,7 +154,7 @@ def fields_of(action: int, ranks: int) -> list[str]:
 
 
 def least_fields(action: int, ranks: int) -> int:
-    """How many fields an action has at least."""
+    """Return the least number of fields of an `action` (number) on so many `ranks`."""
     fields = FIELDS[action]
     optional = fields.names[len(fields.names) - fields.optional :]
     return len(fields_of(action, ranks)) - sum(

@@ -40,7 +40,10 @@ class FieldError(WorkloadError):
 
 
 def check_number(field: str, value: Any, *, positive: bool = False) -> float:
-    """``value`` as a float that is 0 (unless ``positive``) or in [SMALLEST, LARGEST]."""
+    """Return ``value`` as a float that is 0 (unless ``positive``) or in [SMALLEST, LARGEST].
+
+    field: its name, for the FieldError that is raised otherwise.
+    """
     if type(value) is not float:
         if isinstance(value, bool | str | bytes | complex):
             raise FieldError(field, f"{cut(repr(value), SHOWN)} is not a number; give one")

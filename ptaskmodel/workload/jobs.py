@@ -155,7 +155,7 @@ class Workload:
         return replace(self, remarks=(*account.remarks, *self.remarks))
 
     def with_jobs(self, jobs: Sequence[Job], note: str | None = None) -> Workload:
-        """The same workload with other jobs, and only the profiles that these run."""
+        """Return this workload with other `jobs`, their profiles only, and one more `note`."""
         profiles = {job.profile: job.work for job in jobs}
         remarks = self.remarks if note is None else (*self.remarks, Remark(note))
         return replace(self, jobs=jobs, profiles=profiles, remarks=remarks)

@@ -106,10 +106,11 @@ def lublin(
     pace: float = 1.0,
     walltime_factor: float | None = None,
 ) -> Workload:
-    """A workload of the Lublin-Feitelson model for a machine of ``hosts`` hosts.
+    """Return a workload of the Lublin-Feitelson model for a machine of ``hosts`` hosts.
 
-    ``pace`` > 1 brings jobs closer together (times between arrivals are divided by it): the load
-    grows, all else stays. Walltimes are ``walltime_factor`` times the run time; None: none.
+    jobs: their number. seed: of the draws. model: its parameters; None: the published ones.
+    ``pace``: divides the times between arrivals; more raises the load and changes nothing else.
+    Walltimes are ``walltime_factor`` times the run time; None: none.
     """
     if jobs < 1 or hosts < 1:
         raise WorkloadError("a workload needs at least 1 job and 1 host; raise the number")
@@ -228,9 +229,10 @@ def weibull(
     scale_s: float,
     hosts: int | None = None,
 ) -> Workload:
-    """Jobs drawn from ``kinds`` by weight, Weibull(shape, scale_s) seconds from one to the next.
+    """Return so many `jobs`, drawn from ``kinds`` by weight, with Weibull(shape, scale_s) gaps, s.
 
-    The mean time between arrivals is scale_s * gamma(1 + 1 / shape). The first job is at 0.
+    seed: of the draws. hosts: of the machine; None: not known. The mean gap between arrivals is
+    scale_s * gamma(1 + 1 / shape). The first job is submitted at 0 s.
     """
     if jobs < 1 or not kinds:
         raise WorkloadError("a workload needs at least 1 job and 1 kind of job; add one")

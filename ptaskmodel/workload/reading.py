@@ -42,9 +42,9 @@ _log = logging.getLogger(__name__)
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """The name of the format of a file of jobs: by its name, else by how it begins.
+    """Return the format of the file of jobs at `path`, by its name, else by its beginning.
 
-    Raises WorkloadError if it is none of them.
+    Raises WorkloadError if it has none of the known formats.
     """
     found = _named(path)
     if found is not None:
@@ -108,9 +108,10 @@ def write_workload(
     format_: str | None = None,
     writing: Writing | None = None,
 ) -> None:
-    """Write a workload, whole or not at all, in a format (by default that of the name).
+    """Write a `workload` to `path` atomically.
 
-    Raises WorkloadError if the name tells none, or if the format cannot say what is in it.
+    format_: name of the format; None: that of the file's name. writing: options of formats. Raises
+    WorkloadError if the name tells no format, or if the format cannot hold the workload.
     """
     name = format_ or _named(path)
     if name not in formats_of(JOBS):

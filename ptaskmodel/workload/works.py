@@ -130,7 +130,7 @@ class Work:
 
 
 def may_last(kinds: Iterable[type[Work]]) -> bool:
-    """Whether works of these classes may have a duration whatever the platform."""
+    """Return whether works of classes `kinds` may have a duration that no platform changes."""
     return any(kind.duration_s is not Work.duration_s for kind in kinds)
 
 

@@ -400,7 +400,10 @@ class Book:
     # --- what schedulers register -----------------------------------------------------------
 
     def register_profile(self, workload: str, name: str, fields: Mapping[str, Any]) -> None:
-        """Take note of a profile; its workload is made if it is new. Raises WorkloadError."""
+        """Register a profile `name` with JSON `fields` in a `workload`, created if it is new.
+
+        Raises WorkloadError.
+        """
         if MARK in workload:
             raise WorkloadError(f"/data/workload_name: contains '{MARK}'; rename it")
         shelf = self.shelves.get(workload) or Profiles(self._folder, MESSAGE_READERS)
@@ -419,7 +422,10 @@ class Book:
             shelf.add(name, fields, spot)
 
     def register_job(self, full: str, given: Mapping[str, Any], now: float) -> Entry:
-        """Take note of a job, submitted now. Raises WorkloadError."""
+        """Register the job `full` (WORKLOAD!JOB) with JSON fields `given`, submitted at `now` (s).
+
+        Raises WorkloadError.
+        """
         workload, mark, short = full.partition(MARK)
         if not mark or not short:
             raise WorkloadError(

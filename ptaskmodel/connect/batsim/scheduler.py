@@ -430,10 +430,12 @@ def served(
     record: Path | None = None,
     replay: Path | None = None,
 ) -> Iterator[Session]:
-    """A session with a scheduler at an endpoint, which is closed whatever happens.
+    """Yield a session with a scheduler at an endpoint, which is closed in any case.
 
-    command: starts the scheduler (see `wires.start_scheduler`). events: files of external events.
-    record: where to write all messages; replay: a record to take the place of the scheduler.
+    platform: of the machine. book: the registered jobs. batch, options: of the simulation and of
+    the session. command: starts the scheduler (see `wires.start_scheduler`). timeout_s: longest
+    wait for a reply, s. events: files of external events. record: file for all messages; replay: a
+    record that takes the place of the scheduler.
 
     Raises PTaskModelError.
     """

@@ -40,7 +40,11 @@ STYLES = {
 def page(
     drawn: Sketch, max_width: float, max_height: float, max_unit: float
 ) -> tuple[float, float, float]:
-    """(width, height, unit) in inches: the largest that fits, a unit being at most ``max_unit``."""
+    """Return (width, height, unit) in inches, the largest that fits.
+
+    drawn: the sketch. max_width, max_height: of the page, inches. max_unit: largest length of a
+    unit of the sketch, inches.
+    """
     left, bottom, right, top = extent(drawn)
     wide, high = max(right - left, 1.0) + 1.5, max(top - bottom, 1.0) + 1.5
     unit = min(max_unit, max_width / wide, max_height / high)
@@ -54,9 +58,10 @@ def add_boxes(
     unit: float,
     more: Mapping[str, str] | None = None,
 ) -> None:
-    """Draw all boxes, filled with ``fill(name, kind)``; names where they can be read.
+    """Draw all boxes of a sketch `drawn` into matplotlib `axes`, filled with ``fill(name, kind)``.
 
-    unit: inches of a unit of the sketch. more: a second line below the names of hosts.
+    Names are written where they are legible. unit: inches of a unit of the sketch. more: a second
+    line below the names of hosts.
     """
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import to_hex
@@ -93,9 +98,9 @@ def add_boxes(
 
 
 def add_groups(axes: Any, drawn: Sketch, unit: float, facts: Mapping[str, str]) -> None:
-    """Write the names of groups, and how many hosts they have, above them.
+    """Write the names of the groups of a sketch `drawn`, and their numbers of hosts, into `axes`.
 
-    facts: more about a group, by its name.
+    unit: inches of a unit of the sketch. facts: a second line for a group, by its name.
     """
     for group in drawn.groups:
         text = f"{group.name}: {len(group.hosts):,} hosts"
@@ -115,7 +120,10 @@ def _font(inches: float, letters: int) -> float:
 
 
 def draw_platform(platform: Platform, path: Path) -> None:
-    """Write a picture (.png, .svg or .pdf). Raises PlatformError if it cannot be written."""
+    """Draw a `platform` to `path` (.png, .svg or .pdf).
+
+    Raises PlatformError if it cannot be written.
+    """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

@@ -290,7 +290,7 @@ def remarks_on(platform: Platform) -> list[Remark]:
 
 
 def read_platform(path: AnyPath) -> Platform:
-    """As ``load_platform``, without a Python warning."""
+    """Read the platform at `path` as ``load_platform`` does, without Python warnings."""
     return parse_platform(read_bytes(path, error=PlatformError), Path(path))
 
 

@@ -133,8 +133,9 @@ def walk(kind, table, a, b, out):
 def walk_pairs(kind, table, sources, targets, start, links, known):
     """Write the routes between pairs of nodes of a zone, one after the other.
 
-    That of pair k is ``links[start[k]:start[k + 1]]``; there must be room for ``table[LONGEST]``
-    links of each. known: whether a route is defined.
+    Kind, table: of the zone's route table. sources, targets: nodes, shape (pairs,). start, links:
+    output; pair k has ``links[start[k]:start[k + 1]]``, and there must be room for
+    ``table[LONGEST]`` links a pair. known: output, whether a route exists, shape (pairs,).
     """
     place = 0
     for k in range(sources.size):

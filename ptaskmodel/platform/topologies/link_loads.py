@@ -42,7 +42,10 @@ class Ways(NamedTuple):
 
 @jit
 def add(tally, fatpipe, link, amount, largest, pairs):
-    """Let a link carry ``amount`` bytes more, between so many pairs of hosts."""
+    """Add `amount` bytes between `pairs` pairs of hosts to the load of a `link`.
+
+    tally: the sums. fatpipe: whether links are FATPIPE. largest: bytes of the largest flow.
+    """
     i = tally.place[link]
     if i < 0:
         i = tally.size[0]
@@ -62,7 +65,10 @@ def add(tally, fatpipe, link, amount, largest, pairs):
 
 @jit
 def carry(tally, ways, link, amount, largest):
-    """Let a link (of the platform) carry one flow more; returns its latency."""
+    """Add a flow of `amount` bytes to the load of a `link` of the platform; return its latency, s.
+
+    tally: the sums. ways: facts of links. largest: bytes of the largest flow.
+    """
     link += ways.offset
     add(tally, ways.fatpipe, link, amount, largest, 1.0)
     return ways.latency_s[link]
@@ -70,6 +76,6 @@ def carry(tally, ways, link, amount, largest):
 
 @jit
 def note_latency(tally, latency, largest):
-    """Of a route with a latency, by which a flow of ``largest`` bytes goes."""
+    """Record in `tally` the `latency` (s) of a route that carries a flow of `largest` bytes."""
     tally.worst[0] = max(tally.worst[0], latency)
     tally.worst[1] = max(tally.worst[1], latency * largest)

@@ -83,7 +83,7 @@ class Option(NamedTuple):
 
 
 def number_or_text(text: str) -> int | float | str:
-    """A value as what it looks like."""
+    """Return a `text` as an int or float if it looks like one, else unchanged."""
     for convert in (int, float):
         try:
             return convert(text)
@@ -93,7 +93,10 @@ def number_or_text(text: str) -> int | float | str:
 
 
 def number_time_or_text(text: str) -> int | float | str:
-    """The same; a number with a unit of time (``1h``) is that in seconds. Raises UnitError."""
+    """Return a `text` as `number_or_text` does; a time with a unit (``1h``) in seconds.
+
+    Raises UnitError.
+    """
     value = number_or_text(text)
     if isinstance(value, str):
         try:
@@ -105,9 +108,9 @@ def number_time_or_text(text: str) -> int | float | str:
 
 
 def values(options: Iterable[Option], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value of each option: what is given, else its default.
+    """Return the value of each of the `options` by name: what is `given`, else its default.
 
-    Texts in PAIRS become what the option reads in them. Raises SimulationError.
+    Texts of PAIRS become what the option reads from them. Raises SimulationError.
     """
     found = {}
     for option in options:
@@ -136,12 +139,12 @@ def _read(option: Option, key: str, value: Any) -> Any:
 
 
 def fields_in(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values for which a dataclass has a field."""
+    """Return those of the `given` values for which the dataclass `kind` has a field."""
     return {each.name: given[each.name] for each in fields(kind) if each.name in given}
 
 
 def check_group(given: Mapping[str, Any]) -> None:
-    """Raises PTaskModelError for a group of no calibration."""
+    """Raise PTaskModelError if a group but no calibration is `given`."""
     if given["calibration"] is None and given["group"] is not None:
         raise PTaskModelError("--group selects a group of a calibration; give --calibration FILE")
 
@@ -154,7 +157,10 @@ def check_nothing_to_write(**wanted: object) -> None:
 
 
 def fresh(reader: Callable[..., Any], *arguments: Any) -> Any:
-    """Read an input anew: how commands read; campaigns keep what they have read."""
+    """Return ``reader(*arguments)``.
+
+    Commands read inputs anew; campaigns reuse what they have read.
+    """
     return reader(*arguments)
 
 
@@ -218,7 +224,7 @@ TRACE_LIMIT = Option(
 
 
 def recording_rows(what: str) -> tuple[Option, ...]:
-    """What to record of a run of tasks or jobs."""
+    """Return the options that say what to record of a run of `what` ("task" or "job")."""
     return (
         Option(
             "energy", FLAG, False, None,

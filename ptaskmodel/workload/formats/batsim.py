@@ -59,12 +59,12 @@ def write(workload: Workload, path: str | os.PathLike[str], options: Writing) ->
 
 
 def read_batsim(path: str | os.PathLike[str]) -> Workload:
-    """Read a Batsim workload (also gzipped; ``-``: standard input).
+    """Read the Batsim workload at `path` (may be gzipped; ``-``: standard input).
 
-    Jobs are put in the order in which Batsim submits them: by date, those of one date by id,
-    compared as text ("10" before "9"). A walltime of -1 means none. Unused profiles are kept.
-    Raises WorkloadError, one line with the JSON pointer of what is wrong, for anything that
-    cannot be run; nothing is left out silently.
+    Jobs are put into Batsim's order of submission: by time, at one time by id, compared as text
+    ("10" before "9"). A walltime of -1 means none. Unused profiles are kept. Raises WorkloadError,
+    one line with the JSON pointer of the mistake, for anything that cannot be run; nothing is
+    dropped silently.
     """
     account = Account(path, WorkloadError)
     return read(path, Cleaning(), account).told(account)
@@ -73,9 +73,9 @@ def read_batsim(path: str | os.PathLike[str]) -> Workload:
 def workload_of(
     document: Any, path: Path, account: Account, more: Mapping[str, Reader] | None = None
 ) -> tuple[Workload, Profiles]:
-    """The workload that the document of a file is, and its profiles.
+    """Return the workload, and its profiles, in the `document` of the file at `path`.
 
-    account: what is told of the file. more: readers of further types of profiles. Raises
+    account: collects remarks on the file. more: readers of further types of profiles. Raises
     WorkloadError as `read_batsim`.
     """
     where = shown_path(path)
@@ -174,7 +174,10 @@ def _check_size(job: Job, spot: str) -> None:
 
 
 def read_job(fields: Any, profiles: Profiles, spot: str) -> Job:
-    """One job, or WorkloadError with the pointer of the field at fault."""
+    """Return the job with these JSON `fields`; `profiles`: those that it may name.
+
+    Raises WorkloadError with the JSON pointer, which begins with `spot`.
+    """
     if not isinstance(fields, dict):
         raise WorkloadError(f"{spot}: is not an object; write a job as an object")
     for key in ("id", "subtime", "res", "profile"):
@@ -291,7 +294,10 @@ def write_batsim(
 def batsim_document(
     workload: Workload, version: int = 5, num_hosts: int | None = None
 ) -> dict[str, Any]:
-    """The document that `write_batsim` writes. Raises WorkloadError."""
+    """Return a `workload` as the JSON document that `write_batsim` writes.
+
+    version: Batsim's, 2 to 5. num_hosts: nb_res; None: that of the workload. Raises WorkloadError.
+    """
     import msgspec
 
     document: dict[str, Any] = msgspec.to_builtins(_document(workload, version, num_hosts))

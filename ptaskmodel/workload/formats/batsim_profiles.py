@@ -45,7 +45,11 @@ EACH = ("DefinedAmountsUsedForEachValue", "defined_amount_used_for_each_value")
 
 
 def amount(fields: Fields, key: str, spot: str, default: float | None = None) -> float:
-    """An amount, 0 or in the range of `check_number`; without a default it must be there."""
+    """Return the amount `fields[key]`, 0 or in the range of `check_number`.
+
+    spot: JSON pointer of the fields, for errors. default: value if it is missing; None: it is
+    required.
+    """
     value = fields.get(key, default)
     if value is None:
         raise WorkloadError(f"{spot}: '{key}' is missing; add it")

@@ -34,7 +34,10 @@ class Profiles:
         self._readers = {**READERS, **(more or {})}
 
     def add(self, name: str, fields: Any, spot: str) -> None:
-        """Read a profile; those of which it is made are there. Raises WorkloadError."""
+        """Read the profile `name` from its JSON `fields`, after those that it consists of.
+
+        spot: its JSON pointer, for the WorkloadError.
+        """
         stages = self.stage_names(fields, spot, self.works)
         code = fields.get("ret", 0)
         if type(code) is not int:
@@ -58,9 +61,9 @@ class Profiles:
         return SequenceWork(done), self.codes[stages[fails]]
 
     def stage_names(self, fields: Any, spot: str, known: Mapping[str, Any]) -> list[str]:
-        """The profiles, all of them known, that a sequence is made of; none of any other profile.
+        """Return the profiles, all `known`, that a sequence names; none for other profiles.
 
-        Raises WorkloadError.
+        fields: of the profile. spot: its JSON pointer, for the WorkloadError.
         """
         if not isinstance(fields, Mapping) or not isinstance(fields.get("type"), str):
             raise WorkloadError(

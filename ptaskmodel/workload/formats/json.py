@@ -60,13 +60,13 @@ class _Repeated(dict):
 
 
 def read_json(path: Path, *, writable: bool = False, arrays: Collection[str] = ()) -> Any:
-    """The document in a UTF-8 file: dict, list, str, int, float, bool, None.
+    """Return the document in the UTF-8 file at `path`: dict, list, str, int, float, bool, None.
 
     Stricter than the json module: no key twice in an object, no NaN or Infinity; with ``writable``,
-    no half of a character, which cannot be written again.
+    no half of a surrogate pair, which cannot be written again.
 
     arrays: names of fields. In a large file, some lists of numbers there, or of rows of equally
-    many numbers, are float64 arrays of the same values.
+    many numbers, become float64 arrays of the same values.
 
     Raises WorkloadError with ``file:line:column`` or the JSON pointer of the mistake.
     """
@@ -318,10 +318,10 @@ def _first_bad(values: Iterable[Any]) -> tuple[int, str]:
 
 
 def cut_numbers(content: bytes, names: Collection[str]) -> tuple[str, list[FloatArray]]:
-    """A UTF-8 text with NaN in place of long arrays of numbers, and these arrays in their order.
+    """Return a UTF-8 `content` with NaN in place of long arrays of numbers, and these arrays.
 
-    names: of the fields whose arrays are looked at: of numbers, shape (n,), or of rows of as many
-    numbers each, shape (rows, n). Raises UnicodeDecodeError if the rest is not UTF-8.
+    names: fields whose arrays are replaced, in order: numbers, shape (n,), or rows of equally many
+    numbers, shape (rows, n). Raises UnicodeDecodeError if the rest is not UTF-8.
     """
     # More than there can be; what is not used takes no memory.
     numbers = np.empty(len(content) // 2 + 1)

@@ -49,5 +49,5 @@ class Writing(NamedTuple):
 
 
 def formats_of(holds: str) -> tuple[str, ...]:
-    """The names of the formats of jobs, or of tasks."""
+    """Return the names of the formats that a file of `holds` (JOBS or TASKS) may have."""
     return tuple(name for name, format_ in FORMATS.items() if format_.holds == holds)

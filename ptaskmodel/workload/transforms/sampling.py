@@ -123,12 +123,11 @@ def _by_work(
 
 
 def shuffled(workload: Workload, seed: int, spacing: str = "even") -> Workload:
-    """The jobs in a random order of submission, over the same time.
+    """Return the jobs of a `workload` in a random order of submission, drawn by `seed`.
 
-    spacing: ``even``, all gaps between two submissions alike; ``kept``, the dates of the workload,
-    each given to another job, so that hours of the day and bursts stay where they are. Which job
-    waited for which has no meaning any more and is dropped. Raises WorkloadError for an unknown
-    spacing.
+    spacing: ``even``: all gaps between submissions are equal; ``kept``: the times of the workload,
+    assigned to other jobs, so that daily cycles and bursts stay. Links to preceding jobs lose their
+    meaning and are dropped. Raises WorkloadError for an unknown spacing.
     """
     if spacing not in SPACINGS:
         raise WorkloadError(f"spacing '{spacing}' is unknown; use one of {', '.join(SPACINGS)}")

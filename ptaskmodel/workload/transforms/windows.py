@@ -135,7 +135,11 @@ def windows_of(
     machine_hosts: int | None = None,
     **options: Unpack[WindowOptions],
 ) -> list[Window]:
-    """`busy_windows` of a workload read from a file: of a log with its real start dates."""
+    """Return the `busy_windows` of a `workload` read from the file `source`.
+
+    Of a log they use its recorded start times. cleaning: of the log. machine_hosts: size of the
+    machine; None: as the log says. options: as of `busy_windows`.
+    """
     if format_of(source) == "swf":
         limit, per_host = cleaning.max_hosts, cleaning.processors_per_host
         log, _ = clean(
@@ -150,9 +154,9 @@ def windows_of(
 
 
 def picked(windows: Sequence[Window], pick: str) -> Window:
-    """The window that ``pick`` means: first, busiest (the first of them), or a number from 0.
+    """Return the one of `windows` that ``pick`` names: first, busiest, or a number from 0.
 
-    Raises WorkloadError if it means none.
+    Raises WorkloadError if it names none.
     """
     if pick == "busiest":
         return max(windows, key=lambda window: window.utilisation)
@@ -173,7 +177,7 @@ def cut_swf(log: SwfLog, window: Window) -> SwfLog:
 
 
 def cut_workload(workload: Workload, window: Window) -> Workload:
-    """The jobs submitted in the window, with the window's beginning as date 0."""
+    """Return the jobs of a `workload` submitted in `window`, whose beginning becomes time 0."""
     jobs = without_lost_links(
         replace(job, submit_time_s=job.submit_time_s - window.start_s)
         for job in workload.jobs
