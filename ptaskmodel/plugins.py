@@ -11,9 +11,9 @@ from types import ModuleType
 
 
 def sources(path: Path) -> list[Path]:
-    """A Python file, and what lies beside it that it imports, or that these do; in some order.
+    """Return the Python file at `path` and the files beside it that it imports, also indirectly.
 
-    Raises SyntaxError or ValueError for what is not Python.
+    Their order is arbitrary. Raises SyntaxError or ValueError for what is not Python.
     """
     found, waiting = {path: None}, [path]
     while waiting:
@@ -47,10 +47,12 @@ def _files_of(name: tuple[str, ...], folder: Path) -> list[Path]:
 
 
 def load(path: Path, name: str) -> ModuleType:
-    """The module in a file, called ``name``; it is run, and finds what lies beside it.
+    """Run the file at `path` as a module called ``name`` and return it.
 
-    What lies beside it is loaded anew: it may have changed, or be called as a module of elsewhere.
-    Raises whatever the file raises, SyntaxError if it is not Python.
+    It can import files beside it.
+
+    These are loaded anew: they may have changed, or share the name of a module elsewhere. Raises
+    whatever the file raises, SyntaxError if it is not Python.
     """
     path = path.resolve()
     folder = path.parent

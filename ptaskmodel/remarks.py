@@ -85,7 +85,10 @@ _kept: ContextVar[dict[str, Remark] | None] = ContextVar("remarks", default=None
 
 
 def warn(text: str, effect: str | None = None, category: type[Warning] = UserWarning) -> None:
-    """Issue a Python warning, once for a run that is being made, and keep it for this run."""
+    """Issue a Python warning with this `text`, once a run, and keep it for the run's summary.
+
+    effect: a key of `EFFECTS`; None: it changes no reading. category: class of the Python warning.
+    """
     if text in (_kept.get() or ()):
         return
     keep(Remark(text, WARNING, effect))

@@ -68,7 +68,10 @@ class OnOff:
         return self.on_s / self.period_s
 
     def is_on(self, date_s: float) -> bool:
-        """Whether the pattern is on at a date (at a change: the state that begins)."""
+        """Return whether the pattern is on at time `date_s` (s).
+
+        At a change, the state that begins.
+        """
         if self.none or self.constant:
             return self.constant
         return date_s - math.floor(date_s / self.period_s) * self.period_s < self.on_s
@@ -123,13 +126,14 @@ def interference_tasks(
     competitors: float | None = None,
     name: str = "interference",
 ) -> list[Task]:
-    """Tasks that saturate the route between two hosts, both ways, by a pattern.
+    """Return tasks that saturate the route between two hosts, both ways, by a pattern.
 
-    Each time on is a task with a start date and a wall time, since how much it sends depends on
-    what else runs. By default a connection is two tasks, one a direction: two competitors for
-    whatever shares both directions. With ``joint`` a connection is one task that sends both ways.
-    competitors: how many competitors each task counts for (None: as the simulation counts).
-    until_s: times on that start at or after it are left out.
+    Source, destination: names of the hosts. connections: how many run at a time. name: begins the
+    ids of tasks. Each time on is a task with a start and a walltime, since how much it sends
+    depends on what else runs. By default a connection is two tasks, one for each direction: two
+    competitors for whatever shares both directions. With ``joint`` a connection is one task that
+    sends both ways. competitors: how many competitors each task counts as (None: as the simulation
+    counts). until_s: times on that begin at or after it (s) are left out.
     """
     if joint:
         ways = [(source, destination, connection_work(2), "")]

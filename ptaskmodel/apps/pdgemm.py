@@ -162,12 +162,12 @@ def place(
     how: str | Sequence[str] = "linear",
     seed: int | None = None,
 ) -> tuple[str, ...]:
-    """The host of each rank.
+    """Return the host of each of so many `processes` (ranks).
 
-    how: ``"linear"`` (the first ranks on the first host, and so on, evenly), ``"random"`` (the
-    same numbers a host, shuffled with ``seed``), or the host of each rank, given.
+    hosts: names. how: ``"linear"`` (the first ranks on the first host, and so on, evenly),
+    ``"random"`` (equal numbers a host, shuffled with ``seed``), or the host of each rank.
 
-    Raises WorkloadError when the ranks cannot be spread evenly, the seed is missing or the given
+    Raises WorkloadError if the ranks cannot be spread evenly, the seed is missing, or the given
     placement has the wrong length or names another host.
     """
     if not isinstance(how, str):

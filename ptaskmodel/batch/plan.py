@@ -54,7 +54,7 @@ LONG_S = 60.0
 
 
 def check_sizes(workload: Workload, num_hosts: int) -> None:
-    """Raises SimulationError if a job asks for more hosts than there are."""
+    """Raise SimulationError if a job of a `workload` requests more than `num_hosts` hosts."""
     too_large = np.flatnonzero(sizes_of(workload.jobs) > num_hosts)
     if len(too_large):
         job = workload.jobs[int(too_large[0])]
@@ -129,7 +129,7 @@ def _conservative_s(submit_s: FloatArray, work_host_s: FloatArray, hosts: int, l
 
 
 def only_delays(workload: Workload) -> bool:
-    """Whether no job depends on the platform."""
+    """Return whether no job of a `workload` depends on the platform."""
     others = (work for work in workload.profiles.values() if type(work) is not DelayWork)
     return all(work.duration_s is not None for work in others)
 

@@ -90,7 +90,12 @@ class Driver(Protocol):
     def run(
         self, simulation: BatchSimulation, execution: Execution, metered: MeteredExecution | None
     ) -> Mapping[str, Any]:
-        """Step the simulation until its end; what else the summary says."""
+        """Run a `simulation` of jobs under `execution` to its end.
+
+        Return what else the summary says.
+
+        metered: the execution that counts energy; None: none does.
+        """
         ...
 
     def metadata(self) -> Mapping[str, str]:

@@ -75,7 +75,7 @@ class Cluster:
             )
         for path in given:
             if not Path(path).is_file():
-                raise CampaignError(f"{path}: the file does not exist; check the path")
+                raise CampaignError(f"{path}: no such file")
 
     def is_open(self) -> bool:
         """Whether it is neither encrypted nor on this machine only."""

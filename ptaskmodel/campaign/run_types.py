@@ -285,7 +285,7 @@ def kind_of(name: str, files: Iterable[str], folder: Path) -> Kind:
         )
     source = folder / path
     if not source.is_file():
-        raise CampaignError(f"run: {source}: the file does not exist; check the path")
+        raise CampaignError(f"run: {source}: no such file")
     try:
         files_of_it = sources(source)
     except (SyntaxError, ValueError) as fault:

@@ -67,19 +67,24 @@ def check_bounds(
 
 
 def check_range(what: str, numbers: Any, least: int, last: int) -> None:
-    """Raise SimulationError for a number that is not within bounds, both included."""
+    """Raise SimulationError, naming `what`, if one of the `numbers` is not in [least, last]."""
     numbers = np.asarray(numbers)
     if numbers.size and not (numbers.min() >= least and numbers.max() <= last):
         raise SimulationError(f"{what} is out of range")
 
 
 def check_extent(what: str, first: Any, count: Any, size: int) -> None:
-    """Raise SimulationError where so many places from a first one on are not there."""
+    """Raise SimulationError, naming `what`, where `count` entries from `first` on exceed `size`."""
     check_range(f"the end of {what}", np.asarray(first) + np.asarray(count), 0, size)
 
 
 def check_chain(what: str, following: np.ndarray, first: int) -> list[int]:
-    """The numbers of a linked list. Raises SimulationError where it runs in a circle."""
+    """Return the numbers of the linked list that begins with `first`.
+
+    `following`: the next of each.
+
+    Raises SimulationError, naming `what`, if the list is circular or leaves the array.
+    """
     found: list[int] = []
     while first >= 0:
         if first >= len(following) or len(found) >= len(following):

@@ -67,9 +67,11 @@ class SharingProblem:
         bound: ArrayLike | None = None,
         weight: ArrayLike | None = None,
     ) -> SharingProblem:
-        """A checked problem from one list of ``(resource, usage[, share])`` per task.
+        """Return a checked problem; rows: of each task a list of ``(resource, usage[, share])``.
 
-        Raises SharingError naming the first wrong element.
+        capacity: of each resource, shape (m,). fatpipe: whether each resource is one, shape (m,);
+        None: none. bound: largest rate of each task, shape (n,); None: inf. weight: of each task,
+        shape (n,); None: 1. Raises SharingError naming the first wrong element.
         """
         flat = [element for row in rows for element in row]
         for element in flat:
@@ -101,9 +103,11 @@ class SharingProblem:
         bound: ArrayLike | None = None,
         weight: ArrayLike | None = None,
     ) -> SharingProblem:
-        """A checked problem from (resource, task, usage) elements in any order; n tasks.
+        """Return a checked problem of `n` tasks from elements in any order.
 
-        Raises SharingError naming the first wrong element.
+        Resource, task, usage: of each element, shape (elements,). share: likewise; None: the usage.
+        capacity, fatpipe, bound, weight: as of `build`. Raises SharingError naming the first wrong
+        element.
         """
         resources = _array(resource, "resource", np.int64)
         tasks = _array(task, "task", np.int64)
@@ -150,7 +154,10 @@ class SharingProblem:
         bound: ArrayLike | None = None,
         weight: ArrayLike | None = None,
     ) -> SharingProblem:
-        """A checked problem from an array ``usage[resource, task]`` (and ``share`` likewise)."""
+        """Return a checked problem of ``usage[resource, task]`` and ``share`` (None: the usage).
+
+        Capacity, fatpipe, bound, weight: as of `build`.
+        """
         matrix = np.asarray(usage, np.float64)
         if matrix.ndim != 2:
             raise SharingError(f"usage has {matrix.ndim} dimensions; give usage[resource, task]")

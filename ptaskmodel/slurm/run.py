@@ -117,10 +117,11 @@ def simulate_together(
     failures: Mapping[str, Changes] | None = None,
     progress: Progress | None = None,
 ) -> list[SlurmRun]:
-    """Run the jobs of several controllers on one platform, where they feel each other.
+    """Run the jobs of several controllers on one platform, where they affect each other.
 
-    conf: of all nodes, which are the hosts of the execution in this order. parts: see `parts_of`;
-    each has a watch. The rest is as in `simulate_slurm`.
+    conf: of all nodes, which are the hosts of the execution in this order. parts: see `parts_of`.
+    watches: the event log of each part. accounts, phases, costs, failures, progress: as of
+    `simulate_slurm`.
     """
     numbers = count()
     places = {name: k for k, name in enumerate(nodes_of(conf).names)}
@@ -205,16 +206,19 @@ def machine_for(platform: Platform, conf: Conf) -> Machine:
 
 
 def execution_on(platform: Platform, conf: Conf) -> PtaskExecution:
-    """What runs jobs on a platform. Raises SlurmError if some nodes have no host."""
+    """Return what runs jobs on a platform, on the nodes of `conf`.
+
+    Raises SlurmError if some nodes have no host.
+    """
     from ptaskmodel.simulation.simulation import Simulation
 
     return PtaskExecution(machine_for(platform, conf), Simulation(platform), limited=False)
 
 
 def alone_s(execution: PtaskExecution, attempts: Sequence[Attempt]) -> list[float]:
-    """How long each attempt would have taken with the platform to itself, s.
+    """Return the isolated run time of each of the `attempts`, s, on the platform of `execution`.
 
-    Which part of their work those did that were cut off is noted where it is known.
+    Also records which part of their work the killed ones did, where it is known.
     """
     from ptaskmodel.batch.jobs.isolated import AloneTimes
     from ptaskmodel.simulation.simulation import Simulation
@@ -247,7 +251,7 @@ def offered_load(conf: Conf, jobs: Sequence[JobRequest]) -> float:
 
 
 def warn_of_overload(conf: Conf, jobs: Sequence[JobRequest]) -> None:
-    """Warn if the offered load is above 1."""
+    """Warn if the offered load of `jobs` on the nodes of `conf` is above 1."""
     load = offered_load(conf, jobs) if len(jobs) >= FEW_JOBS else 0.0
     if load > 1.0:
         warn(f"the offered load is {load:.3g}: the queue grows as long as jobs come", OVERLOAD)

@@ -73,7 +73,7 @@ def test_a_group_without_two_levels_of_interference_is_not_fitted():
     rows = (Measurement(OnOff(0, 0), 300.0), Measurement(OnOff(15, 15), None))
     fitted = rates_fitter()(MeasuredGroup({}, rows), [True, True])
     assert not fitted.parameters
-    assert "with and without" in fitted.note
+    assert "rows with interference" in fitted.note
     assert all(row.predicted_s is None for row in fitted.predictions)
 
 

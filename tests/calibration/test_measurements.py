@@ -62,7 +62,7 @@ def test_a_minimal_file_of_single_runs(written):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "runs.csv:1: one column of runtimes is needed"),
+        ("", "runs.csv:1: a column of runtimes is missing"),
         ("a,b\n1,2\n", "found none of them"),
         ("runtime_s,mean_runtime_s\n1,2\n", "found mean_runtime_s and runtime_s"),
         ("runtime_s\n1\n", "interference_on_s and interference_off_s are needed, or a column"),
@@ -71,16 +71,16 @@ def test_a_minimal_file_of_single_runs(written):
         (HEADER + "x,0,0,5,abc,1\n", "runs.csv:2: mean_runtime_s is 'abc'; give a number"),
         (HEADER + "x,0,0,5,-3,1\n", "mean_runtime_s is '-3'"),
         (HEADER + "x,0,0,5,0,1\n", "give a time > 0 s, or nothing if the run did not end"),
-        (HEADER + "x,0,0,5,10,0\n", "stddev_s is '0'; give a value > 0, or nothing"),
+        (HEADER + "x,0,0,5,10,0\n", "stddev_s is '0'; give a value > 0 s, or nothing"),
         (HEADER + "x,0,0,2.5,10,1\n", "runs is '2.5'; give a whole number"),
         (HEADER + "x,-1,0,5,10,1\n", "interference_on_s is '-1'"),
         (HEADER + "x,0,inf,5,10,1\n", "interference_off_s is inf"),
-        (HEADER + "x,0,0,5,10\n", "runs.csv:2: the row must have 6 fields"),
-        (HEADER + "x,0,0,5,10,1,7\n", "the row must have 6 fields"),
+        (HEADER + "x,0,0,5,10\n", "runs.csv:2: the row does not have 6 fields"),
+        (HEADER + "x,0,0,5,10,1,7\n", "the row does not have 6 fields"),
         ("x," + HEADER.replace("code", "x"), "column 'x' occurs twice"),
         (
             "competitors,runtime_s,interference_on_s,interference_off_s\n0,1,inf,0\n",
-            "competitors is 0 with interference",
+            "competitors is 0 in a row with interference",
         ),
     ],
 )

@@ -55,7 +55,7 @@ def test_the_file_has_what_is_promised(rates, tmp_path):
 def test_a_group_that_cannot_be_fitted_says_so(rates):
     group = rates.group(cluster="grisou", broadcast="blocking", block_subdivisions="1")
     assert not group.parameters
-    assert "needs rows with and without" in group.note
+    assert "needs rows with interference" in group.note
     assert group.note in report(rates)
 
 
@@ -88,7 +88,7 @@ def test_tables_have_every_parameter_and_row(rates):
     ("text", "message"),
     [
         ("{", "cannot be read as a calibration"),
-        ("[]", "/version must be 1"),
+        ("[]", "/version is not 1"),
         ('{"version": 1}', "not a calibration"),
         ('{"version": 1, "model": "ptask", "fit_on": "all", "source": "", "groups": [3]}', "not a"),
     ],

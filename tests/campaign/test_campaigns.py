@@ -100,7 +100,7 @@ def test_a_run_that_takes_too_long_is_ended(tmp_path):
     short = plan_of(text, tmp_path, "plan")
     campaign = Campaign.of(short, tmp_path / "runs")
     assert campaign.make(2) == (1, 1, 0)
-    assert campaign.failures()[0][1] == "took longer than timeout_s = 6"
+    assert campaign.failures()[0][1] == "took longer than timeout_s = 6 s"
 
 
 def test_a_kill_9_loses_nothing_and_nothing_is_made_twice(tmp_path, capsys):
@@ -181,7 +181,7 @@ def test_a_check_warns_of_a_metric_that_no_run_has(tmp_path, capsys):
     file.write_text(f'metrics = ["inner"]\n{file.read_text()}')
     given = ["-o", str(tmp_path / "runs"), "--processes", "1", "--try", "1"]
     assert main(["campaign", "check", str(file), *given]) == 0
-    assert "warning: metrics: no run has 'inner'; use some of inner.z" in capsys.readouterr().err
+    assert "warning: metrics: no run has 'inner'; choose from inner.z" in capsys.readouterr().err
 
 
 def test_what_a_user_sees(tmp_path, capsys):
@@ -202,7 +202,7 @@ def test_what_a_user_sees(tmp_path, capsys):
     assert (tmp_path / "runs/pictures/effects.png").stat().st_size > 5000
     capsys.readouterr()
     assert main(["campaign", "report", place]) == 0
-    said = "y: 6, 7 not told apart from 1."
+    said = "y: 6, 7 not significantly different from 1."
     assert capsys.readouterr().out.splitlines()[0].startswith(said)
     page = (tmp_path / "runs/report.html").read_text()
     assert "against" not in plan.name
@@ -218,9 +218,9 @@ def test_mistakes_of_the_command_line(tmp_path, capsys):
     for arguments, said in (
         (["run", str(tmp_path / "no.toml")], "no such file"),
         (["run", file, "--part", "3/2"], "is no part"),
-        (["resume", str(tmp_path)], "holds no campaign"),
+        (["resume", str(tmp_path)], "contains no campaign"),
         (["run", file, "-o", str(tmp_path)], "which is of no campaign"),
-        (["merge", str(tmp_path), "-o", str(tmp_path / "m")], "holds no campaign"),
+        (["merge", str(tmp_path), "-o", str(tmp_path / "m")], "contains no campaign"),
     ):
         assert main(["campaign", *arguments]) == 2
         assert said in capsys.readouterr().err
@@ -244,7 +244,7 @@ def test_two_at_once_do_not_make_the_same(tmp_path):
 def test_a_report_needs_a_run(tmp_path):
     campaign = Campaign.of(study(tmp_path), tmp_path / "runs")
     campaign.store.begin(campaign.plan)
-    with pytest.raises(CampaignError, match="no run is made yet"):
+    with pytest.raises(CampaignError, match="no run has finished yet"):
         write_campaign_report(campaign, tmp_path / "report.html")
 
 

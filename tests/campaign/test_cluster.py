@@ -117,7 +117,7 @@ def test_a_run_that_takes_too_long_is_ended_and_nobody_waits_behind_it(tmp_path,
     made_in_turn = []
     campaign.make(on=dask, progress=lambda *said: made_in_turn.append(said[3].point["x"]))
     assert campaign.status() == (10, 1, 0)
-    assert campaign.failures()[0][1] == "took longer than timeout_s = 8"
+    assert campaign.failures()[0][1] == "took longer than timeout_s = 8 s"
     assert made_in_turn[-1] == 4
     assert set(made(tmp_path).values()) == {1}
 

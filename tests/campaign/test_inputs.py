@@ -174,7 +174,9 @@ def test_what_is_far_off_is_told_in_but_not_sent(tmp_path):
     put(tmp_path / "below", list="../first.txt\n")
     path = tmp_path / "below" / "list.txt"
     assert named_by(path) == [path, tmp_path / "below" / ".." / "first.txt"]
-    with pytest.raises(CampaignError, match=r"first.txt, which is not beside it and cannot be"):
+    with pytest.raises(
+        CampaignError, match=r"first.txt, which is in another directory and cannot " r"be"
+    ):
         content_of(path)
 
 

@@ -110,5 +110,5 @@ def test_what_is_no_number_is_left_out():
     found = numbers_of({"a": 1, "b": {"c": 2.5, "d": "x"}, "e": float("nan"), "versions": {"v": 1}})
     assert found == {"a": 1, "b.c": 2.5}
     for nothing in ({}, {"a": "x"}, [1]):
-        with pytest.raises(CampaignError, match="give a mapping"):
+        with pytest.raises(CampaignError, match="return a mapping"):
             numbers_of(nothing)

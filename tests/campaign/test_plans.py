@@ -145,8 +145,8 @@ MISTAKES = [
     (OF_BATCH + "walltimes = 'keep'", "is not one of kill, ignore, extend"),
     (OF_BATCH + "[factors]\npolicy = ['easy', 3]", "factors.policy: 3 is not one of"),
     (OF_BATCH + "[factors]\nload = {least = -1, most = 2}", "is not a number above 0"),
-    ("run = 3", "run: 3 is not a text"),
-    ("[parameters", "this is not TOML"),
+    ("run = 3", "run: 3 is not a string"),
+    ("[parameters", "is not TOML"),
     ("", "nothing to run"),
     ("[factors]\nx = [1]", "run: is missing"),
     ('run = "bach"\n[factors]\nx = [1]', "run: 'bach' is unknown"),
@@ -158,17 +158,17 @@ MISTAKES = [
     (PLAN.replace("[1, 2, 3]", "[[1]]"), "a list is not a number"),
     (PLAN.replace("[1, 2, 3]", "[nan]"), "not finite"),
     (PLAN.replace("[1, 2, 3]", "7"), "7 is not a list of values"),
-    (PLAN.replace("[1, 2, 3]", "{from = 1}"), "a range without its end"),
+    (PLAN.replace("[1, 2, 3]", "{from = 1}"), "a range without an end"),
     (PLAN.replace("[1, 2, 3]", "{from = 3, to = 1}"), "is not an increasing range; correct it"),
     (PLAN.replace("[1, 2, 3]", "{from = 0, to = 1, step = 1e-9}"), "more than 100,000 levels"),
     (PLAN.replace("[1, 2, 3]", '{files = "*.nothing"}'), "no file matches"),
     (PLAN.replace("[1, 2, 3]", "{least = 1, most = 1}"), "nothing to draw"),
     (PLAN.replace("[1, 2, 3]", "{least = 0, most = 1, scale = 'log'}"), "nothing to draw"),
     (PLAN.replace("[1, 2, 3]", "{least = 1, most = 2, scale = 'ln'}"), "use one of linear, log"),
-    (PLAN.replace("[1, 2, 3]", "{least = 1, most = 2}"), "is drawn; say how often"),
+    (PLAN.replace("[1, 2, 3]", "{least = 1, most = 2}"), "is sampled; set the number"),
     (PLAN.replace("[1, 2, 3]", "{lowest = 1}"), "lowest is not a list"),
-    (PLAN + "[sample]\ncount = 3", "no factor is drawn"),
-    (PLAN + "[sample]\ncount = 0", "say how many points"),
+    (PLAN + "[sample]\ncount = 3", "no factor is sampled"),
+    (PLAN + "[sample]\ncount = 0", "give the number of points"),
     (PLAN + "[sample]\ncount = 1\nmethod = 'sobol'", "use one of random, latin-hypercube"),
     (PLAN + "[sample]\nsize = 1", "'size' is unknown"),
     (PLAN.replace("size = 4", "size = [4]"), "several values belong in"),
@@ -179,12 +179,12 @@ MISTAKES = [
     (PLAN.replace("repetitions = 2", "repetitions = 20000000"), "are too many runs; at most"),
     (PLAN.replace('mode = "a"}', 'mode = "c"}'), "'c' is not a level; use one of a, b"),
     (PLAN.replace('{mode = "a"}', "{size = 4}"), "'size' is not a factor"),
-    (PLAN.replace("x < 3 or", "y < 3 or"), "names 'y', which is no parameter"),
+    (PLAN.replace("x < 3 or", "y < 3 or"), "uses 'y', which is not a parameter"),
     (PLAN.replace("x < 3 or", "x < or"), "is not a condition"),
     (PLAN.replace("x < 3 or", "__import__('os') or"), "is not a condition"),
-    (PLAN.replace("x < 3 or", "x.__class__ or"), "which is no parameter"),
+    (PLAN.replace("x < 3 or", "x.__class__ or"), "which is not a parameter"),
     (PLAN.replace("x < 3 or mode != 'b'", "x > 9"), "no run satisfies the constraints; relax them"),
-    (PLAN.replace("x < 3 or mode != 'b'", "x < mode"), "cannot be decided"),
+    (PLAN.replace("x < 3 or mode != 'b'", "x < mode"), "cannot be evaluated"),
     ('run = "batch"\n[factors]\nplatform = ["p.xml"]', "batch needs 'workload'"),
     ('run = "batch"\n[factors]\nalocation = ["a"]', "did you mean 'allocation'"),
     ('run = "simulate"\nrepetitions = 2\n[parameters]\nplatform = "p"\ntasks = "t"', "has no seed"),
@@ -239,7 +239,7 @@ def test_an_old_name_of_a_parameter_works_and_is_told(folder):
     factor = text + "[factors]\nuntil = [1, 2]\n[compare_with]\nuntil = 1"
     with pytest.warns(UserWarning, match="until_s"):
         assert plan_of(factor, folder, "p").baseline == {"until_s": 1}
-    with pytest.raises(CampaignError, match="give 'until_s' alone"):
+    with pytest.raises(CampaignError, match="give only 'until_s'"):
         plan_of(text + "until = 5.0\nuntil_s = 5.0", folder, "p")
 
 

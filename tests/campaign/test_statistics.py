@@ -87,7 +87,7 @@ def test_what_was_found_is_said_in_short():
     said, tests = in_short(*given, {"slowdown": -1})
     assert said == (
         "slowdown: far has 17 % more than near (worse, p < 0.0001), in 56% of 16 pairs; next not "
-        "told apart from near; what where does depends on load (16.2% of the variation, "
+        "told apart from near; the effect of where depends on load (16.2% of the variation, "
         "p < 0.0001)."
     )
     assert tests.startswith("8 independent seeds: runs that share one are averaged first.")
@@ -99,7 +99,7 @@ def test_one_seed_tells_nothing_apart():
     said, tests = in_short(frame, ["where", "load"], ["slowdown"], {"where": "near"}, {})
     assert "far has 23 % more than near (no test), in 50% of 2 pairs" in said
     assert "depends" not in said
-    assert tests.startswith("One seed, or seeds that change nothing: no test, no interval")
+    assert tests.startswith("One seed, or seeds without effect: no test and no interval")
     found = paired(frame, ["where", "load"], ["slowdown"], {"where": "near"})
     assert found[["low", "high", "p_value", "p_wilcoxon", "p_holm"]].isna().all(axis=None)
 
@@ -116,7 +116,7 @@ def test_many_levels_are_said_as_well():
     noise = np.random.default_rng(2).normal(size=(20, 6))
     frame = table(lambda x, mode, k: 50 * (x == 7) + noise[x, k % 6], levels=range(20), modes="a")
     said = in_short(frame.query("repetition < 6"), ["x"], ["y"], {"x": 0}, {})[0]
-    assert "18 of 19 levels not told apart from 0" in said
+    assert "18 of 19 levels not significantly different from 0" in said
     assert said.startswith("y: 7 has ")
 
 
@@ -125,7 +125,8 @@ def test_without_a_baseline_the_strongest_factors_are_said():
     frame = table(lambda x, mode, k: 9000.0 * x + (mode == "b") + noise[x, int(mode == "b"), k])
     said = in_short(frame, ["x", "mode"], ["y"], {}, {})[0]
     assert said == (
-        "y: 100% of the variation goes with x (p < 0.0001, means from 9001 with 1 to 27,000 with "
+        "y: 100% of the variation is explained by x (p < 0.0001, means from 9001 with 1 to "
+        "27,000 with "
         "3); no interaction of factors is significant."
     )
 

@@ -137,10 +137,10 @@ def test_traces_given_as_events_or_as_they_are():
         (lambda b: b.route("a", "a", ["z"]), "unknown link 'z'"),
         (lambda b: b.route("a", "a", [("x", "LEFT")]), "write one of UP, DOWN, NONE"),
         (lambda b: b.route("a", "a", []), "no link"),
-        (lambda b: b.cluster("c", 4, **ONE), "cannot stand here"),
+        (lambda b: b.cluster("c", 4, **ONE), "is not allowed here"),
         (lambda b: b.cluster("c", Torus((0, 2)), **ONE), "every number must be in 1"),
         (lambda b: b.cluster("c", FatTree((2,), (1, 1), (1,)), **ONE), "levels;children"),
-        (lambda b: b.peer("p", "1f", "1Bps", "1Bps", (0, 0, 0)), "cannot stand here"),
+        (lambda b: b.peer("p", "1f", "1Bps", "1Bps", (0, 0, 0)), "is not allowed here"),
     ],
 )
 def test_what_a_file_would_be_refused_for_is_refused_at_once(declare, part):
@@ -159,7 +159,9 @@ def test_what_is_refused_at_the_end():
         Platform.build("lab").finish()
     build = Platform.build("lab")
     build.host("a", "1Gf", speed_trace=[(2, 1), (1, 1)])
-    with pytest.raises(PlatformError, match=r"lab: trace 'a SPEED 0': .*line 2: the date 1 is bef"):
+    with pytest.raises(
+        PlatformError, match=r"lab: trace 'a SPEED 0': .*line 2 of it: the date 1 is " r"bef"
+    ):
         build.finish()
 
 
@@ -175,7 +177,7 @@ def test_what_is_odd_is_noted():
     build = Platform.build("lab")
     build.host("a", "5")
     assert [note.text for note in build.finish().notes] == [
-        "host 'a': speed='5' has no unit; f is meant, write it"
+        "host 'a': speed='5' has no unit, which means f; write it"
     ]
 
 

@@ -145,13 +145,13 @@ def test_validate_finds_a_latency_that_holds_flows(capsys, tmp_path):
 
 def test_validate_finds_bits_that_were_meant_as_bytes(capsys, tmp_path):
     out = validate_text(capsys, tmp_path, PAIR.format("1.25Gbps", "1us"))
-    assert ":4: bits or bytes: link 'l': bandwidth='1.25Gbps' are bits" in out
+    assert ":4: bits or bytes: link 'l': bandwidth='1.25Gbps' is in bits" in out
 
 
 def test_validate_finds_a_trace_without_effect(capsys, tmp_path):
     trace = '<trace id="t" periodicity="0">0 1\n5 0.5</trace>'
     out = validate_text(capsys, tmp_path, trace + PAIR.format("1Gbps", "1us"))
-    assert ":2: unused: trace 't': no trace_connect names it" in out
+    assert ":2: unused: trace 't': no trace_connect uses it" in out
 
 
 def test_validate_of_a_bad_file_is_a_user_error(capsys, tmp_path):

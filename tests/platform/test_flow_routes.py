@@ -231,11 +231,11 @@ def test_what_was_taken_is_written_and_read_again(fabric_file, tmp_path, capsys)
         ),
         (
             "task,flow,path\na,0,h0 t0 s0 t1 h2\na,0,h0 t0 s1 t1 h2\n",
-            "r.csv:3: flow 0 of task 'a' has a path in line 2; give one",
+            "r.csv:3: flow 0 of task 'a' already has a path in line 2; keep one",
         ),
         (
             "task,flow,path\na,0,h0 t0 s0 t1 h2\nb,0,h0 t0 s0 t1 h2\n",
-            "r.csv:3: there is no flow 0 of a task 'b'",
+            "r.csv:3: there is no flow 0 of task 'b'",
         ),
     ],
 )

@@ -188,6 +188,6 @@ def test_dates_that_cannot_be_told_apart_are_refused_with_their_line(text, line,
 def test_a_trace_of_very_many_events_is_told_of():
     told = []
     assert parse_trace("p", "0 1\nPERIODICITY 1e-4", None, told.append).period_s == 1e-4
-    assert told == ["it changes 1e+04 times a second, each of which is an event"]
+    assert told == ["it changes 1e+04 times per second, and each change is an event"]
     parse_trace("p", "0 1\n5 0.5\nPERIODICITY 10", None, told.append)
     assert len(told) == 1

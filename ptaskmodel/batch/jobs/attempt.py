@@ -154,7 +154,7 @@ class Attempt:
         return nan if self.was_cut else 1.0
 
     def suspended_s(self, now: float) -> float:
-        """For how long it has been suspended, in all, s."""
+        """Return how long this attempt has been suspended in total, s, at time `now` (s)."""
         return sum(((now if to is None else to) - (since or 0.0)) for since, to in self.suspensions)
 
     def __repr__(self) -> str:

@@ -52,33 +52,36 @@ class Execution(Protocol):
         """The attempt, running or suspended, stops now."""
 
     def suspend(self, attempt: Attempt, now: float) -> None:
-        """The attempt is frozen; its walltime does not run."""
+        """Freeze an attempt at time `now` (s); its walltime stops, too."""
 
     def resume(self, attempt: Attempt, now: float) -> None:
-        """The attempt goes on."""
+        """Continue a suspended attempt at time `now` (s)."""
 
     def leave(self, attempt: Attempt, now: float) -> float | None:
-        """The attempt, which runs, writes a checkpoint and ends then, in state LEFT.
+        """Let a running attempt write a checkpoint from time `now` (s) on, then end in state LEFT.
 
-        Returns that date; None if jobs write no checkpoints.
+        Returns the time of that end, s; None if jobs write no checkpoints.
         """
         ...
 
     def fail_host(self, host: int, now: float) -> None:
-        """A host fails or is turned off (not by a trace of the platform)."""
+        """A host (its number) fails or is turned off at time `now` (s), not by a trace."""
 
     def restore_host(self, host: int, now: float) -> None:
-        """A host works again (not by a trace of the platform)."""
+        """A host (its number) works again at time `now` (s), not by a trace."""
 
     def fail_other(self, name: str, now: float) -> list[Attempt]:
-        """A link, or a host that runs no jobs, fails; the attempts that this stopped."""
+        """A link, or a host that runs no jobs, fails at time `now` (s).
+
+        name: the link's or host's. Returns the attempts that this stopped.
+        """
         ...
 
     def restore_other(self, name: str, now: float) -> None:
-        """A link, or a host that runs no jobs, works again."""
+        """The link `name`, or the host `name` that runs no jobs, works again at time `now` (s)."""
 
     def set_pstate(self, host: int, pstate: int, now: float) -> None:
-        """A host has another performance state."""
+        """Put a host (its number) into performance state `pstate` at time `now` (s)."""
 
     def progress(self, attempt: Attempt, now: float) -> Progress:
         """How far an attempt that runs or is suspended is now."""
@@ -123,7 +126,12 @@ class DelayExecution:
         suspended: Iterable[Attempt],
         duration_s: Callable[[Job], float],
     ) -> None:
-        """From now on attempts last what they are expected to; those that start, ``duration_s``."""
+        """From now on, let attempts last as long as expected.
+
+        `running` and `suspended` are those begun.
+
+        duration_s: returns how long an attempt of a job that starts later lasts, s.
+        """
         self._assumed = duration_s
         self._ends, self._due, self._suspended = [], {}, {}
         for attempt in running:
@@ -195,19 +203,19 @@ class DelayExecution:
             self._saved[job] = saved_s + attempt.kept_s
 
     def fail_host(self, host: int, now: float) -> None:
-        """Delays use no host."""
+        """Do nothing at time `now` (s), as delays do not use the host (its number)."""
 
     restore_host = fail_host
 
     def fail_other(self, name: str, now: float) -> list[Attempt]:
-        """Delays use no link."""
+        """Do nothing at time `now` (s), as delays do not use the link or host `name`."""
         return []
 
     def restore_other(self, name: str, now: float) -> None:
-        """Delays use no link."""
+        """Do nothing at time `now` (s), as delays do not use the link or host `name`."""
 
     def set_pstate(self, host: int, pstate: int, now: float) -> None:
-        """Delays use no host."""
+        """Do nothing at time `now` (s): delays do not depend on the `pstate` of a host."""
 
     def progress(self, attempt: Attempt, now: float) -> Progress:
         return progress_of_delays(attempt.work, run_s(attempt, now))

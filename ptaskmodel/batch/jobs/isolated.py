@@ -80,11 +80,10 @@ class AloneTimes:
         self._runs = 0
 
     def of_attempts(self, attempts: Sequence[Attempt]) -> list[float]:
-        """Return the seconds that each attempt would have taken alone from its start on, on its
-        placement.
+        """Return the isolated run time of each of the `attempts`, s, on its placement.
 
-        An attempt that lasts until it is ended, and uses nothing, would have lasted as long as it
-        did.
+        It counts from the start of the attempt. An attempt that lasts until it is ended, and uses
+        nothing, would have lasted as long as it did.
         """
         if not self._changes:
             for first in range(0, len(attempts), TOGETHER):
@@ -110,7 +109,10 @@ class AloneTimes:
         return inf if time_s != time_s else time_s
 
     def of_first_hosts(self, jobs: Sequence[Job]) -> list[float]:
-        """As `on_first_hosts` where a formula says it, else nan: nothing is simulated."""
+        """Return `on_first_hosts` of `jobs`, s, where a formula gives it, else nan.
+
+        Simulate nothing.
+        """
         placed = [
             (job, job.work, flat_runs(first_hosts(job.num_hosts)), _cores_of(job)) for job in jobs
         ]
@@ -125,7 +127,7 @@ class AloneTimes:
         return found
 
     def note_parts_done(self, attempts: Iterable[Attempt], execution: PtaskExecution) -> None:
-        """Note of attempts that are over which part of their work they did, where it is known."""
+        """Record which part of their work ended `attempts` did, where `execution` knows it."""
         for attempt in attempts:
             duration_s, number = attempt.work.duration_s, attempt.number
             begun = execution.begun.get(number, 0.0)

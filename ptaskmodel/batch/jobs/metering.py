@@ -144,7 +144,7 @@ class MeteredExecution:
             self.meter.set_pstate(now, self._index[host], pstate)
 
     def told_of_switches(self, now: float) -> None:
-        """A change of pstates is about to begin, or is done."""
+        """Count energy up to time `now` (s), when a change of pstates begins or ends."""
         if self._ptasks is not None:
             self._ptasks.simulation.tell()
         self._note(POWER, now)
@@ -174,7 +174,7 @@ class MeteredExecution:
     # --- the result -------------------------------------------------------------------------
 
     def energy(self, now: float) -> BatchEnergy:
-        """The energy of the batch up to a date, s."""
+        """Return the energy of the batch up to time `now` (s)."""
         self.meter.count(now)
         whole, share = self.meter.held_J(self._attempts)
         if self._ptasks is not None:

@@ -303,9 +303,9 @@ class BatchSimulation:
             self.submit(job)
 
     def send(self, message: Any, date_s: float | None = None) -> None:
-        """Deliver a message to the policy at a date, s (None: now).
+        """Deliver a `message` to the policy at time `date_s` (s); None: now.
 
-        Raises SimulationError for a date that is past.
+        Raises SimulationError for a time in the past.
         """
         date = self.now if date_s is None else date_s
         if not self.now <= date < inf:
@@ -313,14 +313,14 @@ class BatchSimulation:
         self._agenda.add(Event(date, MESSAGE, message), LATER)
 
     def fail(self, resource: int | str) -> None:
-        """A host (its number) or a link (its name) fails now.
+        """Let a `resource` fail now: a host (its number) or a link (its name).
 
         Jobs that use it fail or are requeued; nothing starts on the host until `restore`.
         """
         self._agenda.add(self._change(resource, HOST_DOWN, LINK_DOWN), BY_HAND)
 
     def restore(self, resource: int | str) -> None:
-        """A host or link that failed works again, now."""
+        """Let a failed `resource` work again now: a host (its number) or a link (its name)."""
         self._agenda.add(self._change(resource, HOST_UP, LINK_UP), BY_HAND)
 
     def _change(self, resource: int | str, of_host: str, of_link: str) -> Event:

@@ -211,7 +211,7 @@ class Switcher:
 
 
 def done(switches: Sequence[Switch], until_s: float = inf) -> list[tuple[float, list[Switch]]]:
-    """(date, its switches) of each request that was done by a date, in order of the dates."""
+    """Return (time, its switches) of each request completed by `until_s` (s), ordered by time."""
     requests: dict[int, list[Switch]] = {}
     for switch in switches:
         requests.setdefault(switch.request, []).append(switch)

@@ -110,7 +110,7 @@ class HostRuns(NamedTuple):
         return cls(begins, flat[0::2], flat[1::2] - flat[0::2])
 
     def runs(self, number: int) -> Runs:
-        """The hosts of an attempt."""
+        """Return the hosts of the attempt with this `number`."""
         part = slice(self.begins[number], self.begins[number + 1])
         first = self.first[part]
         return tuple(np.column_stack((first, first + self.length[part])).ravel().tolist())

@@ -103,7 +103,7 @@ class View:
         return self._part(self._state.cluster.working)
 
     def usable(self, begin_s: float, end_s: float) -> Mask:
-        """The hosts that are up and on, and not in maintenance from one date until the other."""
+        """Return the hosts that are up, on and not in maintenance from `begin_s` to `end_s` (s)."""
         maintenance = self._state.maintenance
         taken = 0 if maintenance is None else maintenance.during(begin_s, end_s)
         return self.working_mask & ~taken
@@ -295,8 +295,9 @@ class View:
         return self._state.can_resume(attempt)
 
     def first_room(self, count: int) -> tuple[float, int]:
-        """(date, hosts free then): when so many hosts will be free by the estimates, if only the
-        attempts that run are in the way; the date is inf if that is not to be foreseen.
+        """Return (time, free hosts then): when `count` hosts will be free by the estimates.
+
+        Only running attempts count; the time is inf if it cannot be foreseen.
         """
         free, date = self.free, inf
         if self.within is None:

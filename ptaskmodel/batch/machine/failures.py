@@ -134,7 +134,7 @@ class FailureLaw:
         return cls(**options)
 
     def stream(self, name: str, *, link: bool = False) -> Iterator[tuple[float, bool]]:
-        """(date in s, whether it is up then) of the changes of a resource, for ever."""
+        """Yield (time in s, whether it is up then), endlessly; name: of the host or `link`."""
         mean_s = self.link_mtbf if link else self.mtbf
         if mean_s is None:
             return
@@ -151,9 +151,10 @@ class FailureLaw:
 
 
 def read_failures(path: str | Path) -> dict[str, list[tuple[float, bool]]]:
-    """The changes of each resource in a file with the columns ``date`` (s), ``resource``, ``event``
-    ("down" or "up"). The lines of a resource are in order of date; a resource is up before the
-    first.
+    """Return the changes of each resource in a file: (time in s, whether it is up then), by name.
+
+    path: a CSV file with the columns ``date`` (s), ``resource`` and ``event`` ("down" or "up"),
+    sorted by time for each resource; a resource is up before its first line.
 
     Raises SimulationError with file and line.
     """

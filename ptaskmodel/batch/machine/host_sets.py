@@ -38,7 +38,7 @@ class HostSet(int):
 
     @classmethod
     def of(cls, hosts: Iterable[int]) -> HostSet:
-        """The set of these host numbers (a mask or another set stays what it is)."""
+        """Return the set of these `hosts` (numbers; a mask or another set stays unchanged)."""
         return cls(as_mask(hosts))
 
     def __iter__(self) -> Iterator[int]:
@@ -107,7 +107,7 @@ def _first(k: int) -> Mask:
 
 
 def of_hosts(hosts: Iterable[int]) -> Mask:
-    """The set of these host numbers."""
+    """Return the set of these `hosts` (numbers)."""
     hosts = hosts if isinstance(hosts, (list, tuple)) else list(hosts)
     if len(hosts) > MANY_HOSTS and min(hosts) >= 0:
         octets = bytearray((max(hosts) >> 3) + 1)  # an int would be copied for each of them
@@ -148,7 +148,7 @@ def runs(hosts: Placement) -> Iterator[tuple[int, int]]:
 
 
 def members(hosts: Placement) -> list[int]:
-    """The host numbers, ascending."""
+    """Return the numbers of `hosts`, ascending."""
     flat = flat_runs(hosts)
     if len(flat) == 2:
         return list(range(flat[0], flat[1]))
@@ -209,7 +209,7 @@ def contiguous(hosts: Mask, count: int) -> Mask | None:
 
 
 def text(hosts: Placement) -> str:
-    """The set in Batsim's notation, such as "0-2 5"."""
+    """Return `hosts` in Batsim's notation, such as "0-2 5"."""
     flat = flat_runs(hosts)
     return " ".join(
         str(first) if end == first + 1 else f"{first}-{end - 1}"

@@ -71,9 +71,10 @@ def _users(schedule: Schedule) -> Iterable[str | None]:
 def by_class(
     schedule: Schedule, *, tau_s: float = 60.0, unfair: Iterable[str] | None = None
 ) -> list[ClassRow]:
-    """A row for each class that has jobs: sizes, lengths, both together, and users by name.
+    """Return a row for each class of jobs of a `schedule`: by size, length, both, and user.
 
-    tau_s: of the bounded slowdown. unfair: the ids of the jobs that started later than was fair.
+    tau_s: threshold of the bounded slowdown, s. unfair: ids of jobs that started later than was
+    fair.
     """
     times = job_times(schedule)
     if not len(times.submit_s):
@@ -172,7 +173,7 @@ class FairStart(NamedTuple):
     estimates_s: float | None
 
     def is_unfair(self, basis: str) -> bool:
-        """Whether it started later than was fair, on one of BASES."""
+        """Return whether the job started later than was fair, on one `basis` of BASES."""
         fair = self.runtimes_s if basis == "runtimes" else self.estimates_s
         return fair is not None and self.start_s > fair + TOLERANCE_S
 

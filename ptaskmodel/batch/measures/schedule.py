@@ -77,7 +77,7 @@ class JobTimes(NamedTuple):
 
 
 def job_times(schedule: Schedule) -> JobTimes:
-    """The times of the jobs that ran and ended."""
+    """Return the times of the jobs of a `schedule` that ran and ended."""
     return _job_times(figures_of(schedule))
 
 
@@ -123,16 +123,16 @@ def _percentiles(values: FloatArray) -> FloatArray:
 def metrics(
     schedule: Schedule, *, tau_s: float = 60.0, alone_s: Sequence[float] | None = None
 ) -> dict[str, Any]:
-    """All metrics of a schedule, times in s.
+    """Return all metrics of a `schedule`, times in s.
 
-    Distributions are over the jobs that ran, killed ones included. Weighted means weigh a job by
-    hosts times execution time. ``utilisation`` is the share of host seconds in use from the first
-    submission to the last end, lost runs included; ``mean_used_hosts`` counts from the first
-    start. ``alone_s``: time of each job that ran with the platform to itself; gives the contention
-    slowdown (``contention_slowdown_jobs``: of how many of them), ``useful_utilisation``: what the
-    machine would have needed without contention for the jobs that were not killed, and
-    ``killed_only_by_neighbours``: how many jobs alone would have ended before the walltime at which
-    they were killed. Raises SimulationError if tau is not positive.
+    Distributions cover the jobs that ran, killed ones included. Weighted means weigh a job by hosts
+    times execution time. ``utilisation`` is the share of host seconds in use from the first
+    submission to the last end, lost runs included; ``mean_used_hosts`` counts from the first start.
+    tau_s: threshold of the bounded slowdown, s. ``alone_s``: isolated run time of each job that
+    ran, s; gives the contention slowdown (``contention_slowdown_jobs``: of how many of them),
+    ``useful_utilisation`` (what the machine would have needed without contention for the jobs that
+    were not killed), and ``killed_only_by_neighbours`` (how many jobs would have ended alone before
+    the walltime at which they were killed). Raises SimulationError if tau is not positive.
     """
     if not 0 < tau_s < math.inf:
         raise SimulationError(f"tau is {tau_s:g} s: it must be positive")
@@ -163,7 +163,10 @@ def metrics(
 
 
 def killed_only_by_neighbours(schedule: Schedule, alone_s: Sequence[float]) -> int:
-    """How many jobs were killed at a walltime that would have been enough for them alone."""
+    """Return how many jobs of a `schedule` were killed at a walltime that sufficed for them alone.
+
+    alone_s: isolated run time of each job that ran, s.
+    """
     figures = figures_of(schedule)
     ended = figures.ended
     states = np.array(figures.states, dtype=object)[ended]
@@ -209,7 +212,7 @@ def _useful(
 
 
 def contention_measures(slowdowns: FloatArray) -> dict[str, Any]:
-    """The distribution of the contention slowdown, and of how many of the jobs that ran it is."""
+    """Return the distribution of the contention `slowdowns`, and how many jobs it covers."""
     known = int((~np.isnan(slowdowns)).sum())
     return {
         "contention_slowdown": distribution(slowdowns),
@@ -218,11 +221,12 @@ def contention_measures(slowdowns: FloatArray) -> dict[str, Any]:
 
 
 def contention_slowdown(schedule: Schedule, alone_s: Sequence[float]) -> FloatArray:
-    """Execution time over the time alone, on the same placement, of the part that a job did.
+    """Return execution time over isolated run time, for the part of its work that a job did.
 
-    Checkpoints do not count as execution. A job that was killed did the part that its progress at
-    the end says. nan where that is 0 or unknown, and for jobs that take 0 s alone; 1 where the
-    times differ by the rounding of dates alone.
+    schedule: its jobs that ran. alone_s: isolated run time of each, on the same placement, s.
+    Checkpoints do not count as execution. A killed job did the part that its progress at the end
+    says. nan where that is 0 or unknown, and for jobs that take 0 s alone; 1 where the times differ
+    only by the rounding of times.
     """
     figures = figures_of(schedule)
     ended = figures.ended
@@ -268,7 +272,7 @@ def _machine_use(figures: Figures, num_hosts: int, times: JobTimes) -> dict[str,
 
 
 def used_host_seconds(schedule: Schedule) -> float:
-    """Host seconds spent on jobs, attempts that were lost included, suspensions not."""
+    """Return the host seconds that a `schedule` spent on jobs, lost attempts included."""
     return _used_host_seconds(figures_of(schedule))
 
 
@@ -278,7 +282,10 @@ def _used_host_seconds(figures: Figures) -> float:
 
 
 def unavailable_hosts(schedule: Schedule) -> list[tuple[float, int]]:
-    """(date in s, hosts that are down, drained or in maintenance from then on), at each change."""
+    """Return (time in s, hosts down, drained or in maintenance from then on) at each change.
+
+    schedule: of a whole run.
+    """
     ways = (("down", "up"), ("maintenance", "maintenance over"), ("drained", "drained no more"))
     gone = dict.fromkeys((begins for begins, _ in ways), 0)
     found: list[tuple[float, int]] = []
@@ -297,7 +304,7 @@ def unavailable_hosts(schedule: Schedule) -> list[tuple[float, int]]:
 
 
 def unavailable_host_seconds(schedule: Schedule, until_s: float) -> float:
-    """Host seconds down, drained or in maintenance, from date 0 to ``until_s``."""
+    """Return the host seconds of a `schedule` down, drained or in maintenance up to ``until_s``."""
     changes = [(date, count) for date, count in unavailable_hosts(schedule) if date < until_s]
     ends = [*(date for date, _ in changes[1:]), until_s]
     return math.fsum(
@@ -319,7 +326,7 @@ class Load(NamedTuple):
 
 
 def load(schedule: Schedule) -> Load:
-    """The queue and the use of the machine at each date at which one of them changes."""
+    """Return the queue and the use of the machine in a `schedule` at each time of a change."""
     figures = figures_of(schedule)
     started = ~np.isnan(figures.first_start_s)
     came = started | figures.waiting

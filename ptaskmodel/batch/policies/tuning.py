@@ -158,7 +158,11 @@ class Tuning:
     def during(
         self, view: View, decide: Callable[[View], Iterable[Decision]]
     ) -> Iterator[Decision]:
-        """The decisions at this date, with the checks before and what they must know after."""
+        """Yield the decisions at this time, with the checks before them.
+
+        view: of the policy. decide: returns the decisions of the tuned policy. Checks learn of
+        these.
+        """
         self._catch_up(view)
         yield from decide(view)
         self._used.note(view.now, view.num_available - view.free)

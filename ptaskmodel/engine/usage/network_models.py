@@ -91,7 +91,10 @@ _BOOLEANS |= {"no": False, "off": False, "false": False, "0": False}
 
 
 def config_number(config: Mapping[str, str], key: str, default: float) -> float:
-    """A number >= 0 of a platform's <config>; SimulationError if it is not one."""
+    """Return the number >= 0 at `key` of a platform's <config>, else `default`.
+
+    Raises SimulationError if it is not such a number.
+    """
     text = config.get(key)
     if text is None:
         return default

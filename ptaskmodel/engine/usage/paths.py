@@ -51,7 +51,7 @@ class Paths:
         self.ways: dict[tuple[int, int], tuple[int, ...] | None] = {}
 
     def one(self, src: int, dst: int) -> tuple[tuple[int, ...], float]:
-        """Links (of the platform) of a route and the latency that they do not account for.
+        """Return the links from host `src` to `dst`, and the latency that is not theirs, s.
 
         Raises RouteError if there is no route, SimulationError if it cannot be simulated.
         """
@@ -74,14 +74,17 @@ class Paths:
         return found
 
     def flat(self, routes: Sequence[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
-        """Where each route begins (and the last one ends), and the links, as resource numbers."""
+        """Return where each of the `routes` begins (and the last ends), and all their links."""
         start = np.zeros(len(routes) + 1, dtype=np.int64)
         np.cumsum(list(map(len, routes)), out=start[1:])
         flat = itertools.chain.from_iterable(routes)
         return start, np.fromiter(flat, np.int64, int(start[-1])) + self.n_hosts
 
     def crossing(self, host: int, other: int) -> tuple[int, ...] | None:
-        """Links between the zones of two hosts; None if routes there do not separate."""
+        """Return the links between the zones of `host` and `other`.
+
+        None if routes there do not split.
+        """
         key = (-1 - self.clusters.zone[host], self.clusters.zone[other])
         if key not in self.ways:
             parts = self.platform.route_parts(host, other)
@@ -106,13 +109,13 @@ class Paths:
     # --- many at once -----------------------------------------------------------------------
 
     def groups(self, sources: IntArray, targets: IntArray) -> list[IntArray]:
-        """The numbers of the pairs that lie between the same two zones, for each such two."""
+        """Return the indices of the pairs of `sources` and `targets` between any same two zones."""
         key = self.zone[sources] * (int(self.zone.max()) + 1) + self.zone[targets]
         order = np.argsort(key, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(key[order])) + 1)
 
     def many(self, sources: IntArray, targets: IntArray) -> Legs:
-        """The routes of pairs that lie between the same two zones."""
+        """Return the routes from `sources` to `targets` (hosts), all between the same two zones."""
         zone, other = int(self.zone[sources[0]]), int(self.zone[targets[0]])
         if zone == other and (cluster := self.clusters[zone]) is not None:
             return self._inside(cluster, sources, targets)

@@ -135,7 +135,10 @@ class Phases:
 
 
 def drawn(seed: int, t0: int = 0) -> Phases:
-    """Phases drawn by a seed; those of seed 0 are the defaults."""
+    """Return phases drawn by a `seed`; 0 gives the defaults.
+
+    t0: Unix time of simulated time 0, s.
+    """
     if seed == 0:
         return Phases(t0)
     draw = random.Random(seed)
@@ -152,10 +155,10 @@ class _Meta(msgspec.Struct):
 
 
 def read_phases(path: AnyPath, conf: Conf) -> Phases:
-    """The phases of a run that was recorded under a configuration (runK.meta.json).
+    """Return the phases of a run recorded under `conf`, from the file at `path` (runK.meta.json).
 
-    Under a virtual clock code takes no time, and all threads begin at once. Of those that wake at
-    one date who has slept for longest comes first, and jobs come and end behind them.
+    Under a virtual clock, code takes no time and all threads begin at once. Of threads that wake at
+    one time, the one that slept longest comes first; jobs are submitted and end after them.
 
     Raises WorkloadError or SlurmError for anything else, with the line or the JSON pointer.
     """
@@ -202,9 +205,9 @@ class Recorded(NamedTuple):
 
 
 def read_cycles(path: AnyPath) -> Recorded:
-    """The dates of a recorded run (runK.events.csv), those of one instant in the file's order.
+    """Return the times of a recorded run, from the file at `path` (runK.events.csv).
 
-    Raises SlurmError with the line at fault.
+    Events of one time keep the file's order. Raises SlurmError with the line at fault.
     """
     cycles: list[tuple[float, str]] = []
     submitted: dict[str, float] = {}

@@ -66,7 +66,7 @@ ALL = "ALL"
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raises SlurmError for what is neither a key of a whole file nor an option."""
+    """Raise SlurmError if one of the `names` is neither a key of slurm.conf nor an option."""
     known = (*SCALARS, *PRIORITY, SCHEDULER.lower())
     options = (*OPTIONS, *SWITCHES)
     for name in names:

@@ -126,12 +126,12 @@ class Reserved:
         return not self._all
 
     def named(self, name: str, now: int) -> Reservation | None:
-        """The reservation of a name, if it is not over."""
+        """Return the reservation called `name`, unless it has ended by `now` (Unix s)."""
         found = self._left.get(name)
         return None if found is None or found.end_s < now else found
 
     def allowed(self, asker: Asker, begin: float, lasts: float, nodes: Mask) -> Free:
-        """Those of some nodes that a job may hold in [begin, begin + lasts)."""
+        """Return which of the `nodes` the job of `asker` may hold in [begin, begin + lasts), s."""
         if not self._all:
             return Free(nodes)
         end, mine = begin + lasts, asker.reservation
@@ -156,8 +156,9 @@ class Reserved:
     def from_date(
         self, asker: Asker, date: float, lasts: float, nodes: Mask
     ) -> tuple[float, Mask, int | None] | None:
-        """From which date, not before another, what nodes; and when a reservation will be over.
+        """Return the earliest start of a job of `asker` from `date` on that `lasts` so long, s.
 
+        Also the `nodes` that it may hold then, and when a reservation ends (None: none matters).
         None: the job cannot be planned.
         """
         free = self.allowed(asker, date, lasts, nodes)
@@ -187,9 +188,9 @@ class Reserved:
         return len(self._to_begin) < count
 
     def change_s(self, since: int, boot: int) -> float:
-        """When nodes change next, from a second on: while reservations last, at every look.
+        """Return the next change of node availability at or after `since` (Unix s).
 
-        boot: when the controller looked first.
+        While reservations last, each check of the controller counts. boot: its first check, Unix s.
         """
         found = inf
         for one in self._all:
@@ -202,7 +203,10 @@ class Reserved:
         return found
 
     def purge(self, now: int, used: Collection[Reservation]) -> list[Reservation]:
-        """Forget those that are over and in which no job runs; which they are."""
+        """Remove and return the reservations that have ended by `now` (Unix s).
+
+        used: those in which jobs still run, which stay.
+        """
         gone = [one for one in self._left.values() if one.end_s < now and one not in used]
         for one in gone:
             del self._left[one.name]

@@ -53,7 +53,10 @@ MAX_RANGE = 65_536
 
 
 def whole(text: str, least: int = 0, most: int = MOST) -> int:
-    """A whole number within bounds."""
+    """Return a `text` as a whole number from `least` to `most`.
+
+    Raises ValueError, as all readers here.
+    """
     value = int(text) if _WHOLE.fullmatch(text) else None
     if value is None or not least <= value <= most:
         above = f"{least} or more" if most == MOST else f"from {least} to {most}"
@@ -62,19 +65,19 @@ def whole(text: str, least: int = 0, most: int = MOST) -> int:
 
 
 def number(text: str) -> float:
-    """A number that is 0 or more."""
+    """Return a `text` as a finite number, 0 or more."""
     if not _NUMBER.fullmatch(text):
         raise ValueError("give a number, 0 or more")
     return float(text)
 
 
 def whole_or_none(text: str, least: int = 0) -> int | None:
-    """A whole number; None for UNLIMITED."""
+    """Return a `text` as a whole number from `least` on; None for UNLIMITED."""
     return None if text.upper() in UNLIMITED else whole(text, least)
 
 
 def yes_no(text: str) -> bool:
-    """YES, NO and what else Slurm takes for them."""
+    """Return whether a `text` is YES or what else Slurm takes for it, such as 1 and TRUE."""
     if text.upper() in ("YES", "UP", "TRUE", "1"):
         return True
     if text.upper() in ("NO", "DOWN", "FALSE", "0"):
@@ -83,7 +86,7 @@ def yes_no(text: str) -> bool:
 
 
 def seconds(text: str) -> int | None:
-    """A length of time, s; None for UNLIMITED. A number alone counts minutes."""
+    """Return a `text` as a duration, s; None for UNLIMITED. A number alone counts minutes."""
     if text.upper() in UNLIMITED:
         return None
     found = _TIME.fullmatch(text)
@@ -99,13 +102,13 @@ def seconds(text: str) -> int | None:
 
 
 def minutes(text: str) -> int | None:
-    """A length of time in minutes, seconds rounded up; None for UNLIMITED."""
+    """Return a `text` as a duration in minutes, seconds rounded up; None for UNLIMITED."""
     value = seconds(text)
     return None if value is None else -(-value // 60)
 
 
 def finite_minutes(text: str) -> int:
-    """A length of time in minutes, seconds rounded up."""
+    """Return a `text` as a duration in minutes, seconds rounded up."""
     value = minutes(text)
     if value is None:
         raise ValueError("give a time that ends")
@@ -113,7 +116,7 @@ def finite_minutes(text: str) -> int:
 
 
 def mebibytes(text: str) -> int:
-    """An amount of memory, MiB; a number alone counts MiB, K, M, G, T may follow it."""
+    """Return a `text` as memory, MiB. A number alone counts MiB; K, M, G or T may follow it."""
     found = _SIZE.fullmatch(text)
     if found is None:
         raise ValueError("give MiB, or a number with K, M, G or T")
@@ -124,7 +127,7 @@ def mebibytes(text: str) -> int:
 
 
 def counted(text: str) -> int:
-    """A number of things, K, M, G after it counting 1024 each."""
+    """Return a `text` as a count; each of K, M and G after it is a power of 1024."""
     factor = _COUNTED.get(text[-1:].upper()) if text[-1:].isalpha() else 1
     if factor is None:
         raise ValueError("give a whole number")
@@ -132,7 +135,7 @@ def counted(text: str) -> int:
 
 
 def date(text: str) -> int:
-    """A date as in ISO 8601, without a zone one of UTC; Unix seconds."""
+    """Return an ISO 8601 `text` as Unix seconds; without a zone it is UTC."""
     try:
         found = datetime.fromisoformat(text)
         exact = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
@@ -142,24 +145,24 @@ def date(text: str) -> int:
 
 
 def unix(seconds_: int) -> int:
-    """Unix seconds that a clock may show."""
+    """Return `seconds_` if a clock may show them as Unix seconds."""
     if not 0 <= seconds_ <= _LATEST_S:
         raise ValueError("give a date from 1970 to 2242")
     return seconds_
 
 
 def words(text: str) -> frozenset[str]:
-    """Words between commas, in upper case."""
+    """Return the words between commas in a `text`, in upper case."""
     return frozenset(word.strip().upper() for word in text.split(",") if word.strip())
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Names between commas, as written."""
+    """Return the names between commas in a `text`, as written."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
-    """A reader of one of some words, whatever their case."""
+    """Return a reader of one of these `choices`, in upper or lower case."""
     known = {choice.lower(): choice for choice in choices}
 
     def read(text: str) -> str:
@@ -171,7 +174,7 @@ def one_of(*choices: str) -> Callable[[str], str]:
 
 
 def split_outside(text: str, mark: str = ",") -> list[str]:
-    """What stands between marks that are in no brackets."""
+    """Split a `text` at each `mark` that stands outside brackets."""
     parts, depth, begin = [], 0, 0
     for place, sign in enumerate(text):
         depth += (sign == "[") - (sign == "]")
@@ -182,7 +185,7 @@ def split_outside(text: str, mark: str = ",") -> list[str]:
 
 
 def hosts(text: str) -> tuple[str, ...]:
-    """The hosts of a list of names and ranges, ``n[1-4,7],login``, in the order written."""
+    """Return the hosts of a `text` of names and ranges, ``n[1-4,7],login``, in their order."""
     found: list[str] = []
     for item in split_outside(text):
         if not item.strip():
@@ -203,7 +206,7 @@ def hosts(text: str) -> tuple[str, ...]:
 
 
 def gres(text: str) -> tuple[Gres, ...]:
-    """Generic resources between commas: name, name:count, name:type, name:type:count."""
+    """Return the generic resources in a `text`: name, name:count, name:type or name:type:count."""
     found = []
     for item in split_outside(text.replace("(", "[").replace(")", "]")):
         parts = [part for part in item.split("[")[0].strip().split(":") if part != "no_consume"]
@@ -221,7 +224,7 @@ def gres(text: str) -> tuple[Gres, ...]:
 
 
 def licenses(text: str) -> Mapping[str, int]:
-    """Licences between commas: name, name:count."""
+    """Return the licences in a `text`, name or name:count between commas, by name."""
     if "|" in text:
         raise ValueError(
             "give licences between commas: a choice, as of Slurm 25.05, is not simulated"
@@ -234,7 +237,10 @@ def licenses(text: str) -> Mapping[str, int]:
 
 
 def weights(text: str) -> Mapping[str, float]:
-    """Weights of TRES, ``CPU=1.0,Mem=0.25G,GRES/gpu=-2``; that of memory as of one MiB."""
+    """Return the weights of TRES in a `text`, ``CPU=1.0,Mem=0.25G,GRES/gpu=-2``.
+
+    Of memory per MiB.
+    """
     found = {}
     for item in names(text):
         name, mark, value = item.partition("=")
@@ -248,13 +254,16 @@ def weights(text: str) -> Mapping[str, float]:
 
 
 def tres_name(text: str) -> str:
-    """The name of a TRES as we write it: types in lower case, what follows a / as given."""
+    """Return the name of a TRES in a `text`: the type in lower case, what follows a / as given."""
     kind, slash, rest = text.partition("/")
     return kind.lower() + slash + rest
 
 
 def tres(text: str) -> Mapping[str, int | None]:
-    """Amounts of TRES: ``cpu=100,mem=4G,gres/gpu=2``; memory in MiB; -1: no limit (None)."""
+    """Return the amounts of TRES in a `text`: ``cpu=100,mem=4G,gres/gpu=2``.
+
+    Memory is in MiB; -1 means no limit (None).
+    """
     found: dict[str, int | None] = {}
     for item in names(text):
         name, mark, value = item.partition("=")

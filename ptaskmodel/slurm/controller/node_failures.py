@@ -33,11 +33,11 @@ Tell = Callable[[float, str, str], None]
 def failures_of_nodes(
     conf: Conf, *, file: str | Path | None = None, law: FailureLaw | None = None
 ) -> dict[str, Changes]:
-    """When nodes fail and answer again, (date in s, whether it is up), by name.
+    """Return when the nodes of `conf` fail and recover: (time in s, whether it is up), by name.
 
-    Of a file of ``ptaskmodel batch --failures``, and drawn for the nodes that it does not name.
-    Raises SlurmError for a node that is not there and a law for links, SimulationError with file
-    and line for what makes no sense.
+    file: as of ``ptaskmodel batch --failures``. law: draws the failures of nodes that the file does
+    not name. Raises SlurmError for an unknown node and a law for links, SimulationError with file
+    and line for wrong values.
     """
     names = {name for line in conf.nodes for name in line.names}
     found: dict[str, Changes] = {}

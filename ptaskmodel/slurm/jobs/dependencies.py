@@ -62,7 +62,10 @@ class Condition(NamedTuple):
 
 
 def parsed(text: str, where: str = "") -> Condition:
-    """What ``--dependency=text`` says. Raises SlurmError with the place and the remedy."""
+    """Return the condition that ``--dependency=text`` states.
+
+    where: its place, for the SlurmError, which names the remedy.
+    """
     any_of = "?" in text
     if any_of and "," in text:
         raise SlurmError(f"{where}: dependency {shown(text)}; give either , or ? between its parts")

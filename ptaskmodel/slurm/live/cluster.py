@@ -340,7 +340,10 @@ class Failure(NamedTuple):
 
 
 def read_failures(path: AnyPath, conf: Conf) -> tuple[Failure, ...]:
-    """The failures of a CSV file, by date. Raises SlurmError with file and line."""
+    """Return the failures of daemons in the CSV file at `path`, by time; conf: names the nodes.
+
+    Raises SlurmError with file and line.
+    """
     where = shown_path(path)
     rows = csv.DictReader(io.StringIO(read_text(path, error=SlurmError)))
     if rows.fieldnames is None or tuple(rows.fieldnames) != COLUMNS:

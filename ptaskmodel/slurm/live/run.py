@@ -97,12 +97,13 @@ def run_live(
     kept: str | None = None,
     progress: Progress | None = None,
 ) -> LiveRun:
-    """Run jobs under a real Slurm with a slurm.conf, until every job is over.
+    """Run jobs under a real Slurm until every job has ended.
 
-    platform: whose hosts are the nodes (see `execution_on`). execution: how long jobs run, if not
-    as the platform says or their works do. accounts: a file of commands of sacctmgr, or a dump.
-    on_end: called when a job is over; kept: where that keeps it, for whoever kills this process.
-    progress: called now and then, with the date (s), how many jobs are over and how many wait.
+    conf_path: the slurm.conf. requests: the jobs. options: None: the default ones. platform: its
+    hosts are the nodes (see `execution_on`). execution: how long jobs run, if neither the platform
+    nor their works say so. accounts: a file of commands of sacctmgr, or a dump. on_end: called when
+    a job ends; kept: says where it keeps them, in case this process is killed. progress:
+    called now and then with the time (s), the jobs that have ended and those that wait.
 
     Raises LiveFault if Slurm cannot run here, SlurmError for the slurm.conf. What stops it later is
     in the result.

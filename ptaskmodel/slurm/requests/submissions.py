@@ -186,12 +186,12 @@ def with_profiles(
     ratio: float = 0.5,
     pattern: str = "alltoall",
 ) -> Submissions:
-    """The jobs with the kind of work that is asked for, by the rules of `ptaskmodel batch`.
+    """Return `submissions` with other kinds of work, as ``ptaskmodel batch --profiles`` does.
 
-    kind: AS_GIVEN; PTASK: delays become parallel tasks, for the speed and the network card of the
-    first host, and traces their bundles; SMPI: works become traces. A job has a rank for
-    each of its tasks, whose part of the card is that of a core, or for each of its nodes if it asks
-    for nodes alone.
+    kind: AS_GIVEN; PTASK: delays become parallel tasks (of the speed and the network card of the
+    first host of `machine`, by `ratio` of communication and `pattern`), and traces become their
+    bundles; SMPI: works become traces. A job has a rank for each of its tasks, which has a core's
+    part of the card, or for each of its nodes if it requests only nodes.
 
     Raises SlurmError for another kind, WorkloadError where works cannot be made.
     """
