@@ -166,7 +166,7 @@ def test_every_kind_of_work_is_scaled():
 
 
 def test_what_cannot_be_applied_is_told(rates):
-    with pytest.raises(MeasurementError, match="2 groups match; name one of: cluster=paravance"):
+    with pytest.raises(MeasurementError, match="2 groups match; give one of cluster=paravance"):
         apply(ptask_calibration(), None, [])
     with pytest.raises(MeasurementError, match="0 groups match"):
         apply(ptask_calibration(), None, [], {"cluster": "graphene"})
@@ -177,7 +177,7 @@ def test_what_cannot_be_applied_is_told(rates):
 
 def test_nothing_to_fit_is_an_error():
     rows = (Measurement(OnOff(math.inf, 0), 10.0),)
-    with pytest.raises(MeasurementError, match=r"runs\.csv: nothing can be fitted"):
+    with pytest.raises(MeasurementError, match=r"runs\.csv: no group can be fitted"):
         calibrate([MeasuredGroup({}, rows)], rates_fitter(), "rates", "all", "runs.csv")
 
 
@@ -194,6 +194,6 @@ def test_jobs_that_are_parallel_tasks_need_more_and_count_for_k():
     assert (app.work, app.competitors) == (HomogeneousWork(10.0, 20.0), 6.7)
     assert (noise, pause) == jobs[1:]
     assert made.profiles == {"p@calibrated": app.work, "p": work, "d": wait}
-    assert made.notes == ("read", "calibrated: 1 jobs, each counts for 6.7 competitors")
+    assert made.notes == ("read", "calibrated 1 jobs: each counts as 6.7 competitors")
     with pytest.raises(MeasurementError, match="no job of the workload is a parallel task"):
         apply_to_jobs(ptask_calibration(), given.with_jobs(jobs[1:]), {"cluster": "grisou"})

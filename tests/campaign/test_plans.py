@@ -154,7 +154,7 @@ MISTAKES = [
     ('run = "study.py:nothing"\n[factors]\nx = [1]', "has no function 'nothing'"),
     ('runs = "batch"', "did you mean 'run'"),
     (PLAN.replace("[1, 2, 3]", "[]"), "factors.x: is empty"),
-    (PLAN.replace("[1, 2, 3]", "[1, 1]"), "is there twice"),
+    (PLAN.replace("[1, 2, 3]", "[1, 1]"), "occurs twice"),
     (PLAN.replace("[1, 2, 3]", "[[1]]"), "a list is not a number"),
     (PLAN.replace("[1, 2, 3]", "[nan]"), "not finite"),
     (PLAN.replace("[1, 2, 3]", "7"), "7 is not a list of values"),

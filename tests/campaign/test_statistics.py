@@ -87,10 +87,11 @@ def test_what_was_found_is_said_in_short():
     said, tests = in_short(*given, {"slowdown": -1})
     assert said == (
         "slowdown: far has 17 % more than near (worse, p < 0.0001), in 56% of 16 pairs; next not "
-        "told apart from near; the effect of where depends on load (16.2% of the variation, "
+        "significantly different from near; the effect of where depends on load (16.2% of "
+        "the variation, "
         "p < 0.0001)."
     )
-    assert tests.startswith("8 independent seeds: runs that share one are averaged first.")
+    assert tests.startswith("8 independent seeds; runs with the same seed are averaged first.")
     assert "(better, " in in_short(*given, {"slowdown": 1})[0]
 
 

@@ -202,7 +202,7 @@ def test_run_until_a_date_leaves_both_clocks_there(env, bridge):
 
 def test_an_environment_that_is_behind_is_refused(env, sim):
     sim.advance_to(5.0)
-    with pytest.raises(SimulationError, match=r"it is 5\.0 now"):
+    with pytest.raises(SimulationError, match=r"the simulation is at 5\.0 s"):
         SimPyBridge(env, sim)
     assert SimPyBridge(simpy.Environment(7), sim).sync().now == 7.0
 

@@ -114,9 +114,12 @@ KINDS = {
     ),
     # kinds of events
     "no type": (bare('{"now":1,"events":[{"timestamp":1,"data":{}}]}'), "`type`"),
-    "an unknown type": (event("EXECUTE_JOBS", OK), "'EXECUTE_JOBS' is no type"),
-    "an event of the simulator": (event("JOB_COMPLETED", OK), "'JOB_COMPLETED' is no type"),
-    "an event of version 2": (event("SUBMIT_JOB", OK), "say REGISTER_JOB"),
+    "an unknown type": (event("EXECUTE_JOBS", OK), "'EXECUTE_JOBS' is not an event type"),
+    "an event of the simulator": (
+        event("JOB_COMPLETED", OK),
+        "'JOB_COMPLETED' is not an event type",
+    ),
+    "an event of version 2": (event("SUBMIT_JOB", OK), "write REGISTER_JOB"),
     "a type as number": (event(7, OK), "event 0"),
     "no data": (bare('{"now":1,"events":[{"timestamp":1,"type":"QUERY"}]}'), "`data`"),
     "data is null": (event("EXECUTE_JOB", None), "/data"),
@@ -136,24 +139,24 @@ KINDS = {
     "an allocation with commas": (execute(alloc="0,1"), "not a set of resources"),
     "words": (execute(alloc="node-0"), "not a set of resources"),
     "a negative resource": (execute(alloc="-1"), "not a set of resources"),
-    "a resource too many": (execute(alloc="4"), "'4': resources are 0 to 3"),
+    "a resource too many": (execute(alloc="4"), "'4' is out of range; resources are 0 to 3"),
     "a huge interval": (execute(alloc="0-99999999999999999999"), "resources are 0 to 3"),
     "an interval backwards": (execute(alloc="2-1"), "runs backwards"),
     "digits of another script": (execute(alloc="\u0661"), "not a set of resources"),
     "a list of resources": (execute(alloc=[0]), "/data/alloc: expected `str`"),
-    "too few resources": (execute(job_id="w0!1"), "1 resources for a job that asks for 2"),
-    "too many resources": (execute(alloc="0-2"), "3 resources for a job that asks for 1"),
+    "too few resources": (execute(job_id="w0!1"), "1 resources for a job that requests 2"),
+    "too many resources": (execute(alloc="0-2"), "3 resources for a job that requests 1"),
     "a busy resource": (
         twice(RUN, ("EXECUTE_JOB", {"job_id": "w0!1", "alloc": "0-1"})),
-        "event 1 .*resource 0 has a job .--enable-compute-sharing",
+        "event 1 .*resource 0 runs a job .--enable-compute-sharing",
     ),
     "a mapping too short": (execute(mapping={}), "/data/mapping: 0 executors"),
     "a mapping with a gap": (
         event("EXECUTE_JOB", {"job_id": "w0!1", "alloc": "0", "mapping": {"0": 0, "2": 0}}),
         "executor 1 is missing",
     ),
-    "a mapping beyond": (execute(mapping={"0": 1}), "/data/mapping/0: 1 is not a place"),
-    "a mapping to words": (execute(mapping={"0": "x"}), "/data/mapping/0: 'x' is not a place"),
+    "a mapping beyond": (execute(mapping={"0": 1}), "/data/mapping/0: 1 is not a position"),
+    "a mapping to words": (execute(mapping={"0": "x"}), "/data/mapping/0: 'x' is not a position"),
     "a mapping as list": (execute(mapping=[0]), "/data/mapping: expected `object"),
     "an unknown storage": (
         event("EXECUTE_JOB", {"job_id": "w0!3", "alloc": "0", "storage_mapping": {"big": 9}}),
@@ -161,21 +164,21 @@ KINDS = {
     ),
     "a storage not named": (
         event("EXECUTE_JOB", {"job_id": "w0!3", "alloc": "0"}),
-        "which storage",
+        "name the storage",
     ),
     "staging without storages": (
         event("EXECUTE_JOB", {"job_id": "w0!4", "alloc": "0"}),
-        "which storage 'a'",
+        "name the storage that 'a'",
     ),
-    "a storage for nothing": (execute(storage_mapping={"x": 4}), "names no storage"),
-    "delays beside delays": (execute(additional_io_job=IO), "only parallel tasks"),
+    "a storage for nothing": (execute(storage_mapping={"x": 4}), "uses no storage"),
+    "delays beside delays": (execute(additional_io_job=IO), "must be parallel tasks"),
     "an unknown profile beside": (
         execute(additional_io_job=IO | {"profile_name": "x"}),
         "/data/additional_io_job/profile_name: there is no profile 'x'",
     ),
     "a profile beside that is there": (
         execute(additional_io_job=IO | {"profile": {"type": "delay", "delay": 1}}),
-        "'d10' is there already",
+        "'d10' already exists",
     ),
     "a storage beside that is not": (
         execute(additional_io_job=IO | {"alloc": "4"}),
@@ -216,8 +219,8 @@ KINDS = {
     ),
     "a message to a stranger": (event("TO_JOB_MSG", {"job_id": "x", "msg": "m"}), "no job 'x'"),
     # calls, hosts, questions
-    "a call in the past": (event("CALL_ME_LATER", {"timestamp": 0.5}), "not in the future"),
-    "a call now": (event("CALL_ME_LATER", {"timestamp": 1}), "/data/timestamp: 1.0 s is not in"),
+    "a call in the past": (event("CALL_ME_LATER", {"timestamp": 0.5}), "not after the present"),
+    "a call now": (event("CALL_ME_LATER", {"timestamp": 1}), "/data/timestamp: 1.0 s is not after"),
     "a call at no date": (event("CALL_ME_LATER", {"timestamp": "soon"}), "/data/timestamp"),
     "a pstate without energy": (
         event("SET_RESOURCE_STATE", {"resources": "0", "state": "1"}),
@@ -243,7 +246,7 @@ KINDS = {
         "are off",
     ),
     "an unknown notice": (event("NOTIFY", {"type": "queue_state"}), "'queue_state' is unknown"),
-    "silence about jobs": (events(), "nothing will happen any more and 2 jobs wait, 'w0!0' first"),
+    "silence about jobs": (events(), "no event is left and 2 jobs wait, 'w0!0' first"),
 }
 
 
@@ -291,8 +294,8 @@ REGISTRATIONS = {
     "a profile of an unknown type": ([profile(fields={"type": "x"})], "type 'x' is unknown"),
     "a negative delay": ([profile(fields={"type": "delay", "delay": -1})], "/data/profile/delay"),
     "a delay of text": ([profile(fields={"type": "delay", "delay": "1"})], "/data/profile/delay"),
-    "a profile twice": ([profile(), profile()], "event 1 .*'p' is there already"),
-    "a profile that is there": ([profile("d10")], "'d10' is there already"),
+    "a profile twice": ([profile(), profile()], "event 1 .*'p' already exists"),
+    "a profile that is there": ([profile("d10")], "'d10' already exists"),
     "a sequence of nothing": ([profile(fields={"type": "composed", "seq": []})], "/seq"),
     "a sequence of itself": ([profile(fields={"type": "composed", "seq": ["p"]})], "/seq/0"),
     "a profile in no workload": ([profile(workload="a!b")], "/data/workload_name"),
@@ -300,9 +303,9 @@ REGISTRATIONS = {
     "a job of no workload": ([new("w7!1")], "no workload 'w7'"),
     "a job without an id": ([("REGISTER_JOB", {"job_id": "w0!9", "job": {}})], "/data/job/id"),
     "a job with another id": ([new(id="w0!8")], "'w0!8' is not 'w0!9'"),
-    "an id without a workload": ([new("9")], "'9' is not WORKLOAD!JOB"),
-    "a job that is there": ([new("w0!0")], "'w0!0' is there already"),
-    "a job twice": ([new(), new()], "'w0!9' is there already"),
+    "an id without a workload": ([new("9")], "'9' is not an id; write WORKLOAD!JOB"),
+    "a job that is there": ([new("w0!0")], "'w0!0' already exists"),
+    "a job twice": ([new(), new()], "'w0!9' already exists"),
     "a job of no size": ([new(res="many")], "/data/job/res: 'many'"),
     "a job of minus one host": ([new(res=-1)], "/data/job/res: -1"),
     "a size of a fraction": ([new(res=1.5)], "/data/job/res: 1.5"),
@@ -311,12 +314,12 @@ REGISTRATIONS = {
     "a walltime of zero": ([new(walltime=0)], "walltime of 0"),
     "a job after the end": (
         [("NOTIFY", {"type": "registration_finished"}), new()],
-        "registration is finished",
+        "registration has finished",
     ),
     "no object": ([("REGISTER_JOB", {"job_id": "w0!9"})], "/data/job: is missing"),
     "no end of registration": (
         [("REJECT_JOB", {"job_id": f"w0!{k}"}) for k in range(5)],
-        "it has not said registration_finished",
+        "it has not sent registration_finished",
     ),
 }
 
@@ -370,7 +373,7 @@ def test_a_trace_below_the_workload_is_read(tmp_path):
         return reply(request, *said)
 
     session, result = serve(tmp_path, Calls(says), PLAIN_JOBS, PLAIN_PROFILES, dynamic_jobs=True)
-    check_fault(session, result, "it has not said registration_finished; 3 jobs wait")
+    check_fault(session, result, "it has not sent registration_finished; 3 jobs wait")
 
 
 SLEEP = ("SET_RESOURCE_STATE", {"resources": "0", "state": "3"})
@@ -419,7 +422,7 @@ def test_time_that_does_not_pass(tmp_path, monkeypatch):
     session, result = serve(
         tmp_path, wire, PLAIN_JOBS, PLAIN_PROFILES, energy=True, platform=SLEEPY
     )
-    check_fault(session, result, "50 times without letting time pass")
+    check_fault(session, result, "50 times at the same simulated time")
 
 
 # --- over a socket ------------------------------------------------------------------------------

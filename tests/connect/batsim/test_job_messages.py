@@ -158,8 +158,8 @@ WRONG = {
     "name": ({"type": "recv", "success": 3}, "/success: 3 is not a string"),
     "poll": ({"type": "recv", "polltime": 0}, "/polltime: is 0; give a time above 0 s"),
     "nobody": ({"type": "recv", "failure": "x"}, "there is no profile 'x'; define it"),
-    "task": ({"type": "recv", "failure": "task"}, "'task' is no delay"),
-    "mixed": ({"type": "composed", "seq": ["say", "task"]}, "'task' is no delay"),
+    "task": ({"type": "recv", "failure": "task"}, "'task' is not a delay"),
+    "mixed": ({"type": "composed", "seq": ["say", "task"]}, "'task' is not a delay"),
     "circle": ({"type": "recv", "failure": "p"}, "leads back to itself"),
     "many": ({"type": "composed", "seq": ["look"], "repeat": 10**6}, "more than 1000000 steps"),
 }

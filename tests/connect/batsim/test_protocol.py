@@ -405,14 +405,16 @@ def test_replies_dated_before_their_requests_take_effect_at_these(tmp_path):
     assert result.notes == (
         "4 replies of the scheduler have a timestamp before their requests (the first: for "
         "0.0 s at "
-        "0.5 s: they took effect at the request's date",
+        "0.5 s); they took effect at the time of the request",
     )
 
 
 def test_dates_so_late_that_delays_move_no_clock_are_told(tmp_path):
     late = [execute(0, "0"), ("CALL_ME_LATER", {"timestamp": 1e17})]
     _, result = run(tmp_path, [job(0, profile="d4")], [], late)
-    assert result.notes == ("at 1e+17 s dates are 16 s apart: shorter delays may move no clock",)
+    assert result.notes == (
+        "at 1e+17 s floating-point times are 16 s apart; shorter delays may not advance the clock",
+    )
 
 
 def test_the_end_of_a_registration_that_is_off_changes_nothing(tmp_path):
