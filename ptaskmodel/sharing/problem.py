@@ -199,4 +199,4 @@ def _sized(values: ArrayLike, name: str, size: int, dtype: Any) -> NDArray:
 def _require(values: NDArray, name: str, good: BoolArray, wanted: str) -> None:
     bad = np.flatnonzero(~good)
     if bad.size:
-        raise SharingError(f"{name}[{bad[0]}] is {values[bad[0]]}; give {wanted}")
+        raise SharingError(f"{name}[{bad[0]}] is {values[bad[0]]}; it must be {wanted}")

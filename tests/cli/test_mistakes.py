@@ -35,7 +35,7 @@ MISTAKES = {
     "simulate p.xml t.json --solver BMF": "did you mean 'bmf'?",
     "simulate p.xml t.json --calibration m.csv": "cannot be read as a calibration",
     "simulate p.xml t.json --group a=b": "give --calibration FILE",
-    "batch t.json w.json": "is JSON, as tasks and workloads are; the platform",
+    "batch t.json w.json": "is JSON, the format of tasks and workloads; give the platform",
     "batch p.xml t.json": "run it by `ptaskmodel simulate`",
     "batch p.xml p.xml": "is XML, the format of platforms; give the platform first",
     "batch p.xml jobs.csv": "like no known format",

@@ -112,13 +112,16 @@ def test_traces_of_programs_are_made(case, capsys):
         ("trace make stencil --ranks 2 -o nowhere/x.png", "nowhere/x.png: cannot be written"),
         ("trace to-ptask traces.txt -o x.png", "a task needs hosts; give --platform"),
         ("trace to-ptask traces.txt --phases time --hosts n0 -o x.png", "replays the trace; give"),
-        ("trace to-ptask traces.txt --hosts n0 --ranks-on p.xml -o x.png", "either --ranks-on or"),
+        (
+            "trace to-ptask traces.txt --hosts n0 --ranks-on p.xml -o x.png",
+            "--ranks-on and --hosts exclude",
+        ),
         ("trace to-ptask traces.txt --platform p.xml --hosts m0 -o x.png", "unknown host 'm0'"),
         ("trace to-ptask traces.txt --hosts a --phases some -o x.png", "phases 'some' is unknown"),
         ("trace to-ptask p.xml --hosts n0 -o x.png", "p.xml"),
         ("replay p.xml nowhere.txt", "nowhere.txt: no such file"),
         ("replay p.xml traces.txt --timeline", "--timeline writes files; give --output DIR"),
-        ("replay p.xml traces.txt --hosts n0 --ranks-on p.xml", "either --ranks-on or --hosts"),
+        ("replay p.xml traces.txt --hosts n0 --ranks-on p.xml", "--ranks-on and --hosts exclude"),
         ("replay p.xml traces.txt --hosts n[0-9", "brackets that do not match"),
         ("replay p.xml traces.txt --hosts m0", "unknown host 'm0'"),
         ("replay p.xml traces.txt --ranks 3", "names 2 traces for 3 ranks"),
@@ -129,7 +132,7 @@ def test_traces_of_programs_are_made(case, capsys):
         ("replay p.xml traces.txt --collective bariere=ring", "'bariere' is not a collective"),
         (
             "replay p.xml traces.txt --collective barrier=mpich_smp",
-            "barrier: the algorithm 'mpich_smp' is not simulated (SimGrid's own replay crashes",
+            "barrier: the algorithm 'mpich_smp' is not available (SimGrid's own replay crashes",
         ),
         ("replay p.xml p.xml", "p.xml"),
         ("trace info p.xml", "p.xml"),
@@ -156,7 +159,7 @@ def test_a_mistake_is_one_line(case, capsys, arguments, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--collective alltoall=frob", "'frob' is not simulated"),
+        ("--collective alltoall=frob", "'frob' is not available"),
         ("--hosts m0", "unknown host 'm0'"),
         ("--ranks 3", "names 2 traces for 3 ranks"),
     ],

@@ -61,7 +61,7 @@ def test_a_session_that_differs_from_its_record(session, capsys):
     record = session / "record.jsonl"
     record.write_text(record.read_text().replace('"now":10.0', '"now":11.0', 1))
     assert run(session) == 2
-    assert "record.jsonl:9: at 10 s /now is 10.0, recorded was 11.0" in capsys.readouterr().err
+    assert "record.jsonl:9: at 10 s /now is 10.0, but 11.0 was recorded" in capsys.readouterr().err
 
 
 def test_a_record_appended_to_itself(session, capsys):

@@ -409,7 +409,7 @@ def test_an_algorithm_has_its_number_of_ranks(ends):
     with pytest.raises(SimulationError, match="pair needs a number of ranks that is a power of"):
         ends(*[["allgather 1 1"]] * 3, config=pairs)
     assert ends(*[["barrier"]] * 3, config=pairs)[0] > 0  # nothing is gathered
-    with pytest.raises(SimulationError, match=r"two_procs needs .* that is 2, and there are 3"):
+    with pytest.raises(SimulationError, match=r"two_procs needs .* that is 2, but there are 3"):
         ends(*[["barrier"]] * 3, config={"smpi/barrier": "ompi_two_procs"})
     with pytest.raises(SimulationError, match="coll-selector: 'impi' is not simulated"):
         ends(["barrier"], config={"smpi/coll-selector": "impi"})

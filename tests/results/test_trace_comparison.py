@@ -54,7 +54,7 @@ def test_collectives_beside_flows_are_those_of_the_application_alone():
 
 def test_pairs_need_as_many_ends():
     assert pairs_of(["a", "b"], ["c", "d"]) == [("a", "c"), ("b", "d")]
-    with pytest.raises(WorkloadError, match="flows from 1 hosts to 2: give as many of both"):
+    with pytest.raises(WorkloadError, match="flows from 1 hosts to 2; give as many of both"):
         pairs_of(["a"], ["b", "c"])
 
 
@@ -116,11 +116,11 @@ def test_a_comparison_is_printed_and_written(case, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--disturb n0", "--disturb 'n0': give FROM:TO, such as n[0-3]:n[4-7]"),
-        ("--disturb n0:n[1-2]", "flows from 1 hosts to 2: give as many of both"),
+        ("--disturb n0", "--disturb 'n0'; give FROM:TO, such as n[0-3]:n[4-7]"),
+        ("--disturb n0:n[1-2]", "flows from 1 hosts to 2; give as many of both"),
         ("--disturb n[0:n1", "--disturb: 'n[0' has brackets that do not match"),
-        ("--flows 1,two", "--flows '1,two': give whole numbers from 0, such as 1,4"),
-        ("--windows 0", "--windows '0': give whole numbers from 1"),
+        ("--flows 1,two", "--flows '1,two'; give whole numbers from 0, such as 1,4"),
+        ("--windows 0", "--windows '0'; give whole numbers from 1"),
         ("--hosts n0 --ranks-on p.xml", "--ranks-on and --hosts exclude each other; give one"),
         ("--solver best", "solver 'best' is unknown"),
         ("-o p.xml", "p.xml: is a file; give a directory"),

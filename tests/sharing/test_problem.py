@@ -41,17 +41,17 @@ def test_single_values_are_repeated():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"capacity": [-1.0]}, r"capacity\[0\] is -1.0: must be >= 0"),
+        ({"capacity": [-1.0]}, r"capacity\[0\] is -1.0; it must be >= 0"),
         ({"capacity": [np.inf]}, r"capacity\[0\] is inf"),
         ({"capacity": [[1.0]]}, "capacity has 2 dimensions"),
         ({"capacity": "much"}, "capacity: 'much' is not"),
-        ({"rows": [[(1, 1.0)]]}, r"resource\[0\] is 1: must be 0\.\.0"),
+        ({"rows": [[(1, 1.0)]]}, r"resource\[0\] is 1; it must be 0\.\.0"),
         ({"rows": [[(0, np.nan)]]}, r"usage\[0\] is nan"),
         ({"rows": [[(0, 1.0, -2.0)]]}, r"share\[0\] is -2.0"),
         ({"rows": [[(0, 1.0, 1.0, 1.0)]]}, "give \\(resource, usage\\)"),
         ({"bound": [-0.5]}, r"bound\[0\] is -0.5"),
         ({"bound": [1.0, 1.0]}, "bound has 2 values; give 1"),
-        ({"weight": [0.0]}, r"weight\[0\] is 0.0: must be > 0"),
+        ({"weight": [0.0]}, r"weight\[0\] is 0.0; it must be > 0"),
         ({"fatpipe": [True, False]}, "fatpipe has 2 values; give 1"),
     ],
 )

@@ -230,6 +230,6 @@ def test_a_checkpoint_runs_no_code(tmp_path, evil, monkeypatch, capsys):
     path = tmp_path / "c"
     monkeypatch.setattr(pickle, "dumps", lambda _, protocol: pickle._dumps(evil))
     save_checkpoint(prepare(random_scenario(1)), path)
-    with pytest.raises(pm.SimulationError, match=r"builtins\.print, which no checkpoint needs"):
+    with pytest.raises(pm.SimulationError, match=r"builtins\.print, which checkpoints do not need"):
         load_checkpoint(path)
     assert capsys.readouterr().out == ""
