@@ -291,7 +291,7 @@ def test_cancel_gives_back_what_was_used(sim: pm.Simulation) -> None:
     assert second.rate == 0.1
     sim.run()
     assert second.end_s == 12.0
-    with pytest.raises(SimulationError, match="has ended \(cancelled\)"):
+    with pytest.raises(SimulationError, match=r"has ended \(cancelled\)"):
         sim.cancel(first)
 
 
