@@ -416,7 +416,7 @@ def test_an_algorithm_has_its_number_of_ranks(ends):
     with pytest.raises(SimulationError, match=r"'mvapich2' .* crashes with it.*--collective bcast"):
         ends(["bcast 1"], config={"smpi/coll-selector": "mvapich2"})
     unequal = [["reducescatter 1 2 0"]] * 2
-    with pytest.raises(SimulationError, match="needs the same count for each rank"):
+    with pytest.raises(SimulationError, match="needs the same count on each rank"):
         ends(*unequal, config={"smpi/reduce_scatter": "mpich_noncomm"})
 
 

@@ -167,7 +167,7 @@ def test_wrong_tasks_are_refused_whole(sim: pm.Simulation) -> None:
         sim.add_all([good, pm.Execution("d", 1, id="x")])
     with pytest.raises(WorkloadError, match="after names 'nobody', which is not the id of a task"):
         sim.add_all([good, pm.Execution("a", 1, after=["nobody"])])
-    with pytest.raises(WorkloadError, match="the id is taken"):
+    with pytest.raises(WorkloadError, match="another task has this id"):
         sim.add_all([good, pm.Execution("a", 1, id="good")])
     circle = [pm.Execution("a", 1, id=x, after=[y]) for x, y in ("pq", "qr", "rp")]
     with pytest.raises(WorkloadError, match="waits for itself"):
@@ -702,7 +702,7 @@ def test_what_is_no_platform_no_task_or_no_number_is_told_in_one_line(
         pm.Simulation(None)
     sim = pm.Simulation(platform)
     host, link = sim.platform.hosts[0], sim.platform.links[0].name
-    with pytest.raises(WorkloadError, match="list is no task; give Execution, Flow"):
+    with pytest.raises(WorkloadError, match="list is not a task; give Execution, Flow"):
         sim.add([pm.Execution(host.name, 1.0)])
     with pytest.raises(WorkloadError, match=r"a Host \(give its \.name\) is not a non-empty"):
         pm.Execution(host, 1.0)
