@@ -86,7 +86,10 @@ Column = NDArray[Any] | Floats | Texts | bytes
 
 
 def write_columns(path: Path, names: Sequence[str], columns: Sequence[NDArray[Any]]) -> None:
-    """Write a CSV file of columns of equal length: integers, floats (none: nan), or cells."""
+    """Write a CSV file at `path`: a header of `names`, and `columns`, each of shape (rows,).
+
+    A column holds integers, floats (nan: an empty field), or cells.
+    """
     with path.open("wb") as file:
         file.write((",".join(names) + "\n").encode())
         for begin in range(0, len(columns[0]), PIECE):
@@ -94,9 +97,9 @@ def write_columns(path: Path, names: Sequence[str], columns: Sequence[NDArray[An
 
 
 def lines(*columns: Column, mark: bytes = b",") -> bytes:
-    """Columns of equal length, as `write_columns` takes them, side by side; a line for each row.
+    """Return the rows of `columns` of equal length (as `write_columns` takes them), one a line.
 
-    mark: the character between them. The first column is no text of each line.
+    mark: the separator.
     """
     return text(*columns, marks=mark * (len(columns) - 1) + b"\n")
 
@@ -148,7 +151,7 @@ def text(*columns: Column, marks: bytes = b"") -> bytes:
 
 
 def floats(values: NDArray[np.float64], missing: str = "") -> Floats:
-    """Floats as Python writes them; something else instead of nan."""
+    """Return cells of `values` written as Python writes floats; `missing` stands for nan."""
     with np.errstate(invalid="ignore"):
         whole = (np.abs(values) < WHOLE) & (np.trunc(values) == values)
     whole &= ~(np.signbit(values) & (values == 0))
@@ -180,13 +183,13 @@ def _written(values: NDArray[np.float64], missing: str) -> bytes:
 
 
 def words(names: Sequence[str]) -> Cells:
-    """Cells of short texts of ASCII, which stand in the file as they are."""
+    """Return cells of short ASCII `names`, which are written without quoting."""
     width = max(1, *map(len, names), 1)
     return np.array(names, dtype=f"S{width}").view(np.uint8).reshape(len(names), width)
 
 
 def quoted(texts: Iterable[str]) -> list[str]:
-    """Texts as fields of a line of several fields."""
+    """Return `texts` as fields of a CSV line, quoted where needed."""
     found = list(texts)
     if not any(mark in "\0".join(found) for mark in ',"\r\n'):
         return found

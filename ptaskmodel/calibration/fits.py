@@ -356,7 +356,7 @@ def runtime_beside(platform: Platform, task: Task, others: Sequence[Task]) -> fl
     while application.end_s is None:
         if not simulation.run_until_change():
             raise SimulationError(
-                f"the application does not end: {application.state} at {simulation.now:g} s"
+                f"the application does not end (state {application.state} at {simulation.now:g} s)"
             )
     return float(application.end_s) - task.start_s
 
@@ -381,7 +381,9 @@ def setting_from_files(
     platform = load_platform(platform_file)
     tasks = load_tasks(tasks_file)
     if not tasks:
-        raise MeasurementError(f"{tasks_file}: no task; the first one is the application")
+        raise MeasurementError(
+            f"{tasks_file}: contains no task; make the application the first one"
+        )
     if len(pair) != 2 or pair[0] == pair[1]:
         raise MeasurementError(f"pair {','.join(pair)!r}; name two different hosts, HOST,HOST")
     for name in pair:

@@ -84,7 +84,7 @@ def standard_errors(rows: Sequence[Measurement], model_error: float = 0.0) -> Fl
         if error < LEAST_RELATIVE_ERROR * row.runtime_s:  # type: ignore[operator]
             raise MeasurementError(
                 f"pattern {row.pattern}: {row.runtime_s:g} s with a standard error of {error:g} s "
-                f"is known to more than {LEAST_RELATIVE_ERROR:g} of itself; give a larger "
+                f"has a relative error below {LEAST_RELATIVE_ERROR:g}; give a larger "
                 "stddev_s, or none, or a --model-error"
             )
     return errors

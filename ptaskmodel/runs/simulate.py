@@ -343,12 +343,12 @@ def packet_simulation(
         if getattr(options, name) != nothing:
             flag = {"traces": "trace"}.get(name, name).replace("_", "-")
             raise PTaskModelError(
-                f"--{flag}: --network-level packets has none; leave it out, or simulate fluid"
+                f"--{flag}: --network-level packets has no such option; leave it out, or use fluid"
             )
     made = PacketSimulation(simulation, recorded=recorded)
     _log.log(
         logging.WARNING if made.expected_s > LONG_S else logging.INFO,
-        "packets cross %s links in all, which takes about %s",
+        "packets cross %s links in total, which takes about %s",
         f"{made.expected_hops:,.0f}",
         format_duration(made.expected_s),
     )

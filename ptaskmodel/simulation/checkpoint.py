@@ -89,7 +89,8 @@ def load_checkpoint(path: str | Path) -> tuple[Simulation, dict[str, Any]]:
         raise SimulationError(f"{path}: is not a checkpoint; give a file that simulate wrote")
     if header.get("version") != ptaskmodel.__version__:
         raise SimulationError(
-            f"{path}: is of version {header.get('version')}, this is {ptaskmodel.__version__}; "
+            f"{path}: was written by version {header.get('version')}, but this is "
+            f"{ptaskmodel.__version__}; "
             "run from the beginning"
         )
     if hashlib.sha256(data).hexdigest() != header.get("sha256"):
@@ -97,7 +98,7 @@ def load_checkpoint(path: str | Path) -> tuple[Simulation, dict[str, Any]]:
     try:
         simulation = _Unpickler(io.BytesIO(data)).load()
         if not isinstance(simulation, Simulation):
-            raise pickle.UnpicklingError("holds no simulation")
+            raise pickle.UnpicklingError("contains no simulation")
         check_parts(simulation)
     except Exception as error:  # a pickle can have anything raised
         reason = " ".join(f"{type(error).__name__} {error}".split())
@@ -128,7 +129,7 @@ class _Unpickler(pickle.Unpickler):
             found = super().find_class(module, name)
             if isinstance(found, type) and found.__module__ == module:
                 return found
-        raise pickle.UnpicklingError(f"asks for {module}.{name}, which no checkpoint needs")
+        raise pickle.UnpicklingError(f"requests {module}.{name}, which checkpoints do not need")
 
 
 def check_parts(simulation: Simulation) -> None:
@@ -157,13 +158,13 @@ def check_parts(simulation: Simulation) -> None:
         ranks = Applications(made.core, protocol)
         _check_attributes("replays", vars(simulation._replays), vars(ranks))
         if simulation._replays.core is not simulation.core:
-            raise SimulationError("its replays are on another core")
+            raise SimulationError("its replays belong to another engine")
     else:
         check_numbers(simulation, made)
     if simulation.core.options != made.core.options or simulation.core.rule != made.core.rule:
-        raise SimulationError("its options are not those of its solver and network model")
+        raise SimulationError("its options do not match its solver and network model")
     if simulation.core.platform is not simulation.platform:
-        raise SimulationError("its core is of another platform")
+        raise SimulationError("its engine belongs to another platform")
 
 
 def check_numbers(simulation: Simulation, made: Simulation) -> None:
@@ -177,11 +178,11 @@ def check_numbers(simulation: Simulation, made: Simulation) -> None:
     for fault in check_lists(core.state):
         raise SimulationError(fault)
     if core.patterns.n_elements != len(core.state.elements):
-        raise SimulationError("its elements are miscounted")
+        raise SimulationError("the number of its elements is wrong")
     t, s = intake.arrays, core.state
     n, clock = int(t.counts[0]["n_tasks"]), s.clock[0]
     if not n == len(intake.facts) == len(intake.ids) <= len(t.tasks) or len(t.counts) != 1:
-        raise SimulationError("its tasks are miscounted")
+        raise SimulationError("the number of its tasks is wrong")
     sizes = {name: len(a) for name, a in (arrays_of(s) | t._asdict()).items()}
     tasks, programs = t.tasks[:n], t.programs[: len(intake.programs.works)]
     stages = t.stages[: len(intake.programs.stage_work)]
@@ -190,16 +191,16 @@ def check_numbers(simulation: Simulation, made: Simulation) -> None:
     sizes |= {name: len(records) for name, records in used.items()}
     check_bounds(t._asdict(), _layouts(made._intake.arrays._asdict()), sizes, used)
     if len(programs) < len(intake.programs.works) or (programs["count"] < 1).any():
-        raise SimulationError("its programs are miscounted")
+        raise SimulationError("the number of its programs is wrong")
     if programs["rounds"].tolist() != [work.rounds for work in intake.programs.works]:
-        raise SimulationError("its programs have other rounds than their works")
+        raise SimulationError("the rounds of its programs differ from those of their works")
     check_extent("programs", programs["first"], programs["count"], sizes["stages"])
     check_range("tasks.program", tasks["program"], 0, len(programs) - 1)
     own = programs[tasks["program"]]
     if (tasks["stage"] >= own["count"]).any():
-        raise SimulationError("a task is past its last stage")
+        raise SimulationError("a task is after its last stage")
     if ((tasks["rounds"] < 0) | (tasks["rounds"] >= own["rounds"])).any():
-        raise SimulationError("a task is past its last round")
+        raise SimulationError("a task is after its last round")
     counts = t.counts[0]
     for first, last, following in (
         ("first_ready", "last_ready", "next_ready"),
@@ -209,7 +210,7 @@ def check_numbers(simulation: Simulation, made: Simulation) -> None:
         if (listed[-1] if listed else -1) != counts[last]:
             raise SimulationError(f"{last} is not the last")
     if counts["n_ended"] != (tasks["state"] >= ENDED).sum() or counts["n_told"] > counts["n_ended"]:
-        raise SimulationError("the ended tasks are miscounted")
+        raise SimulationError("the number of ended tasks is wrong")
     for task in np.flatnonzero((tasks["followers"] >= 0) & (tasks["released"] == 0)).tolist():
         check_chain("followers", t.followers["next"], int(tasks["followers"][task]))
     _check_owners(s, tasks, int(clock["n_wakes"]))
@@ -220,13 +221,13 @@ def _check_owners(s: State, tasks: np.ndarray, n_wakes: int) -> None:
     runs = np.flatnonzero(tasks["slot"] >= 0)
     slots = tasks["slot"][runs]
     if (s.activities["owner"][slots] != runs).any() or (s.activities["state"][slots] == 0).any():
-        raise SimulationError("an activity is of another task")
+        raise SimulationError("an activity belongs to another task")
     active = np.flatnonzero(s.activities["state"] != 0)
     owners = s.activities["owner"][active]
     of_tasks = owners >= 0
     check_range("owners", owners, -(2**40), len(tasks) - 1)
     if (tasks["slot"][owners[of_tasks]] != active[of_tasks]).any():
-        raise SimulationError("an activity is of no task")
+        raise SimulationError("an activity belongs to no task")
     waits = np.flatnonzero(tasks["wake"] >= 0)
     check_range("tasks.wake", tasks["wake"][waits], 0, n_wakes - 1)
     entries = s.queue[: s.clock[0]["n_queue"]]
@@ -234,9 +235,9 @@ def _check_owners(s: State, tasks: np.ndarray, n_wakes: int) -> None:
     tokens = s.wakes["token"][wakes]
     check_range("wake-ups", tokens, -(2**40), len(tasks) - 1)
     if (tasks["wake"][tokens[tokens >= 0]] != wakes[tokens >= 0]).any():
-        raise SimulationError("a wake-up is of another task")
+        raise SimulationError("a wake-up belongs to another task")
     if not np.isin(tasks["wake"][waits], wakes).all():
-        raise SimulationError("a task waits for no date")
+        raise SimulationError("a task waits without an event")
 
 
 def _layouts(arrays: Mapping[str, np.ndarray]) -> dict[str, np.dtype]:
@@ -247,7 +248,7 @@ def _check_attributes(
     where: str, given: dict[str, Any], made: dict[str, Any], optional: tuple[str, ...] = ()
 ) -> None:
     if given.keys() != made.keys():
-        raise SimulationError(f"its {where} has other parts than one of this version")
+        raise SimulationError(f"its {where} has other fields than in this version")
     for name, value in made.items():
         if name not in optional and type(given[name]) is not type(value):
             raise SimulationError(f"{name} of its {where} is a {type(given[name]).__name__}")
@@ -262,4 +263,4 @@ def _check_arrays(where: str, given: Any, made: Any) -> None:
             continue
         right = type(one) is type(other) and one.dtype == other.dtype and one.ndim == other.ndim
         if not (right and one.flags.c_contiguous and one.flags.aligned and one.flags.writeable):
-            raise SimulationError(f"{name} of its {where} is no array of the right type")
+            raise SimulationError(f"{name} of its {where} is not an array of the right type")

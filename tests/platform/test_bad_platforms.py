@@ -75,7 +75,10 @@ BAD_CONTENT = {
         full(HOSTS + LINK + ROUTE + ROUTE.replace('"a" dst="b"', '"b" dst="a"')),
         "symmetrical='NO'",
     ),
-    "duplicate bypass": (full(HOSTS + LINK + 2 * ROUTE.replace("route", "bypassRoute")), "exists"),
+    "duplicate bypass": (
+        full(HOSTS + LINK + 2 * ROUTE.replace("route", "bypassRoute")),
+        "second bypass",
+    ),
     "reserved link name": (full(HOSTS + LINK.replace('"l"', '"__loopback__"')), "reserved"),
     "two disks of a name": (
         full(f'<host id="a" speed="1f">{2 * DISK}</host>'),
@@ -96,7 +99,7 @@ BAD_CONTENT = {
     "two bandwidths": (full(HOSTS + LINK.replace("1Bps", "1Bps,2Bps")), "Wifi"),
     "unknown link": (full(HOSTS + ROUTE), "unknown link 'l'"),
     "unknown host in route": (full(HOSTS + LINK + ROUTE.replace('"b"', '"c"')), "router 'c'"),
-    "route between zones": (nested("").replace(LINK, LINK + ROUTE), "cannot stand here"),
+    "route between zones": (nested("").replace(LINK, LINK + ROUTE), "is not allowed here"),
     "route of another zone": (
         full(
             f'<zone id="x" routing="Full">{HOSTS}</zone><zone id="y" routing="Full">'
@@ -119,14 +122,14 @@ BAD_CONTENT = {
         full(HOSTS + LINK + ROUTE + '<host id="c" speed="1f"/>'),
         "before the routes",
     ),
-    "host beside a zone": (nested('<host id="c" speed="1f"/>'), "cannot stand here"),
-    "zone after a link": (full(LINK + '<zone id="x" routing="Full"/>'), "cannot stand here"),
+    "host beside a zone": (nested('<host id="c" speed="1f"/>'), "is not allowed here"),
+    "zone after a link": (full(LINK + '<zone id="x" routing="Full"/>'), "is not allowed here"),
     "prop after a host": (full(HOSTS + '<prop id="x" value="y"/>'), "props first"),
-    "config after a zone": (full(HOSTS) + "<config/>", "cannot stand here"),
-    "host outside a zone": (HOST, "cannot stand here"),
+    "config after a zone": (full(HOSTS) + "<config/>", "is not allowed here"),
+    "host outside a zone": (HOST, "is not allowed here"),
     "prop in a prop": (
         full('<prop id="x" value="y"><prop id="x" value="y"/></prop>'),
-        "stand here",
+        "not allowed here",
     ),
     "gateways missing": (zone_route('src="x" dst="y"'), "gw_src is missing"),
     "gateway elsewhere": (zone_route('src="x" dst="y" gw_src="b" gw_dst="a"'), "is not in 'x'"),
@@ -150,8 +153,11 @@ BAD_CONTENT = {
         full('<peer id="p" speed="1f" bw_in="1Bps" bw_out="1Bps"/>'),
         "routing='Vivaldi'",
     ),
-    "two Wifi links": (full(HOSTS + LINK + LINK.replace('"l"', '"m"'), "Wifi"), "has one link"),
-    "Wifi latency": (full(HOSTS + LINK.replace("0s", "1s"), "Wifi"), "no latency"),
+    "two Wifi links": (
+        full(HOSTS + LINK + LINK.replace('"l"', '"m"'), "Wifi"),
+        "can have only one link",
+    ),
+    "Wifi latency": (full(HOSTS + LINK.replace("0s", "1s"), "Wifi"), "cannot have a latency"),
     "access point elsewhere": (
         full('<prop id="access_point" value="z"/>' + HOSTS, "Wifi"),
         "access_point 'z'",
@@ -199,7 +205,7 @@ def nested(begin: bytes, end: bytes) -> bytes:
 BAD_FILES = {
     "empty file": (b"", "is empty"),
     "only blanks": (b" \n\n", "is empty"),
-    "a tasks file": (b'{"tasks": []}', "is JSON, as tasks and workloads are"),
+    "a tasks file": (b'{"tasks": []}', "is JSON, the format of tasks and workloads"),
     "binary": (bytes(range(256)) * 10, "not well-formed"),
     "not UTF-8": (
         HEADER.encode() + b"<zone id='\xff\xfe' routing='Full'/></platform>",
@@ -254,7 +260,7 @@ BAD_FILES = {
             b"<zone id='z' routing='Full'>" + b"<prop id='x' value='y'>" * 10**6,
             b"</prop>" * 10**6 + b"</zone>",
         ),
-        "cannot stand here",
+        "is not allowed here",
     ),
 }
 

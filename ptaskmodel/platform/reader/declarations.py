@@ -400,7 +400,7 @@ def declare_bypass(builder: Builder, element: Element) -> None:
             builder.source.note(element, "unused", f"{what}: the bypass is never used; move it")
     key = (ends[0], ends[1])
     if key in zone.bypasses:
-        raise builder.source.error(element, "a bypass for these two exists; remove one")
+        raise builder.source.error(element, "a second bypass between these two points; remove one")
     zone.bypasses[key] = LocalRoute(links, *gateways)
 
 

@@ -249,8 +249,9 @@ def read_routes(path: str | Path) -> GivenRoutes:
                 key, given = _read_row(row, f"{name}:{rows.line_num}: ", rows.line_num)
                 if key in paths:
                     raise RouteError(
-                        f"{name}:{rows.line_num}: flow {key[1]} of task {shown(key[0])} has a path "
-                        f"in line {paths[key].line}; give one"
+                        f"{name}:{rows.line_num}: flow {key[1]} of task {shown(key[0])} "
+                        "already has a path "
+                        f"in line {paths[key].line}; keep one"
                     )
                 paths[key] = given
     except csv.Error as error:
