@@ -99,7 +99,7 @@ def write_columns(path: Path, names: Sequence[str], columns: Sequence[NDArray[An
 def lines(*columns: Column, mark: bytes = b",") -> bytes:
     """Return the rows of `columns` of equal length (as `write_columns` takes them), one a line.
 
-    mark: the separator.
+    mark: the separator. The first column must not be a single text.
     """
     return text(*columns, marks=mark * (len(columns) - 1) + b"\n")
 

@@ -408,13 +408,13 @@ def content_of(path: Path) -> dict[str, bytes]:
     if size > MOST_SENT_BYTES:
         raise CampaignError(
             f"{path}: {size:,} bytes are too many to send; "
-            "put it where workers find it under the same path"
+            "put it where workers can read it by the same path"
         )
     for beside, one in files.items():
         if beside.startswith(os.pardir):
             raise CampaignError(
-                f"{path}: names {one}, which is not beside it and cannot be sent; "
-                "put both where workers find them under the same paths"
+                f"{path}: names {one}, which is in another directory and cannot be sent; "
+                "put both where workers can read them by the same paths"
             )
     return {beside: one.read_bytes() for beside, one in files.items()}
 
