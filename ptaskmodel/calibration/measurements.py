@@ -107,12 +107,12 @@ def read_measurements(
     for line, row in rows:
         with account.row(line):
             if "" in row or None in row.values():
-                raise MeasurementError(f"the row must have {len(columns)} fields")
+                raise MeasurementError(f"the row does not have {len(columns)} fields; correct it")
             made = _measurement(path, line, row, runtime, competitors)
             groups.setdefault(tuple(row[name] for name in labels), []).append(made)
     account.check_rows(len(rows))
     if not groups:
-        raise MeasurementError(f"{path}: no measurements below the header")
+        raise MeasurementError(f"{path}: no measurements below the header; add rows")
     return [
         MeasuredGroup(dict(zip(labels, key, strict=True)), tuple(rows))
         for key, rows in groups.items()
@@ -126,7 +126,7 @@ def _runtime_column(path: str | Path, columns: list[str]) -> str:
         if len(columns) < 2:
             seen += " but one column: separate columns by commas" if columns else ": it is empty"
         raise MeasurementError(
-            f"{path}:1: one column of runtimes is needed, {' or '.join(RUNTIME_COLUMNS)}; "
+            f"{path}:1: a column of runtimes is missing; name one {' or '.join(RUNTIME_COLUMNS)}; "
             f"found {seen}"
         )
     return found[0]
@@ -135,7 +135,7 @@ def _runtime_column(path: str | Path, columns: list[str]) -> str:
 def _check_columns(path: str | Path, columns: list[str], competitors: str | None) -> None:
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
-        raise MeasurementError(f"{path}:1: column {twice[0]!r} occurs twice")
+        raise MeasurementError(f"{path}:1: column {twice[0]!r} occurs twice; remove one")
     if competitors is not None and competitors not in columns:
         raise MeasurementError(
             f"{path}:1: no column {competitors!r} for the number of competitors; "
@@ -157,7 +157,7 @@ def _measurement(
     if ON_COLUMN in row:
         on_s, off_s = _number(where, row, ON_COLUMN), _number(where, row, OFF_COLUMN)
         if math.isinf(off_s):
-            raise MeasurementError(f"{where}: {OFF_COLUMN} is inf; for no interference give 0, 0")
+            raise MeasurementError(f"{where}: {OFF_COLUMN} is inf; write 0, 0 for no interference")
         try:
             pattern = OnOff(on_s, off_s if on_s > 0.0 else 0.0)
         except WorkloadError as error:
@@ -165,16 +165,19 @@ def _measurement(
     else:
         pattern = OnOff(math.inf if count > 0.0 else 0.0, 0.0)
     if count <= 0.0 and not pattern.none:
-        raise MeasurementError(f"{where}: {competitors} is {count:g} with interference; give > 0")
+        raise MeasurementError(
+            f"{where}: {competitors} is {count:g} in a row with interference; give a number > 0"
+        )
     runtime_s = _number(where, row, runtime) if row[runtime].strip() else None
     if runtime_s is not None and (runtime_s <= 0.0 or math.isinf(runtime_s)):
         raise MeasurementError(
-            f"{where}: {runtime} is {row[runtime]!r}; give a time > 0, or nothing if it did not end"
+            f"{where}: {runtime} is {row[runtime]!r}; give a time > 0 s, or nothing if the "
+            "run did not end"
         )
     stddev_s = _number(where, row, "stddev_s") if row.get("stddev_s", "").strip() else None
     if stddev_s is not None and (stddev_s <= 0.0 or math.isinf(stddev_s)):
         raise MeasurementError(
-            f"{where}: stddev_s is {row['stddev_s']!r}; give a value > 0, or nothing if not known"
+            f"{where}: stddev_s is {row['stddev_s']!r}; give a value > 0 s, or nothing if unknown"
         )
     runs = _number(where, row, "runs") if row.get("runs", "").strip() else 1.0
     if runs < 1 or runs != int(runs):
