@@ -66,7 +66,7 @@ def test_the_same_files_at_every_run(files):
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("slurm.conf", "SelectType=select/linear\nNodeName=n[1-\n", "slurm.conf:2"),
+        ("slurm.conf", "SelectType=select/none\n" + CONF, "slurm.conf:1"),
         ("jobs.csv", "id,submit,nodes,cores,limit,run\na,x,1,,60,1\n", "jobs.csv:2"),
         ("events.csv", "a,b\n", "events.csv:1"),
         ("run.meta.json", "{}", "run.meta.json"),

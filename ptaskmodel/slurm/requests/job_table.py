@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptaskmodel.errors import SlurmError, shown
@@ -19,7 +20,9 @@ from ptaskmodel.workload.works import DelayWork
 
 MOST_JOBS = 1_000_000
 NEEDED = ("id", "submit", "run")
-LIMITS = ("limit", "time")
+SCRIPT = "script"
+LIMITS = ("limit", "time", SCRIPT)
+MOST_SCRIPT_BYTES = 1_000_000
 Fields = dict[str, Any]
 # Jobs of which a row says one of these may share their nodes.
 _PARTS_OF_NODES = {"tasks", "cpus_per_task", "tasks_per_node"}
@@ -74,6 +77,11 @@ COLUMNS: Mapping[str, Column] = {
     ),
     "begin": Column("Earliest start, s.", lambda text: {"begin_s": _seconds(text)}),
     "deadline": Column("Latest end, s.", lambda text: {"deadline_s": _seconds(text)}),
+    SCRIPT: Column(
+        "A script, relative to this file: its `#SBATCH` lines are the job's options. Other columns "
+        "win, as options of a command line do. Its job gets parts of nodes, as with sbatch.",
+        lambda text: {},
+    ),
     EXTRA: Column("Further sbatch options, as on its command line.", sbatch.options),
 }
 
@@ -125,7 +133,9 @@ def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
                         f"job {shown(cells['id'])} also occurs in line {before}; give each job "
                         "its own id"
                     )
-                found += _requests(cells, readers, f"{account.file}:{line}", phase_s)
+                by_script = _of_script(cells.get(SCRIPT, ""), Path(path).parent)
+                where = f"{account.file}:{line}"
+                found += _requests(cells, readers, by_script, where, phase_s)
                 if len(found) > MOST_JOBS:
                     break
     except csv.Error as fault:
@@ -156,14 +166,25 @@ def _of_sbatch(name: str) -> Callable[[str], Fields]:
     return lambda text: sbatch.option(name, text)
 
 
+def _of_script(name: str, folder: Path) -> Fields:
+    """The fields that a script gives; none without one."""
+    if not name:
+        return {}
+    text = read_text(folder / name, most=MOST_SCRIPT_BYTES, error=SlurmError)
+    try:
+        return sbatch.script_options(text)
+    except ValueError as fault:
+        raise SlurmError(f"script {shown(name)}: {fault}") from None
+
+
 def _requests(
-    row: Mapping[str, str], readers: _Readers, where: str, phase_s: float
+    row: Mapping[str, str], readers: _Readers, by_script: Fields, where: str, phase_s: float
 ) -> Iterator[JobRequest]:
     """The job of a row, or the tasks of its array."""
     name = row["id"]
     if not name or not name.isprintable():
         raise SlurmError(f"id is {shown(name)}; give a printable name")
-    given: Fields = {}
+    given = by_script
     told: dict[str, str] = {}  # the column that gave a field
     for column, read in readers:
         text = row.get(column, "")
@@ -176,10 +197,14 @@ def _requests(
         for field in more if column != EXTRA else ():
             if (before := told.setdefault(field, column)) != column:
                 raise SlurmError(f"{before} and {column} set the same field; keep one")
-        given |= more
+        given = sbatch.joined(given, more)
+    try:
+        given = sbatch.whole_request(given)
+    except ValueError as fault:
+        raise SlurmError(str(fault)) from None
     if "limit_min" not in given:
         raise SlurmError("has no time limit; give limit (s), or time in sbatch's format")
-    whole = None if told.keys() & _PARTS_OF_NODES else WHOLE_NODES
+    whole = None if row.get(SCRIPT) or told.keys() & _PARTS_OF_NODES else WHOLE_NODES
     fields: Fields = {"name": name, "where": where, "exclusive": whole} | given
     fields["submit_s"] += phase_s
     indices, at_most = fields.pop("array", (None, None))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ptaskmodel.slurm.conf import values
+from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.jobs.request import OF_USER, WHOLE_NODES
 
 Fields = dict[str, Any]
@@ -32,8 +33,18 @@ _LONG = {
     "-w": "--nodelist",
     "-x": "--exclude",
     "-a": "--array",
+    "-b": "--begin",
+    "-B": "--extra-node-info",
     "-D": "--chdir",
     "-e": "--error",
+    "-F": "--nodefile",
+    "-G": "--gpus",
+    "-h": "--help",
+    "-k": "--no-kill",
+    "-Q": "--quiet",
+    "-S": "--core-spec",
+    "-v": "--verbose",
+    "-W": "--wait",
     "-i": "--input",
     "-o": "--output",
 }
@@ -45,7 +56,40 @@ _FLAGS: dict[str, Fields] = {
     "--requeue": {"requeue": True},
     "--no-requeue": {"requeue": False},
 }
-_OPTIONAL = {"--exclusive"}
+# Options without a value that change nothing of a schedule.
+_FLAGS |= {
+    name: {}
+    for name in (
+        *("--get-user-env", "--ignore-pbs", "--no-kill", "--parsable", "--quiet", "--verbose"),
+        "--wait",
+    )
+}
+_OPTIONAL = {"--exclusive", "--get-user-env", "--no-kill"}
+GPU, ALL_GPUS = "gpu", "gpus"
+_OTHERWISE = "its GPUs are not simulated; give --gpus-per-node"
+# Options that change a schedule in a way that is not simulated, with the remedy.
+_NOT_SIMULATED = {
+    **dict.fromkeys(("--gpus-per-task", "--gpus-per-socket", "--ntasks-per-gpu"), _OTHERWISE),
+    "--cpus-per-gpu": "is not simulated; give --cpus-per-task",
+    "--mem-per-gpu": "is not simulated; give --mem or --mem-per-cpu",
+    **dict.fromkeys(
+        ("--ntasks-per-core", "--ntasks-per-socket", "--cores-per-socket"),
+        "is not simulated; give --ntasks-per-node",
+    ),
+    **dict.fromkeys(
+        ("--sockets-per-node", "--threads-per-socket", "--extra-node-info", "--nodefile"),
+        "is not simulated; leave it out",
+    ),
+    **dict.fromkeys(
+        (
+            *("--core-spec", "--thread-spec", "--prefer", "--tmp", "--tres-per-task"),
+            *("--clusters", "--use-min-nodes"),
+        ),
+        "is not simulated; leave it out",
+    ),
+    "--begin": "is given in the column begin, s",
+    "--deadline": "is given in the column deadline, s",
+}
 
 
 def options(
@@ -67,7 +111,7 @@ def options(
     while rest and not (before_script and not rest[-1].startswith("-")):
         name, value = _name(rest.pop())
         name = _LONG.get(name, name)
-        if name in _FLAGS and value is None:
+        if name in _FLAGS and (value is None or name in _OPTIONAL):
             found |= _FLAGS[name]
             continue
         if name not in _VALUED and unknown is not None:
@@ -76,6 +120,8 @@ def options(
             if value is None and len(rest) > 1 and not rest[-1].startswith("-"):
                 rest.pop()
             continue
+        if name in _NOT_SIMULATED:
+            raise ValueError(f"{name}: {_NOT_SIMULATED[name]}")
         if name not in _VALUED:
             raise ValueError(f"the option {name[:40]!r} is unknown; remove it")
         if value is None and name not in _OPTIONAL:
@@ -83,10 +129,51 @@ def options(
                 raise ValueError(f"give {name} a value")
             value = rest.pop()
         try:
-            found |= _VALUED[name](value or "")
+            found = joined(found, _VALUED[name](value or ""))
         except ValueError as fault:
             raise ValueError(f"{name}={value!r}: {fault}") from None
     return found | ({"script": rest[::-1]} if before_script else {})
+
+
+def joined(found: Fields, more: Fields) -> Fields:
+    """The fields ``found`` and ``more``, which come later; GPUs and other resources add up."""
+    if "gres" in found and "gres" in more:
+        given = {one.name for one in more["gres"]}
+        kept = tuple(one for one in found["gres"] if one.name not in given)
+        more = more | {"gres": kept + more["gres"]}
+    return found | more
+
+
+def whole_request(fields: Fields) -> Fields:
+    """The ``fields`` of all options of a job, GPUs of the whole job being those of its node.
+
+    Raises ValueError if it may have several nodes.
+    """
+    if ALL_GPUS not in fields:
+        return fields
+    if fields.get("max_nodes") != 1:
+        raise ValueError(
+            "--gpus of a job on several nodes are not simulated; give --gpus-per-node, or --nodes=1"
+        )
+    gpus = {"gres": fields.pop(ALL_GPUS)}
+    return joined(fields, gpus)
+
+
+def script_options(text: str) -> Fields:
+    """The fields that the ``#SBATCH`` lines at the begin of a script's `text` give.
+
+    Raises ValueError with the line.
+    """
+    found: Fields = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("#SBATCH"):
+            try:
+                found = joined(found, options(line.removeprefix("#SBATCH").partition(" #")[0]))
+            except ValueError as fault:
+                raise ValueError(f"line {number}: {fault}") from None
+        elif line.strip() and not line.startswith("#"):
+            break
+    return found
 
 
 def option(name: str, text: str) -> Fields:
@@ -166,6 +253,11 @@ def _gres(text: str) -> Fields:
     return {"gres": found}
 
 
+def _gpus(text: str) -> tuple[Gres, ...]:
+    """The text of ``--gpus-per-node``: a count, or counts of types between commas."""
+    return values.gres(",".join(f"{GPU}:{one}" for one in text.split(",")))
+
+
 def _distribution(text: str) -> Fields:
     """Of the levels of ``-m``, that over sockets: the second, or plane."""
     first, _, rest = text.lower().partition(":")
@@ -197,6 +289,8 @@ _VALUED: dict[str, _Reader] = {
     "--distribution": _distribution,
     "--exclude": _one("exclude", values.hosts),
     "--exclusive": _exclusive,
+    "--gpus": _one(ALL_GPUS, _gpus),
+    "--gpus-per-node": _one("gres", _gpus),
     "--gres": _gres,
     "--hint": _hint,
     "--job-name": _one("name", str),
@@ -222,7 +316,10 @@ _VALUED: dict[str, _Reader] = {
 _VALUED |= dict.fromkeys(
     (
         *("--chdir", "--comment", "--error", "--export", "--input", "--mail-type", "--mail-user"),
-        *("--open-mode", "--output", "--signal"),
+        *("--open-mode", "--output", "--signal", "--acctg-freq", "--cpu-freq", "--export-file"),
+        *("--gid", "--gpu-bind", "--gpu-freq", "--gres-flags", "--kill-on-invalid-dep"),
+        *("--mem-bind", "--profile", "--propagate", "--uid", "--wait-all-nodes", "--wckey"),
+        *("--wrap", "--burst-buffer", "--bb", "--bbf", "--container", "--mcs-label"),
     ),
     lambda text: {},
 )
