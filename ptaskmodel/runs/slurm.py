@@ -298,6 +298,7 @@ def slurm_into(
                 outcome_remarks(state_counts(each.run for each in found), "job"),
             ),
             "not_used": [one.key for one in conf.others],
+            **({} if submissions.t0 is None else {"begin_unix_s": submissions.t0}),
             "seed": options.seed,
             "test_cost_s": options.costs.test_s,
             "settings": settings_of(conf),

@@ -74,12 +74,13 @@ def write_report(
     subject = SUBJECTS[results.what]
     answer, columns = answer_of(page.found), None
     if is_slurm(results.summary):
-        from ptaskmodel.results.pages.slurm import job_columns, sections_of
+        from ptaskmodel.results.pages.slurm import answer_of_slurm, job_columns, sections_of
 
-        subject, answer = SLURM, "" if against else answer
-        columns = job_columns(results)
-        before = sections_of(results, None if against is None else results_of(against))
+        earlier = None if against is None else results_of(against)
+        subject, columns = SLURM, job_columns(results)
+        before = sections_of(results, earlier)
         before += [*waiting_sections(page.results, page.users), *slowdown_sections(page.results)]
+        answer = answer_of_slurm(results, earlier, answer)
     elif against is not None:
         raise PTaskModelError(f"{results.directory}: --against is for results of slurm")
     else:
@@ -90,7 +91,7 @@ def write_report(
             before += waiting_sections(results, page.users)
             after = class_tables(results)
         before += slowdown_sections(results)
-    data = page.data() | {"columns": columns}
+    data = page.data() | {"columns": columns, "epoch": results.summary.get("begin_unix_s")}
     write_page(path, data, title=_title(results), subject=subject, before=before, after=after,
                answer=answer)  # fmt: skip
 

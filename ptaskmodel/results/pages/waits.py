@@ -103,7 +103,8 @@ def _strips(
             }
         )  # fmt: skip
     worst = max(halves, key=lambda name: halves[name])
-    sentence = f"By {label}: the median wait is longest for {worst}, {duration(halves[worst])}"
+    whose = f"of {count(len(started), 'job')} the median wait is longest for {worst}"
+    sentence = f"By {label}: {whose}, {duration(halves[worst])}"
     killed = [row for row in rows if row["killed"]]
     if killed:
         most = max(killed, key=lambda row: row["killed"] / row["jobs"])
