@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures.topology import MEASURES, cable_of
 from ptaskmodel.results.tables.places import Place, level_of, link_name
-from ptaskmodel.style.quantities import number
+from ptaskmodel.style.quantities import count, number
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 MAX_BOXES = 30_000
 MAX_USERS = 20  # of a link
 TICKS = 100_000  # of the dates of users, over the whole run
+# Of the use at a time: intervals over the run, and a letter for each level, the first for none.
+MOMENTS = 64
+LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
 def topology_data(
@@ -61,9 +66,27 @@ def topology_data(
         "links": [
             [name, *use, round(bandwidth[name] / narrowest, 2)] for name, use in used.items()
         ],
+        "moments": MOMENTS,
+        "now": _now(results),
         "tick": (results.end_s or 1.0) / TICKS,
         "users": _users(results, chosen, drawn),
     }
+
+
+def _now(results: Results) -> dict[str, str]:
+    """The use of each host and link, by "kind name", in each of MOMENTS as a letter of LEVELS."""
+    width = (results.end_s or 1.0) / MOMENTS
+    found = {}
+    for (name, kind), spans in results.utilisation.items():
+        starts, ends, shares = np.array(spans).T
+        spent = np.concatenate([[0.0], np.cumsum((ends - starts) * shares)])
+        # Intervals without use may be missing.
+        edges = np.column_stack([starts, ends]).ravel()
+        reached = np.column_stack([spent[:-1], spent[1:]]).ravel()
+        means = np.diff(np.interp(np.arange(MOMENTS + 1) * width, edges, reached)) / width
+        level = np.where(means > 0.0, 1.0 + np.minimum(means, 1.0) * (len(LEVELS) - 2), 0.0)
+        found[f"{kind} {name}"] = "".join(LEVELS[k] for k in level.round().astype(int).tolist())
+    return found
 
 
 def _says(used: Mapping[str, Sequence[float]], places: Mapping[str, Place]) -> str:
@@ -73,7 +96,7 @@ def _says(used: Mapping[str, Sequence[float]], places: Mapping[str, Place]) -> s
     most = max(used, key=lambda name: used[name][0])
     mean, peak = used[most][:2]
     said = (
-        f"Of {len(used):,} links in use, {link_name(most, places)} is used most: "
+        f"Of {count(len(used), 'link')} in use, {link_name(most, places)} is used most: "
         f"{number(mean / 100, 'share')} of its bandwidth on average, "
         f"{number(peak / 100, 'share')} at most."
     )

@@ -123,17 +123,16 @@ else {
   places = topology(data, $("topology"), {placed, picked: pickUse, stepped: stepUse});
   $("topology-colour").addEventListener("change", () => places.colour($("topology-colour").value));
   $("topology-in").onclick = () => places.zoom(1.5); $("topology-out").onclick = () => places.zoom(1 / 1.5); $("topology-all").onclick = places.all;
-  const now = $("now"), cells = uses.reduce((most, use) => Math.max(most, use[3].length), 0);
+  const now = $("now"), cells = data.topology.moments;
   let playing = 0;
   now.max = Math.max(cells - 1, 0);
-  const go = () => { $("topology-colour").value = "now"; $("now-text").textContent = date(now.value * data.use_width); places.now(Number(now.value)); };
+  const go = () => { $("topology-colour").value = "now"; $("now-text").textContent = date((Number(now.value) + 0.5) * end / cells); places.now(Number(now.value)); };
   now.addEventListener("input", go);
   $("play").onclick = () => {
     if (playing) { clearInterval(playing); playing = 0; $("play").textContent = "▶"; return; }
     $("play").textContent = "❚❚";
     playing = setInterval(() => { now.value = Number(now.value) >= cells - 1 ? 0 : Number(now.value) + 1; go(); }, 150);
   };
-  for (const node of [$("play"), now]) node.hidden = cells < 2;
 }
 $("use-part").hidden = !uses.length;
 $("use-note").textContent = data.use_note;

@@ -183,6 +183,7 @@ function table(node, spec) {
   });
   if (folds) add(head, "th", "", {className: "opens", scope: "col"});
   const haystack = () => { haystack.texts ||= values.map((row) => kept.filter((_, c) => words[c]).map((c) => row[c]).join(" ").toLowerCase()); return haystack.texts; };
+  if (!bar.querySelector("input") && values.length <= FIRST_ROWS) { bar.classList.add("low"); node.append(bar); }
   let found = [];
   function chosen() {
     const parts = search.toLowerCase().split(/\s+/).filter(Boolean);

@@ -6,7 +6,7 @@ function topology(data, canvas, tools) {
 const sketch = data.topology, links = sketch.links;  // [name, mean, peak, limiting, bandwidth as a part of the narrowest]
 const [NAME, KIND, X, Y, WIDTH, HEIGHT] = Array(6).keys(), BANDWIDTH = 4;
 const MOST_HIGH = 518, NAMES = 24, MOST_WIDE = 6;  // pixels; NAMES: above everything, for names of groups
-const uses = new Map(data.uses.map((use) => [`${use[1]} ${use[0]}`, use[3]]));
+const LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";  // of the use at a time, from 0 to 100 %
 let measure = 1, cell = null, chosen = null, held = null, scale = 1, middle = [0, 0], home = null;
 const sides = [Infinity, Infinity, -Infinity, -Infinity];
 const reach = (x, y) => { sides[0] = Math.min(sides[0], x); sides[1] = Math.min(sides[1], y); sides[2] = Math.max(sides[2], x); sides[3] = Math.max(sides[3], y); };
@@ -18,7 +18,10 @@ sketch.lines.forEach((line, k) => line[1].forEach((name) => { if (!byName.has(na
 const linkNumber = new Map(links.map((link, k) => [link[0], k]));
 const halves = (name) => [name, `${name}_UP`, `${name}_DOWN`].filter((half) => linkNumber.has(half));
 /* Use in per cent: now, where a time is chosen, else of the measure. */
-const nowOf = (kind, name) => (uses.get(`${kind} ${name}`)?.[cell] ?? 0) / 10;
+function nowOf(kind, name) {
+  const level = LEVELS.indexOf((sketch.now[`${kind} ${name}`] || "A")[cell]);
+  return level > 0 ? 100 * (level - 0.5) / (LEVELS.length - 2) : 0;
+}
 const linkUse = (k) => cell === null ? links[k][measure] : nowOf("link", links[k][0]);
 const useOf = (numbers) => numbers.reduce((most, k) => Math.max(most, linkUse(k)), 0);
 const barUse = (name) => useOf(halves(name).map((half) => linkNumber.get(half)));
