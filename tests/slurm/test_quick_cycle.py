@@ -3,13 +3,14 @@
 import random
 
 import pytest
-from slurm.small_clusters import LINEAR, conf_of, job
+from slurm.small_clusters import CORES, LINEAR, conf_of, job
 
 from ptaskmodel.slurm.conf.facts import nodes_of
 from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, ArrayTask, Command
 from ptaskmodel.slurm.run import simulate_slurm
+from ptaskmodel.slurm.scheduling import main
 from ptaskmodel.slurm.scheduling.vectorised_backfill import suits
 
 TWO = """NodeName=n[1-70] CPUs=4
@@ -149,3 +150,37 @@ def test_a_pass_whose_partitions_are_all_blocked_ends_as_one_that_looks_at_each_
         found.append((watch.reasons, watch.events, [one.start_s for one in run.jobs]))
     assert found[0] == found[1]
     assert {reason for _, reason, _ in found[0][0]} >= {"Priority", "Resources"}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_passes_in_which_nothing_differs_are_left_out_unseen(tmp_path, seed, monkeypatch):
+    draw = random.Random(seed)
+    text = [CORES, LINEAR][seed % 2] + SHARED.format(weight=1, shared="")
+    text = text.replace("basic", "multifactor") if seed > 1 else text
+    text += "MinJobAge=30\nPriorityWeightAge=1000\nSchedulerParameters=default_queue_depth=9\n"
+    jobs = [
+        job(
+            f"j{k}",
+            20 * k * draw.random(),
+            draw.randint(1, 1900),
+            30,
+            tasks=draw.randint(1, 300),
+            partitions=draw.choice([(), (), ("q",), ("p", "q")]),
+            nodelist=("a7",) if draw.random() < 0.05 else (),
+            array=ArrayTask(f"a{k % 9}", k, draw.choice([None, 2]))
+            if draw.random() < 0.1
+            else None,
+            commands=(Command(20 * k + 700, "hold"),) if draw.random() < 0.1 else (),
+        )
+        for k in range(120)
+    ]
+    found = []
+    for leaves_out in True, False:
+        if not leaves_out:
+            monkeypatch.setattr(main, "repeats", lambda controller: False)
+            monkeypatch.setattr(main, "is_steady", lambda controller: False)
+        watch = Plans()
+        run = simulate_slurm(conf_of(tmp_path, text), jobs, watch=watch)
+        found.append((watch.reasons, watch.events, watch.planned, run.loop.statistics))
+    assert found[0] == found[1]
+    assert found[0][3].tested > 100

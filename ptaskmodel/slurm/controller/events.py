@@ -21,7 +21,8 @@ class Events:
 
     phases: of the controller's threads. note: called for each event of a job; None: nothing is.
     requested: whether a pass of the main scheduler is asked for. at_once: whether one is due now.
-    changed_s: when jobs or nodes last changed, Unix s; backfill looks only after a change.
+    changed_s: when jobs or nodes last changed, Unix s; backfill looks only after a change. changes:
+    how often that was noted.
     """
 
     def __init__(self, phases: Phases, note: Note | None = None) -> None:
@@ -31,6 +32,7 @@ class Events:
         self.requested = True
         self.at_once = False
         self.changed_s = second_of(phases, phases.boot_s)
+        self.changes = 0
 
     def second(self, date: float) -> int:
         """Return the clock at a `date`: whole Unix seconds."""
@@ -40,11 +42,12 @@ class Events:
 
     def change(self, date: float) -> None:
         """Note that jobs or nodes change at a `date`."""
-        self.changed_s = self.second(date)
+        self.change_at(self.second(date))
 
     def change_at(self, now: int) -> None:
         """Note that jobs or nodes change at a second, `now`."""
         self.changed_s = now
+        self.changes += 1
 
     def ask_for_pass(self) -> None:
         """Ask for a pass at the next turn that makes one."""

@@ -50,6 +50,8 @@ class Queue:
         order: Callable[[list[Entry]], list[Entry]] = lambda entries: entries,
     ) -> None:
         self._order = order
+        # How often entries, or their order, were others.
+        self.version = 0
         self._entries: list[Entry] = []
         self._ordered: list[Entry] | None = []
         self.jobs: dict[JobRecord, None] = {}
@@ -87,7 +89,13 @@ class Queue:
             if full:
                 entries = [entry for entry in entries if entry.job.request.array_id not in full]
             self._ordered = self._order(entries)
+            self.version += 1
         return self._ordered
+
+    @property
+    def settled(self) -> bool:
+        """Whether building it again, without any change, leaves all reasons to wait as they are."""
+        return not (self._reasoned or self._untold or self._limited or self._reserved)
 
     def add(self, job: JobRecord) -> None:
         """A job waits; it is looked at when it is eligible."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.slurm.conf.facts import FORCE, LINEAR, NEVER, YES
@@ -54,6 +54,39 @@ def is_steady(controller: Controller) -> bool:
     )
 
 
+def repeats(controller: Controller) -> bool:
+    """Whether a pass of a `controller` that starts no job does the same again.
+
+    It does until something changes: no date, and nothing that passes themselves note, matters.
+    """
+    conf, options = controller.conf, controller.conf.scheduler
+    return (
+        controller.rules.unreserved
+        and not controller.rules.owning
+        and controller.allocations.select.favours is None
+        and not conf.switches
+        and not conf.gang
+        and conf.preempt_type == NEVER
+        and not conf.licenses
+        and not conf.complete_wait_s
+        and not (options.partition_job_depth or options.sched_max_job_start)
+        and not (options.bf_min_age_reserve_s or options.bf_min_prio_reserve)
+    )
+
+
+class _Known(NamedTuple):
+    """A pass that started no job and would do the same again.
+
+    state: the versions of the queue and of the answers of the select plugin, the nodes that were up
+    and those that were not clean. most: how many entries it looked at. changed: whether it was a
+    change of jobs.
+    """
+
+    state: tuple[int, int, Mask, Mask]
+    most: int
+    changed: bool
+
+
 class MainScheduler:
     """Makes passes over the queue of a `controller`."""
 
@@ -63,6 +96,11 @@ class MainScheduler:
         # queue that is known to be such, and the nodes that were idle.
         self._steady = is_steady(controller)
         self._head: tuple[JobRecord, Mask] | None = None
+        # Jobs that pass `_is_queued` at any time.
+        self._taken: set[JobRecord] = set()
+        self._repeats = repeats(controller)
+        # The last pass, if it would be the same again.
+        self._known: _Known | None = None
 
     def look(self, date: float, *, full: bool) -> None:
         """Start jobs at a `date`, strictly in order; full: however deep the queue is."""
@@ -72,18 +110,46 @@ class MainScheduler:
         if late and not controller.conf.scheduler.reduce_completing_frag:
             return
         entries = controller.queue.build(now)
-        if not entries:
+        if not entries or self._is_known(entries, now, full=full):
             return
+        before = controller.events.changes
         if self._head_waits(entries[0]):
             entries[0].job.wait_for("Resources")
             most = len(entries) if full else controller.conf.scheduler.default_queue_depth
             left = islice(entries, 1, None)
-            _all_wait(controller, left, set(), now, most, steady=self._steady)
+            _all_wait(controller, left, set(), self._taken, now, most, steady=self._steady)
+            self._know(entries, before, full=full)
             return
-        one = _Pass(controller, date, late, full=full, steady=self._steady)
+        one = _Pass(controller, date, late, self._taken, full=full, steady=self._steady)
         one.run(entries.copy())
         if one.head is not None:
             self._head = one.head
+        self._known = None
+        if self._repeats and one.is_plain:
+            self._know(entries, before, full=full)
+
+    def _know(self, entries: list[Entry], before: int, *, full: bool) -> None:
+        """Note that a pass would be the same again. before: `Events.changes` before it."""
+        depth = len(entries) if full else self._controller.conf.scheduler.default_queue_depth
+        changed = self._controller.events.changes != before
+        self._known = _Known(self._state(), min(len(entries), depth), changed)
+
+    def _state(self) -> tuple[int, int, Mask, Mask]:
+        """What decides a pass: the same as long as nothing comes, starts, ends or fails."""
+        controller, allocations = self._controller, self._controller.allocations
+        version = allocations.answers.version
+        return controller.queue.version, version, controller.nodes.up, allocations.cleaning.nodes
+
+    def _is_known(self, entries: list[Entry], now: int, *, full: bool) -> bool:
+        """Whether a pass does what the last one did: nothing but to be a change of jobs."""
+        known, controller = self._known, self._controller
+        if known is None or known.state != self._state():
+            return False
+        if full and known.most < len(entries):
+            return False
+        if known.changed:
+            controller.events.change_at(now)
+        return True
 
     def _head_waits(self, first: Entry) -> bool:
         """Whether the first in the queue is known to wait: too few nodes are idle, as before.
@@ -103,7 +169,9 @@ class _Pass:
     blocked: the partitions, stopped: the reservations of which nobody starts any more. withdrawn:
     nodes that are kept for those who wait. rejected: arrays of which a task was rejected, by
     partition. looked, started: how many entries were looked at, and started. head: where steady,
-    the job that blocks the partition, and the nodes that were idle; None: there is none.
+    the job that blocks the partition, and the nodes that were idle; None: there is none. taken: see
+    `_is_queued`. is_plain: whether it only found that nodes are missing, of which no job is to have
+    certain ones.
     """
 
     def __init__(
@@ -111,6 +179,7 @@ class _Pass:
         controller: Controller,
         date: float,
         late: Iterable[JobRecord],
+        taken: set[JobRecord],
         *,
         full: bool,
         steady: bool,
@@ -131,7 +200,9 @@ class _Pass:
         for name in self._blocked:
             self._withdrawn |= partitions[name]
         self._completing = controller.allocations.cleaning.nodes
+        self._taken = taken
         self._looked = self._started = 0
+        self.is_plain = controller.queue.settled
         self._by_partition: dict[str, int] = {}
 
     def run(self, entries: Sequence[Entry]) -> None:
@@ -143,7 +214,8 @@ class _Pass:
                 left = islice(entries, place, None)
                 most = len(entries) if self._full else deep
                 controller, now = self._controller, self._now
-                _all_wait(controller, left, self._rejected, now, most, steady=self._steady)
+                steady, rejected = self._steady, self._rejected
+                _all_wait(controller, left, rejected, self._taken, now, most, steady=steady)
                 break
             if not self._look_at(entry):
                 break
@@ -153,7 +225,7 @@ class _Pass:
         controller, job, name = self._controller, entry.job, entry.job.partitions[entry.which].name
         if job.state != PENDING or not self._has_room_reserved(job, name):
             return True
-        if not _is_queued(controller, entry, self._rejected):
+        if not _is_queued(controller, entry, self._rejected, self._taken):
             return True
         if self._options.partition_job_depth:
             depth = self._by_partition.get(name, 0)
@@ -204,6 +276,7 @@ class _Pass:
             self._block(partition.name)
             return True
         if reason is not None:
+            self.is_plain = False
             if reason == LICENCES:
                 controller.events.change_at(now)
             if is_account_limit(job.reason):
@@ -215,12 +288,14 @@ class _Pass:
         found = controller.allocations.find(job, entry.which, within & ~self._completing, now)
         reason = controller.rules.exceeds(job, partition, found)
         if reason is not None:
+            self.is_plain = False
             self._limited(job, partition.name, reason)
             return True
         if found is None:
             queue.waits_because(job, "Resources")
             self._waits(entry, within)
             return True
+        self.is_plain = False
         controller.runs.start(job, entry.which, found, self._date, MAIN)
         self._rejected.discard(_array_in(entry))
         self._started += 1
@@ -241,7 +316,8 @@ class _Pass:
         """Nodes are missing: whom that stops. within: those that were looked at."""
         controller, job = self._controller, entry.job
         need, name = job.needs[entry.which], job.partitions[entry.which].name
-        stops = True
+        stops, plain = True, self.is_plain
+        self.is_plain = False
         if self._partitions[name] & controller.nodes.up & ~within:
             stops = controller.allocations.may_wait_for(need, self._partitions[name] & within)
             if not stops:
@@ -265,6 +341,7 @@ class _Pass:
             return
         if self._steady and not self._withdrawn:
             self.head = job, _idle(controller)
+        self.is_plain = plain
         self._block(name)
 
 
@@ -278,14 +355,22 @@ def _array_in(entry: Entry) -> tuple[str, str]:
     return entry.job.request.array_id, entry.job.partitions[entry.which].name
 
 
-def _is_queued(controller: Controller, entry: Entry, rejected: set[tuple[str, str]]) -> bool:
+def _is_queued(
+    controller: Controller, entry: Entry, rejected: set[tuple[str, str]], taken: set[JobRecord]
+) -> bool:
     """Whether an entry counts: its partition may take it, and no task before it was rejected.
+
+    taken: jobs that are no tasks, and that their only partition takes at any time.
 
     Of an array a task is rejected, as all behind it in the same partition, until it starts.
     """
     job = entry.job
+    if job in taken:
+        return True
     if controller.rules.waits_for(job, job.partitions[entry.which], whole=True) is not None:
         return False
+    if job.request.array is None and len(job.partitions) == 1:
+        taken.add(job)
     if job.request.array is not None:
         if _array_in(entry) in rejected:
             return False
@@ -300,6 +385,7 @@ def _all_wait(
     controller: Controller,
     entries: Iterable[Entry],
     rejected: set[tuple[str, str]],
+    taken: set[JobRecord],
     now: int,
     most: int,
     *,
@@ -313,7 +399,7 @@ def _all_wait(
         job = entry[-1]
         if job.state != PENDING:
             continue
-        if not steady and not _is_queued(controller, entry, rejected):
+        if not steady and not _is_queued(controller, entry, rejected, taken):
             continue
         left -= 1
         if job.reason in _NOT_TOLD:

@@ -37,7 +37,7 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     reserve,
     slot_at,
 )
-from ptaskmodel.slurm.select.fit_kernel import end_of, fit_in
+from ptaskmodel.slurm.select.fit_kernel import begin_predictions, end_of, fit_in
 from ptaskmodel.slurm.select.offer_kernel import CPUS, LEAST, SIZE, VARIES, SharedNodes, size_of
 
 Ints = NDArray[np.int64]
@@ -230,9 +230,11 @@ def _date_of(s, k, need, must, late_s, fewest, latest):
     numbers, nodes = s.numbers, s.nodes
     count, date = np.int64(0), numbers[NOW]
     if fewest == 0:
-        count = fit_in(nodes, need, s.left, must, nodes.free, nodes.spare, nodes.present)
+        count = fit_in(
+            nodes, need, s.left, nodes.has_free, must, nodes.free, nodes.spare, nodes.present
+        )
     if count == 0:
-        ended, count = end_of(nodes, need, s.left, must, numbers[RUNNING], latest)
+        ended, count = end_of(nodes, need, s.left, must, numbers[RUNNING], fewest, latest)
         if count == 0:
             return np.int64(-1)
         end = nodes.ends[ended - 1]
@@ -261,6 +263,7 @@ def _note_size(s, k):
 def _look_ahead(s):
     """later_cpus: what is free when so many of those that run have ended."""
     nodes = s.nodes
+    begin_predictions(nodes)
     for row in range(len(s.masks)):
         found = np.int64(0)
         for k in range(len(nodes.free)):

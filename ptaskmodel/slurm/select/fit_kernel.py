@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.slurm.select.bitsets import trailing_zeros
 from ptaskmodel.slurm.select.offer_kernel import (
     ANCHOR,
     CPUS,
@@ -42,6 +41,7 @@ from ptaskmodel.slurm.select.offer_kernel import (
     WHOLE,
     deal,
     list_rooms,
+    note_free,
 )
 
 
@@ -52,7 +52,8 @@ def place(s, need, among, required):
     Those that it takes are marked as taken, with the CPUs that are given of each. need: of the job.
     among, required: the nodes that it may, and must have.
     """
-    count = fit_in(s, need, among, required, s.free, s.spare, s.present)
+    note_free(s)
+    count = fit_in(s, need, among, s.has_free, required, s.free, s.spare, s.present)
     if count > 0:
         deal(s, need, count)
     return count
@@ -65,56 +66,58 @@ def predict(s, need, among, required, running):
     Those that it takes are marked as taken, with the CPUs that are given of each. running: how many
     jobs run.
     """
-    ended, count = end_of(s, need, among, required, running, np.int64(0))
+    begin_predictions(s)
+    ended, count = end_of(s, need, among, required, running, np.int64(0), np.int64(0))
     if count > 0:
         deal(s, need, count)
     return ended, count
 
 
 @jit
-def fit_in(s, need, among, required, free, spare, present):
+def fit_in(s, need, among, has_free, required, free, spare, present):
     """How many nodes are available, where a job fits; 0: it does not."""
-    count = list_rooms(s, need, among, required, free, spare, present)
+    count = list_rooms(s, need, among, has_free, required, free, spare, present)
     if count == 0 or not _fit(s, need, count):
         return np.int64(0)
     if not need[FITS_IF_FREE]:
         # It must fit on these nodes without other jobs, too; then again as it is.
-        count = list_rooms(s, need, among, required, s.cores, spare, present)
+        count = list_rooms(s, need, among, among, required, s.cores, spare, present)
         if count == 0 or not _fit(s, need, count):
             return np.int64(0)
-        count = list_rooms(s, need, among, required, free, spare, present)
+        count = list_rooms(s, need, among, has_free, required, free, spare, present)
         _fit(s, need, count)
     return count
 
 
 @jit
-def end_of(s, need, among, required, running, latest):
-    """After how many ends a job fits, and how many nodes are available then; 0: never.
-
-    latest: the date after which no end is of interest; 0: there is none.
-    """
+def begin_predictions(s):
+    """Let predictions start from what is so now."""
+    note_free(s)
     for k in range(len(s.free)):
         s.trial_free[k] = s.free[k]
         s.trial_spare[k], s.trial_present[k] = s.spare[k], s.present[k]
-    most = np.int64(0)
-    for w in range(len(among)):
-        word = among[w]
-        while word != np.uint64(0):
-            k = w * 64 + trailing_zeros(word)
-            word &= word - np.uint64(1)
-            most += s.free[k] * s.threads[k]
+    for w in range(len(s.has_free)):
+        s.trial_has_free[w] = s.has_free[w]
+
+
+@jit
+def end_of(s, need, among, required, running, fewest, latest):
+    """After how many ends a job fits, and how many nodes are available then; 0: never.
+
+    fewest: so many jobs must end, whatever the nodes. latest: the date after which no end is of
+    interest; 0: there is none.
+    """
     position, window, horizon = np.int64(0), np.int64(30), np.int64(-1)
     grows_s = s.facts[GROWS_S]
-    while position < running:
+    count, last = np.int64(0), np.int64(-1)
+    while position < running and count == 0:
         last = np.int64(-1)
         removed = 0
         while position < running:
             j = position
             position += 1
-            more = _remove(s, among, j)
-            if more < 0:
+            if not _remove(s, among, j):
                 continue
-            most += more
             if horizon < 0:
                 horizon = s.ends[j] + 30 - s.ends[j] % 30
             last = j
@@ -124,7 +127,7 @@ def end_of(s, need, among, required, running, latest):
                 break
             removed += 1
         if last < 0:
-            return np.int64(0), np.int64(0)
+            break
         if position < running and s.ends[position] <= horizon + window:
             continue
         while True:
@@ -132,27 +135,51 @@ def end_of(s, need, among, required, running, latest):
             if position == running or s.ends[position] <= horizon + window:
                 break
         if latest > 0 and s.ends[last] > latest:
-            return np.int64(0), np.int64(0)
-        if most < need[CPUS]:
-            continue
-        count = fit_in(s, need, among, required, s.trial_free, s.trial_spare, s.trial_present)
-        if count > 0:
-            return last + 1, count
-    return np.int64(0), np.int64(0)
+            break
+        if last + 1 >= fewest:
+            count = fit_in(
+                s,
+                need,
+                among,
+                s.trial_has_free,
+                required,
+                s.trial_free,
+                s.trial_spare,
+                s.trial_present,
+            )
+    for j in range(position):
+        _put_back(s, among, j)
+    return (last + 1 if count > 0 else np.int64(0)), count
 
 
 @jit
 def _remove(s, among, j):
-    """In a prediction a job is gone: the CPUs that it gives back on some nodes; -1: it has none."""
-    more = np.int64(-1)
+    """In a prediction a job is gone; whether it has some of the nodes in question."""
+    has_some = False
     for h in range(s.first[j], s.last[j]):
         k = s.held[0, h]
-        if among[k >> 6] >> np.uint64(k & 63) & np.uint64(1):
-            more = max(more, np.int64(0)) + s.held[1, h] * s.threads[k]
+        bit = np.uint64(1) << np.uint64(k & 63)
+        if among[k >> 6] & bit:
+            has_some = True
             s.trial_free[k] += s.held[1, h]
             s.trial_spare[k] += s.held[2, h]
             s.trial_present[k] -= 1
-    return more
+            s.trial_has_free[k >> 6] |= bit
+    return has_some
+
+
+@jit
+def _put_back(s, among, j):
+    """After a prediction a job is there again."""
+    for h in range(s.first[j], s.last[j]):
+        k = s.held[0, h]
+        bit = np.uint64(1) << np.uint64(k & 63)
+        if among[k >> 6] & bit:
+            s.trial_free[k] -= s.held[1, h]
+            s.trial_spare[k] -= s.held[2, h]
+            s.trial_present[k] += 1
+            if s.trial_free[k] == 0:
+                s.trial_has_free[k >> 6] &= ~bit
 
 
 # --- which nodes --------------------------------------------------------------------------------

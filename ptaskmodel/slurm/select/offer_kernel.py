@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.slurm.select.bitsets import trailing_zeros
+from ptaskmodel.slurm.select.bitsets import ones, trailing_zeros
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -40,8 +40,8 @@ class SharedNodes(NamedTuple):
     """facts: see above. cores, threads, weights, memory: of each node; favours: see `Consumable`.
 
     free, spare, present: its free cores, its free memory (MiB), its jobs; trial_*: the same in a
-    prediction. ends: of the jobs that run, by end; first, last: of each, its nodes among held: the
-    node, the cores and the memory.
+    prediction. has_free, trial_has_free: the nodes that have free cores. ends: of the jobs that
+    run, by end; first, last: of each, its nodes among held: the node, the cores and the memory.
 
     The available nodes: node, cpus, resources (see `Room`), weight, whether it must be; kept:
     whether it is not dropped; is_open: whether runs hold it; taken: whether the job takes it. run:
@@ -61,6 +61,8 @@ class SharedNodes(NamedTuple):
     trial_free: Ints
     trial_spare: Ints
     trial_present: Ints
+    has_free: Words
+    trial_has_free: Words
     ends: Ints
     first: Ints
     last: Ints
@@ -84,12 +86,21 @@ RUN = 6
 
 
 @jit
-def list_rooms(s, need, among, required, free, spare, present):
+def note_free(s):
+    """Note which nodes have free cores."""
+    for w in range(len(s.has_free)):
+        s.has_free[w] = np.uint64(0)
+    for k in range(len(s.free)):
+        if s.free[k] > 0:
+            s.has_free[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
+
+
+@jit
+def list_rooms(s, need, among, has_free, required, free, spare, present):
     """List the nodes of some that will do; how many, 0: they cannot suffice."""
-    count, inside, musts, found = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-    cpus = np.int64(0)
+    count, found, cpus = np.int64(0), np.int64(0), np.int64(0)
     for w in range(len(among)):
-        word = among[w]
+        word = among[w] & has_free[w]
         while word != np.uint64(0):
             bit = trailing_zeros(word)
             k = w * 64 + bit
@@ -101,11 +112,7 @@ def list_rooms(s, need, among, required, free, spare, present):
                 continue
             if need[ALONE] and present[k] > 0:
                 continue
-            inside += 1
             must = np.int64(required[w] >> np.uint64(bit) & np.uint64(1))
-            musts += must
-            if free[k] == 0:
-                continue
             cpus += free[k] * s.threads[k]
             offer = _offer(s, need, k, free[k], spare[k])
             if offer > 0:
@@ -116,13 +123,8 @@ def list_rooms(s, need, among, required, free, spare, present):
                 count += 1
     asked = np.int64(0)
     for w in range(len(required)):
-        word = required[w]
-        while word != np.uint64(0):
-            word &= word - np.uint64(1)
-            asked += 1
-    if inside < need[LEAST] or musts < asked or cpus < need[CPUS] or found < asked:
-        return np.int64(0)
-    return count
+        asked += ones(required[w])
+    return np.int64(0) if cpus < need[CPUS] or found < asked else count
 
 
 @jit

@@ -262,6 +262,8 @@ def shared_nodes(count: int) -> SharedNodes:
     return SharedNodes(
         facts=np.zeros(kernel.FACTS, np.int64),
         favours=np.zeros(count, np.uint8),
+        has_free=np.zeros((count + 63) // 64, np.uint64),
+        trial_has_free=np.zeros((count + 63) // 64, np.uint64),
         held=np.zeros((3, FEW), np.int64),
         run=np.zeros((count + 1, kernel.RUN), np.int64),
         taking=np.zeros(kernel.TAKING, np.int64),
