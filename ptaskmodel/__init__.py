@@ -81,7 +81,7 @@ NAMES = {
         "Sequence",
         "Task",
     ),
-    "ptaskmodel.workload.batch_works": ("TraceWork",),
+    "ptaskmodel.workload.trace_work": ("TraceWork",),
     "ptaskmodel.workload.works": (
         "DelayWork",
         "HomogeneousWork",

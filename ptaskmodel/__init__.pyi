@@ -37,7 +37,6 @@ from ptaskmodel.simulation.simulation import Simulation as Simulation
 from ptaskmodel.slurm.run import SlurmRun as SlurmRun
 from ptaskmodel.slurm.run import simulate_slurm as simulate_slurm
 from ptaskmodel.workload.amounts import FieldError as FieldError
-from ptaskmodel.workload.batch_works import TraceWork as TraceWork
 from ptaskmodel.workload.blocks import TaskBlock as TaskBlock
 from ptaskmodel.workload.formats.tasks_json import load_tasks as load_tasks
 from ptaskmodel.workload.reading import read_workload as read_workload
@@ -48,6 +47,7 @@ from ptaskmodel.workload.tasks import Flow as Flow
 from ptaskmodel.workload.tasks import ParallelTask as ParallelTask
 from ptaskmodel.workload.tasks import Sequence as Sequence
 from ptaskmodel.workload.tasks import Task as Task
+from ptaskmodel.workload.trace_work import TraceWork as TraceWork
 from ptaskmodel.workload.works import DelayWork as DelayWork
 from ptaskmodel.workload.works import HomogeneousWork as HomogeneousWork
 from ptaskmodel.workload.works import ParallelWork as ParallelWork

@@ -22,9 +22,9 @@ from ptaskmodel.batch import (
 )
 from ptaskmodel.batch.machine.host_sets import runs
 from ptaskmodel.platform import load_platform
-from ptaskmodel.workload.batch_works import TraceWork
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models import JobKind, weibull
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.transforms.ptask_rule import trace_of_work
 from ptaskmodel.workload.works import HomogeneousWork, SequenceWork
 

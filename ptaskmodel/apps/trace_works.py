@@ -41,8 +41,8 @@ from ptaskmodel.workload.actions import (
     SEND,
 )
 from ptaskmodel.workload.amounts import SMALLEST, FloatArray, IntArray
-from ptaskmodel.workload.batch_works import TraceWork
 from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.traces import Trace
 from ptaskmodel.workload.works import DelayWork, SequenceWork, Work
 

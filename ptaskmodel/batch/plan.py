@@ -28,9 +28,8 @@ from ptaskmodel.batch.options import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.remarks import KILLED, OVERLOAD, WARNING, Remark, warn
 from ptaskmodel.units import format_duration
-from ptaskmodel.workload.batch_works import TraceWork
 from ptaskmodel.workload.jobs import Job, Workload, job_arrays, num_linked, sizes_of
-from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import DelayWork, Work
 
 if TYPE_CHECKING:
@@ -236,6 +235,7 @@ class Plan:
             raise SimulationError(f"profiles '{kind}'; use one of {', '.join(PROFILES)}")
         if kind == "ptask":
             from ptaskmodel.batch.jobs.parallel_tasks import bundled_profiles
+            from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
 
             platform = self.machine.platform
             host = platform.host(self.machine.names[0])

@@ -33,8 +33,8 @@ from ptaskmodel.simulation.life import (
 from ptaskmodel.simulation.loop import finish
 from ptaskmodel.simulation.programs import Programs
 from ptaskmodel.workload.amounts import NO_INTS, IntArray
-from ptaskmodel.workload.batch_works import TraceWork
 from ptaskmodel.workload.tasks import Task, check_acyclic
+from ptaskmodel.workload.trace_work import TraceWork
 
 if TYPE_CHECKING:
     from ptaskmodel.mpi.applications import Applications

@@ -16,7 +16,7 @@ from ptaskmodel.engine.usage.flows import number_of_flows
 from ptaskmodel.engine.usage.placement import NUMBER_BYTES, FlowName
 from ptaskmodel.kernels.records import enlarged
 from ptaskmodel.simulation.life import STAGE, Tasks
-from ptaskmodel.workload.batch_works import TraceWork
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Work, may_last
 
 Key = tuple[int, bytes, float | None, str | None]

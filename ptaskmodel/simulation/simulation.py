@@ -27,8 +27,8 @@ from ptaskmodel.simulation import life, records
 from ptaskmodel.simulation.advancing import Advancing
 from ptaskmodel.simulation.intake import Intake, checked_amount, checked_platform
 from ptaskmodel.simulation.records import TaskRecord, TaskRef, TaskRefs, Watch, now_and_then
-from ptaskmodel.workload.batch_works import TraceWork
 from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.trace_work import TraceWork
 
 if TYPE_CHECKING:
     import pandas

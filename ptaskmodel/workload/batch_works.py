@@ -1,4 +1,4 @@
-"""Works of batch jobs alone: complete only on a job's hosts (storage, totals, ...), or a trace.
+"""Works of batch jobs alone: complete only on a job's hosts (storage, totals, ...).
 
 A profile of a batch job may name a storage ("pfs"), give an amount for the whole job, or replay the
 usage of its cores. `Work.bound` turns such a work into plain ones on given hosts.
@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.amounts import check_number
 from ptaskmodel.workload.host_facts import HostFacts
 from ptaskmodel.workload.works import (
@@ -25,9 +23,6 @@ from ptaskmodel.workload.works import (
     Work,
     ranks_beside,
 )
-
-if TYPE_CHECKING:
-    from ptaskmodel.workload.traces import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,17 +193,3 @@ def _on_host(phases: tuple[tuple[float, float], ...], host: str, cores: int) -> 
         amounts[:used] = flops
         stages.append(ParallelWork.of(cores, amounts))
     return (host,) * cores, SequenceWork(tuple(stages))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TraceWork(Work):
-    """The ranks of a trace, message by message: rank k on host k, over again if they run out."""
-
-    trace: Trace
-
-    def divided(self, flops: float, bytes: float) -> TraceWork:
-        """Raise WorkloadError: a trace cannot be scaled by `flops` and `bytes`."""
-        raise WorkloadError(
-            f"{self.trace.origin}: a trace cannot be scaled; convert it to a parallel task first "
-            "(ptaskmodel trace to-ptask)"
-        )

@@ -152,6 +152,22 @@ def test_help_imports_nothing_heavy():
     assert not heavy & set(done.stderr.split())
 
 
+def test_a_batch_of_delays_loads_neither_the_engine_nor_the_open_loop(tmp_path):
+    log = tmp_path / "log.swf"
+    log.write_text(f"1 0 -1 5 1 -1 -1 1 9 -1 1 {'-1 ' * 7}\n")
+    code = (
+        "import sys\nfrom ptaskmodel import cli\n"
+        f"cli.main(['batch', 'platforms/worked_example.xml', {str(log)!r}, '--loop', 'compiled', "
+        f"'-o', {str(tmp_path / 'results')!r}])\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split())
+    assert "ptaskmodel.batch.compiled.delays" in loaded
+    others = ("engine.state", "simulation.life", "batch.loop.loop", "workload.batch_works")
+    assert not loaded & {f"ptaskmodel.{name}" for name in others}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -16,8 +16,8 @@ from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.usage.placement import Shape
 from ptaskmodel.simulation.simulation import Simulation
-from ptaskmodel.workload.batch_works import TraceWork
 from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Work
 
 IntArray = NDArray[np.int64]

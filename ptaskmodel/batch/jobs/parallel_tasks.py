@@ -29,10 +29,10 @@ from ptaskmodel.mpi.collectives.names import algorithms_of
 from ptaskmodel.mpi.traffic import bundle
 from ptaskmodel.simulation.records import TaskRef
 from ptaskmodel.simulation.simulation import Simulation
-from ptaskmodel.workload.batch_works import TraceWork
 from ptaskmodel.workload.host_facts import HostFacts
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Bound, Steps, Work
 
 NEARLY_ALL = 1 - 1e-12

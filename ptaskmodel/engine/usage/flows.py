@@ -12,8 +12,8 @@ from ptaskmodel.engine.usage.placement import FlowName
 from ptaskmodel.platform.routing.choice import Routing
 from ptaskmodel.platform.routing.fabric import Way
 from ptaskmodel.workload.amounts import Demand
-from ptaskmodel.workload.batch_works import TraceWork
 from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Work
 
 IntArray = NDArray[np.int64]

@@ -47,7 +47,7 @@ from ptaskmodel.platform.topologies.link_loads import Tally, Ways
 from ptaskmodel.platform.topologies.topology import LONGEST
 from ptaskmodel.sharing.state import ELEMENT
 from ptaskmodel.workload.amounts import Demand
-from ptaskmodel.workload.batch_works import TraceWork
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import Work, may_last
 
 FloatArray = NDArray[np.float64]

@@ -28,14 +28,9 @@ import numpy as np
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import check_regular, read_text
 from ptaskmodel.workload.amounts import FieldError, check_number
-from ptaskmodel.workload.batch_works import (
-    SpreadWork,
-    StagingWork,
-    StorageWork,
-    TraceWork,
-    UsageTraceWork,
-)
+from ptaskmodel.workload.batch_works import SpreadWork, StagingWork, StorageWork, UsageTraceWork
 from ptaskmodel.workload.formats.ti_trace import read_trace
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork, Work
 
 Fields = Mapping[str, Any]

@@ -29,8 +29,9 @@ import numpy as np
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload import actions as ti
-from ptaskmodel.workload.batch_works import SpreadWork, TraceWork
+from ptaskmodel.workload.batch_works import SpreadWork
 from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.traces import Trace
 from ptaskmodel.workload.transforms import PATTERNS
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork, Work
