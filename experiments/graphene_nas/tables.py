@@ -2,7 +2,7 @@
 
     python experiments/graphene_nas/tables.py RUNS -o results/graphene_nas
 
-writes effects.csv, spread.csv and company.png there.
+writes effects.csv, spread.csv, company.png and published.md there.
 """
 
 from __future__ import annotations
@@ -11,8 +11,27 @@ import pandas
 from figures import company_figure
 from study import GROUPS, KIND, runs_of, told_of
 
-from ptaskmodel.campaign import told_campaigns, write_table
+from ptaskmodel.campaign import Finding, between, told_campaigns, write_findings, write_table
 from ptaskmodel.results.pictures.drawing import save
+
+MEASURED, GRAPHENE = "measured", "Graphene"
+
+
+def findings(effects: pandas.DataFrame) -> list[Finding]:
+    """What was measured of the runs beside what each model says of them.
+
+    A model agrees if its effect of full company is in the interval of the measured one.
+    """
+    measured = effects[effects["source"] == MEASURED].set_index("jobs")
+    found = []
+    for row in effects[effects["source"] != MEASURED].itertuples():
+        low, high = (float(measured[name][row.jobs]) for name in ("low", "high"))
+        what = f"{row.source}: {row.jobs}: longer with full company"
+        cause = "the switch is not as slow: the test could have failed"
+        if row.source == GRAPHENE:
+            cause = "the model's noise, of which the measured runs have more"
+        found.append(between(what, low, high, float(row.effect), unit="%", cause=cause))
+    return found
 
 
 def main() -> None:
@@ -37,6 +56,7 @@ def main() -> None:
     save(company_figure(told, effects, GROUPS), output / "company.png")
     print(output / "company.png")
     print(effects.to_string(index=False, float_format=lambda value: f"{value:.3f}"))
+    print(write_findings(output, findings(effects)))
 
 
 if __name__ == "__main__":

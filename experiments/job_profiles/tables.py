@@ -76,7 +76,8 @@ def main() -> None:
     for path in draw_all(output, wanted, results):
         print(path)
     print((output / "summary.csv").read_text(), end="")
-    print(write_findings(output, findings(wanted, results)))
+    if found := findings(wanted, results):  # at the published size
+        print(write_findings(output, found))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,14 @@ from pdgemm_study.tables import (
 from ptaskmodel.calibration.file import from_json
 from ptaskmodel.calibration.fits import bundle_of_labels, pdgemm_setting
 from ptaskmodel.calibration.results import Calibration
-from ptaskmodel.campaign import told_campaigns, write_table
+from ptaskmodel.campaign import (
+    Finding,
+    between,
+    near,
+    told_campaigns,
+    write_findings,
+    write_table,
+)
 from ptaskmodel.files import whole_file
 from ptaskmodel.results.pictures.drawing import save
 
@@ -85,6 +92,27 @@ def main() -> None:
         print(output / f"{name}.png")
     with whole_file(output / "summary.md") as stream:
         stream.write(_summary(summary, every, errors, gains, clusters))
+    print(write_findings(output, findings(summary, every, errors)))
+
+
+def findings(
+    summary: pandas.DataFrame, every: pandas.DataFrame, errors: pandas.DataFrame
+) -> list[Finding]:
+    """The published predictions beside ours, and how far both are from what was measured."""
+    plain = summary.set_index("pattern")
+    drawn = every.placement.nunique() - 1  # the reference placement is one more
+    few = f"{drawn} placements drawn here, 100 there"
+    found = [
+        near("undisturbed, mean of placements", 308.9, plain.mean_s["none"], 0.01, unit="s"),
+        near("undisturbed, deviation", 5.2, plain.sd_s["none"], 0.15, unit="s", cause=few),
+    ]
+    for row in summary.itertuples():
+        what = f"published placement, {row.pattern}"
+        found.append(near(what, row.published_s, row.reference_placement_s, 0.002, unit="s"))
+    fitted = errors[(errors.model == "ptask, endpoints") & (errors.rows == "all groups")]
+    error = 100 * float(fitted.mean_error.iloc[0])
+    what = "mean error between the endpoints, calibrated (there not, on the better cluster)"
+    return [*found, between(what, -math.inf, 26.0, error, unit="%")]
 
 
 def _progress(calibration: Calibration) -> Figure:

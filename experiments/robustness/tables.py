@@ -11,7 +11,7 @@ import numpy as np
 import pandas
 from scipy import stats
 
-from ptaskmodel.campaign import told_campaigns, write_table
+from ptaskmodel.campaign import Finding, stated, told_campaigns, write_findings, write_table
 from ptaskmodel.results.pictures.drawing import BLUE, GREY, RED, new_figure, save
 
 WORLD = ["solver", "estimates_up_to", "host_order"]
@@ -28,6 +28,13 @@ CONCLUSIONS = (
     ("contiguous is better than random", WAITED, f"easy, {BEST}", "easy, random"),
     ("good allocation beats backfilling", WAITED, f"fcfs, {BEST}", "easy, random"),
 )
+
+
+# Of these, what studies stated before, and which.
+STATED = {
+    "EASY is better than FCFS": "Lifka 1995",
+    "shortest first is better": "Srinivasan et al. 2002",
+}
 
 
 def name_of(world: tuple[Any, ...]) -> str:
@@ -60,6 +67,18 @@ def conclusions(frame: pandas.DataFrame) -> pandas.DataFrame:
                          middle, low, high, verdict))  # fmt: skip
     columns = ["world", "conclusion", "pairs", "holds_in", "ratio", "low", "high", "verdict"]
     return pandas.DataFrame(rows, columns=columns)
+
+
+def findings(found: pandas.DataFrame) -> list[Finding]:
+    """What studies of backfilling stated, in the usual world and in the others."""
+    said = []
+    for conclusion, source in STATED.items():
+        for row in found[found["conclusion"] == conclusion].itertuples():
+            here = f"ratio {row.ratio:.2g}, 95 %: {row.low:.2g} to {row.high:.2g}"
+            cause = f"{row.pairs} workloads do not decide it" if row.verdict == "open" else ""
+            what, rule = f"{conclusion} ({source}): {row.world}", "interval below 1"
+            said.append(stated(what, here, row.verdict == "holds", rule=rule, cause=cause))
+    return said
 
 
 def conclusions_figure(found: pandas.DataFrame) -> Any:
@@ -101,6 +120,7 @@ def main() -> None:
     for said, rows in found.groupby("conclusion", sort=False):
         cells = [f"{row.verdict} ({row.ratio:.2g})" for row in rows.itertuples()]
         print(f"| {said} | {' | '.join(cells)} |")
+    print(write_findings(output, findings(found)))
 
 
 if __name__ == "__main__":
