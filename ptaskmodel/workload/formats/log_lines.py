@@ -7,6 +7,7 @@ reported.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,10 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.remarks import Account
 
 # Bytes; below, the scanner would take longer to load than it saves.
 LARGE = 200_000
+# Lines of which the scanner takes all or none.
+BLOCK = 500
 LARGEST = 2.0**53
 UNKNOWN = -1.0
 # Between the numbers of several preceding jobs.
@@ -96,8 +100,11 @@ def read_lines(content: bytes, layout: Layout, account: Account) -> LogLines:
     if not text.strip():
         raise WorkloadError(f"{account.file}: is empty; give a log")
     reading = _Reading(layout, account)
-    for number, line in enumerate(text.splitlines(), start=1):
-        reading.line(number, line)
+    lines = text.splitlines()
+    at_once = BLOCK if len(content) >= LARGE else len(lines)
+    with collector_at_rest():
+        for first in range(0, len(lines), at_once):
+            reading.block(first + 1, lines[first : first + at_once], len(content) >= LARGE)
     return reading.whole()
 
 
@@ -125,9 +132,11 @@ class _Reading:
 
     def __init__(self, layout: Layout, account: Account) -> None:
         self.comments: list[str] = []
-        self._layout = layout
+        self._layout, self._num_fields = layout, len(layout.fields)
         self._account = account
-        self._rows: list[list[float]] = []
+        self._rows: list[list[float]] = []  # since the last of the blocks
+        self._blocks: list[NDArray[np.float64]] = []
+        self._count = 0  # of the jobs of these blocks
         self._several: dict[int, tuple[float, ...]] = {}
         self._names: dict[str, dict[str, float]] = {name: {} for name in sorted(layout.named)}
         self._named = [(layout.fields.index(name), of) for name, of in self._names.items()]
@@ -136,10 +145,64 @@ class _Reading:
         self._begun = False
         self._seen = self._longer = self._empty = 0
 
+    def block(self, number: int, lines: Sequence[str], scan: bool) -> None:
+        """Read lines, the first of a `number`; scan: by the scanner, if they are all plain."""
+        scanned = scan and self._begun and self._separator is None and not self._named
+        if scanned and (self._scan(lines, {}) or self._scan_cut(lines)):
+            return
+        for k, line in enumerate(lines, start=number):
+            self.line(k, line)
+
+    def _scan(self, lines: Sequence[str], several: Mapping[int, tuple[float, ...]]) -> bool:
+        """Read plain lines by the scanner; whether they are. several: numbers, by line."""
+        body = "\n".join(lines).encode("utf-8", errors="surrogateescape")
+        rows = parsed(body, self._num_fields, LARGEST, 0)
+        if rows is None:
+            return False
+        self._close_block()
+        self._several |= {self._count + k: numbers for k, numbers in several.items()}
+        self._add(rows)
+        self._seen += len(rows)
+        return True
+
+    def _scan_cut(self, lines: Sequence[str]) -> bool:
+        """Read lines that are plain but for more fields, or several preceding jobs."""
+        kept: list[str] = []
+        several: dict[int, tuple[float, ...]] = {}
+        longer, count, listed = 0, self._num_fields, self._listed
+        for line in lines:
+            cells = line.split()
+            if len(cells) > count:
+                longer += 1
+                del cells[count:]
+            if AND in line and 0 <= listed < len(cells):
+                ids = cells[listed].split(AND)
+                if not all(map(str.isdigit, ids)):
+                    return False
+                cells[listed] = ids[0]
+                if len(numbers := tuple(dict.fromkeys(map(float, ids)))) > 1:
+                    several[len(kept)] = numbers
+            if cells:
+                kept.append(" ".join(cells))
+        if max((max(ids) for ids in several.values()), default=0.0) > LARGEST:
+            return False
+        is_read = self._scan(kept, several)
+        self._longer += longer * is_read
+        return is_read
+
+    def _close_block(self) -> None:
+        rows = np.array(self._rows, dtype=np.float64).reshape(-1, len(self._layout.fields))
+        self._rows = []
+        self._add(rows)
+
+    def _add(self, rows: NDArray[np.float64]) -> None:
+        self._blocks.append(rows)
+        self._count += len(rows)
+
     def line(self, number: int, line: str) -> None:
         """Read a line: a comment, a job, or names of columns before the first job."""
         line = line.strip()
-        if line.startswith(self._layout.comment):
+        if line[:1] == self._layout.comment:
             self.comments.append(line.lstrip(f"{self._layout.comment} \t"))
         elif line:
             if not self._begun:
@@ -164,11 +227,11 @@ class _Reading:
 
     def _job(self, line: str) -> str | None:
         """Read a job; what is wrong with it, or None."""
-        fields = self._layout.fields
-        cells = self._cells(line)
-        if len(cells) < len(fields):
+        fields, count = self._layout.fields, self._num_fields
+        cells = line.split() if self._separator is None else self._cells(line)
+        if len(cells) < count:
             return (
-                f"{len(cells)} fields instead of {len(fields)}, so this is not an "
+                f"{len(cells)} fields instead of {count}, so this is not an "
                 f"{self._layout.name} job; write -1 for unknown values"
             )
         several: tuple[float, ...] = ()
@@ -179,21 +242,23 @@ class _Reading:
             if self._listed >= 0 and AND in cells[self._listed]:
                 several = tuple(dict.fromkeys(map(float, cells[self._listed].split(AND))))
                 cells[self._listed] = str(several[0])
-            row = list(map(float, cells[: len(fields)]))
+            row = list(map(float, cells if len(cells) == count else cells[:count]))
         except ValueError:
             if "" not in cells:
                 return _no_number(cells, fields)
-            empty = [cell or "-1" for cell in cells[: len(fields)]]
+            empty = [cell or "-1" for cell in cells[:count]]
             try:
                 row = list(map(float, empty))
             except ValueError:
                 return _no_number(empty, fields)
             self._empty += 1
-        if not all(abs(value) <= LARGEST for value in (*row, *several)):
+        # The sum of numbers in these bounds is one, and not that of those beside nan.
+        numbers = [*row, *several] if several else row
+        if not (sum(numbers) < math.inf and min(numbers) >= -LARGEST and max(numbers) <= LARGEST):
             return f"a value is not finite or beyond {LARGEST:g}; correct it"
-        self._longer += len(cells) > len(fields)
+        self._longer += len(cells) > count
         if len(several) > 1:
-            self._several[len(self._rows)] = several
+            self._several[self._count + len(self._rows)] = several
         self._rows.append(row)
         return None
 
@@ -207,7 +272,8 @@ class _Reading:
             account.assumed(f"empty fields on {self._empty} lines are unknown (-1)")
         if self._separator is not None:
             account.taken(_SEPARATED[self._separator])
-        rows = np.array(self._rows, dtype=np.float64).reshape(-1, count)
+        self._close_block()
+        rows = np.concatenate(self._blocks)
         names = {name: tuple(known) for name, known in self._names.items()}
         return LogLines(tuple(self.comments), rows, names, self._several)
 

@@ -9,10 +9,10 @@ import pytest
 
 from ptaskmodel.cli import main
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.remarks import LEFT_OUT, MOST
+from ptaskmodel.remarks import LEFT_OUT, MOST, Account
 from ptaskmodel.workload.formats import log_lines
 from ptaskmodel.workload.formats.gwf import FIELDS as GWF_FIELDS
-from ptaskmodel.workload.formats.swf import FIELDS
+from ptaskmodel.workload.formats.swf import FIELDS, read_swf
 from ptaskmodel.workload.formats.table import FORMATS
 from ptaskmodel.workload.reading import read_workload, write_workload
 from ptaskmodel.workload.transforms.scaling import shrunk, without_lost_links
@@ -285,3 +285,23 @@ def test_fields_of_jobs_that_nothing_reads_are_told(read):
         ("not used", "colour"), ("not used", "thinktime"),
     ]  # fmt: skip
     assert told[1].text == "the field 'thinktime' of jobs is not used; did you mean think_time?"
+
+
+def test_lines_that_are_not_plain_are_read_alike_one_by_one_and_in_blocks(tmp_path, monkeypatch):
+    odd = {7: "x y z", 900: "", 1500: "; a comment", 1600: "1 2 3", 2900: "1 nan" + 16 * " 1"}
+    lines = ["; MaxProcs: 8"]
+    for k in range(1, 4000):
+        tail = {0: "3&4", 1: "5&5", 2: "-1 7 8"}.get(k % 60, "-1")
+        plain = f"{k} {k} 1 {k % 100} 2 -1 -1 2 600 -1 1 1 1 -1 1 -1 {tail} -1"
+        lines.append(odd.get(k, plain))
+    path = tmp_path / "log.swf"
+    path.write_text("\n".join(lines))
+    told = []
+    for large in (1000, 10**9):
+        monkeypatch.setattr(log_lines, "LARGE", large)
+        account = Account(path, WorkloadError)
+        log = read_swf(path, account)
+        told.append((log.rows.tolist(), log.several, log.header, account.remarks))
+    assert told[0] == told[1]
+    assert len(log.rows) == 3994
+    assert len(log.several) == 64
