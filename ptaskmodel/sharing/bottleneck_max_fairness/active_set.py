@@ -1,11 +1,11 @@
 # mypy: allow-untyped-defs, disable-error-code="assignment"
 """Levels of a reduced problem: fix which resource limits each task, solve, and repeat.
 
-`solver` defines the problem. A task *sits* on its bottleneck, its *seat*. If the seats are fixed, a
-task j on resource s has the rate lambda_s t_js. The load of r is then slope_r lambda_r + the sum of
-w_rs lambda_s over its users with another seat (w = a_rj t_js) + the rates of those at their bound,
-so sweeps need only the levels. (Sparse elimination, in the order of fewest products, takes twice as
-long as sweeps on 75 levels.)
+`solver` defines the problem. If the bottlenecks are fixed, a task j that resource s limits has the
+rate lambda_s t_js. The load of r is then slope_r lambda_r + the sum of w_rs lambda_s over its users
+with another bottleneck s (w = a_rj t_js) + the rates of those at their bound, so sweeps need only
+the levels. (Sparse elimination, in the order of fewest products, takes twice as long as sweeps on
+75 levels.)
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ FEW, DENSE_LIMIT = 8, 400
 MAX_SWEEPS = 100
 # Equations are in order of their number of terms, up to this one.
 MANY_TERMS = 32
-# Sweeps have converged when no level changes more, relatively: while seats still move, in
+# Sweeps have converged when no level changes more, relatively: while bottlenecks still change, in
 # proportion to the residual.
 SETTLED, SETTLED_PART = 2e-13, 1e-4
-# The seat of a task that has not sat yet.
+# The bottleneck of a task before the first step.
 UNKNOWN = -2
 # Whether water filling comes before a Newton step: always, not before the first few (the levels
 # are a good guess), never.
 FILL, FILL_LATER, FILL_NEVER = np.arange(3)
 
 
-class Seats(NamedTuple):
-    """The equations of the resources where a task sits, those with the fewest terms first.
+class LevelEquations(NamedTuple):
+    """The equations of the resources that limit a task, those with the fewest terms first.
 
     A level is what is fixed less the sum of its terms times `inverse`.
     """
 
     where: np.ndarray  # the resource
-    first: np.ndarray  # of its terms, one for each user that sits elsewhere
+    first: np.ndarray  # of its terms, one for each user with another bottleneck
     last: np.ndarray
     fixed: np.ndarray
-    inverse: np.ndarray  # 1 / load of the tasks that sit there, per unit of level
+    inverse: np.ndarray  # 1 / load of the tasks that it limits, per unit of level
     left: np.ndarray  # of each resource: what those at their bound leave
     end: np.ndarray  # and the end of its terms
     source: np.ndarray  # of each term: the resource whose level it is a part of
@@ -54,8 +54,8 @@ class Seats(NamedTuple):
     matrix: np.ndarray
 
 
-def seats_sizes(m: int, z: int) -> tuple[int, int]:
-    """Lengths of the float64 and int64 arrays that `carve_seats` divides."""
+def equations_sizes(m: int, z: int) -> tuple[int, int]:
+    """Lengths of the float64 and int64 arrays that `carve_equations` divides."""
     return 3 * m + z + matrix_size(m), 4 * m + z + MANY_TERMS + 2
 
 
@@ -67,8 +67,8 @@ def matrix_size(m):
 
 
 @views
-def carve_seats(m, z, reals, integers):
-    """Room for the `Seats` of m resources with z elements."""
+def carve_equations(m, z, reals, integers):
+    """Room for the `LevelEquations` of m resources with z elements."""
     fixed, reals = carve(reals, m)
     inverse, reals = carve(reals, m)
     left, reals = carve(reals, m)
@@ -80,22 +80,22 @@ def carve_seats(m, z, reals, integers):
     end, integers = carve(integers, m)
     places, integers = carve(integers, MANY_TERMS + 2)
     source, integers = carve(integers, z)
-    return Seats(where, first, last, fixed, inverse, left, end, source, w, places, matrix)
+    return LevelEquations(where, first, last, fixed, inverse, left, end, source, w, places, matrix)
 
 
 @jit
-def climb(live, cores, filling, aim, c, seats):
+def improve_levels(live, cores, filling, aim, c, equations):
     """Water filling and Newton steps on the levels until no task moves; returns the residual.
 
-    The last step leaves the rates, seats and loads of its levels. Resources that overflow and limit
-    nobody are filled whatever ``filling`` says.
+    The last step leaves the rates, bottlenecks and loads of its levels. Resources that overflow and
+    limit no task are filled whatever ``filling`` says.
     """
     residual = np.inf
     k = 0
     for j in range(live):
-        c.seat[j] = UNKNOWN
+        c.bottleneck[j] = UNKNOWN
     for step in range(MAX_STEPS + 1):
-        residual, moved, over = sit(live, cores, aim, c)
+        residual, moved, over = find_bottlenecks(live, cores, aim, c)
         if residual <= aim or step == MAX_STEPS:
             break
         opening = filling == FILL_NEVER or (filling == FILL_LATER and step < PATIENCE)
@@ -103,30 +103,31 @@ def climb(live, cores, filling, aim, c, seats):
             moved = True
             for _ in range(1 if opening or step < PATIENCE else 3):
                 for r in range(cores):
-                    sits = c.seats[r] > 0
-                    if (sits and not opening) or (not sits and c.load[r] > 1.0 + aim):
+                    limits = c.n_limited[r] > 0
+                    if (limits and not opening) or (not limits and c.load[r] > 1.0 + aim):
                         fill(r, c)
         if moved:
-            k = list_seats(live, cores, c, seats)
-        settled = k > FEW and relax(k, max(SETTLED, SETTLED_PART * residual), c, seats)
+            k = list_equations(live, cores, c, equations)
+        settled = k > FEW and relax(k, max(SETTLED, SETTLED_PART * residual), c, equations)
         if not settled and k <= DENSE_LIMIT:
-            if not moved:  # in place of their numbers, `sit` has written how many sit there
-                list_seats(live, cores, c, seats)
-            solve_levels(k, cores, live, c, seats.matrix)
+            if not moved:  # `find_bottlenecks` has replaced their numbers by counts of tasks
+                list_equations(live, cores, c, equations)
+            solve_levels(k, cores, live, c, equations.matrix)
     return residual
 
 
 @jit
-def sit(live, cores, aim, c):
-    """Rates, seats (the element with the minimum, -1: the bound) and loads of the levels.
+def find_bottlenecks(live, cores, aim, c):
+    """Rates, bottlenecks (the element with the minimum, -1: the bound) and loads of the levels.
 
-    Returns the residual, whether a task moved, whether a resource without seats is overloaded.
+    Returns the residual, whether a task moved, and whether a resource that limits no task is
+    overloaded.
     """
-    levels, load, seats, used, t = c.levels, c.load, c.seats, c.used, c.t
+    levels, load, n_limited, used, t = c.levels, c.load, c.n_limited, c.used, c.t
     for r in range(cores):
         load[r] = 0.0
-        seats[r] = 0
-    seats[cores] = 0
+        n_limited[r] = 0
+    n_limited[cores] = 0
     moved = 0
     for j in range(live):
         first = np.uint64(c.row[j])
@@ -142,16 +143,16 @@ def sit(live, cores, aim, c):
             at = r if less else at
             least = x if less else least
         c.y[j] = least
-        moved |= c.seat[j] ^ where
-        c.seat[j] = where
-        seats[np.uint64(at)] += 1
+        moved |= c.bottleneck[j] ^ where
+        c.bottleneck[j] = where
+        n_limited[np.uint64(at)] += 1
         for k in range(first, last):
             load[np.uint64(used[k])] += c.a[k] * least
     residual = 0.0
     over = False
     for r in range(cores):
         excess = load[r] - 1.0
-        if seats[r] > 0:
+        if n_limited[r] > 0:
             excess = abs(excess)
         else:
             levels[r] = np.inf
@@ -171,7 +172,7 @@ def fill(r, c):
         j = c.user[h]
         e = c.element[h]
         x = y[j]
-        if c.seat[j] == e:
+        if c.bottleneck[j] == e:
             x = 1.0
             where = -1
             for k in range(c.row[j], c.row[j + 1]):
@@ -180,7 +181,7 @@ def fill(r, c):
                     x = z
                     where = k
             y[j] = x
-            c.seat[j] = where
+            c.bottleneck[j] = where
         load += a[e] * x
         slope += a[e] * t[e]
     levels[r] = np.inf
@@ -208,25 +209,25 @@ def fill(r, c):
         e = c.element[h]
         if old * t[e] < y[j]:
             y[j] = old * t[e]
-            c.seat[j] = e
+            c.bottleneck[j] = e
 
 
 @jit
-def list_seats(live, cores, c, seats):
-    """Write the equations of the resources where a task sits, numbered in ``seats`` (-1: none).
+def list_equations(live, cores, c, equations):
+    """Write the equations of the resources that limit a task, numbered in ``c.n_limited``.
 
     Terms lie where the users of a resource are listed, so that one pass is enough. Returns how many
     equations there are.
     """
-    row, used, a, t, seat = c.row, c.used, c.a, c.t, c.seat
-    slope, left, last = c.slope, seats.left, seats.end
-    source, w = seats.source, seats.w
+    row, used, a, t, bottleneck = c.row, c.used, c.a, c.t, c.bottleneck
+    slope, left, last = c.slope, equations.left, equations.end
+    source, w = equations.source, equations.w
     for r in range(cores):
         slope[r] = 0.0
         left[r] = 1.0
         last[r] = c.first_user[r]
     for j in range(live):
-        e = seat[j]
+        e = bottleneck[j]
         if e >= 0:
             r = np.uint64(used[np.uint64(e)])
             rate = t[np.uint64(e)]
@@ -236,49 +237,52 @@ def list_seats(live, cores, c, seats):
                 last[p] = i + 1
                 source[np.uint64(i)] = r
                 w[np.uint64(i)] = a[h] * rate
-            last[r] -= 1  # where it sits it is no term
+            last[r] -= 1  # its own bottleneck is no term
             slope[r] += a[np.uint64(e)] * rate
         else:
             for h in range(np.uint64(row[j]), np.uint64(row[j + 1])):
                 left[np.uint64(used[h])] -= a[h]
-    return number_seats(cores, c, seats)
+    return number_equations(cores, c, equations)
 
 
 @jit
-def number_seats(cores, c, seats):
-    """Number the resources where a task sits; return how many there are.
+def number_equations(cores, c, equations):
+    """Number the resources that limit a task; return how many there are.
 
     They are in order of their number of terms: loops of one length for long are predicted well.
     """
-    places = seats.places
+    places = equations.places
     for i in range(MANY_TERMS + 2):
         places[i] = 0
     for r in range(cores):
         if c.slope[r] > 0.0:
-            places[min(seats.end[r] - c.first_user[r], MANY_TERMS) + 1] += 1
+            places[min(equations.end[r] - c.first_user[r], MANY_TERMS) + 1] += 1
     for i in range(MANY_TERMS + 1):
         places[i + 1] += places[i]
     k = places[MANY_TERMS + 1]
     for r in range(cores):
-        c.seats[r] = -1
+        c.n_limited[r] = -1
         if c.slope[r] > 0.0:
-            i = min(seats.end[r] - c.first_user[r], MANY_TERMS)
+            i = min(equations.end[r] - c.first_user[r], MANY_TERMS)
             p = places[i]
             places[i] = p + 1
-            c.seats[r] = p
-            seats.where[p] = r
-            seats.first[p] = c.first_user[r]
-            seats.last[p] = seats.end[r]
-            seats.inverse[p] = 1.0 / c.slope[r]
-            seats.fixed[p] = seats.left[r] * seats.inverse[p]
+            c.n_limited[r] = p
+            equations.where[p] = r
+            equations.first[p] = c.first_user[r]
+            equations.last[p] = equations.end[r]
+            equations.inverse[p] = 1.0 / c.slope[r]
+            equations.fixed[p] = equations.left[r] * equations.inverse[p]
     return k
 
 
 @jit
-def relax(k, tolerance, c, seats):
-    """Levels that fill every resource with sitters, by Gauss-Seidel sweeps; False: not settled."""
-    levels, where, fixed, inverse = c.levels, seats.where, seats.fixed, seats.inverse
-    first, last, source, w = seats.first, seats.last, seats.source, seats.w
+def relax(k, tolerance, c, equations):
+    """Find levels that fill all resources that limit a task, by Gauss-Seidel sweeps.
+
+    Returns whether they have settled.
+    """
+    levels, where, fixed, inverse = c.levels, equations.where, equations.fixed, equations.inverse
+    first, last, source, w = equations.first, equations.last, equations.source, equations.w
     for _ in range(MAX_SWEEPS):
         moving = False
         for p in range(k):
@@ -298,7 +302,9 @@ def relax(k, tolerance, c, seats):
 
 @jit
 def solve_levels(k, cores, live, c, system):
-    """Levels that fill every resource with sitters, by elimination; steps are cut to [1/20, 20].
+    """Find levels that fill all resources that limit a task, by elimination.
+
+    Steps are cut to [1/20, 20].
 
     The unknowns are the factors by which levels change, so that the system is well scaled.
     """
@@ -308,18 +314,18 @@ def solve_levels(k, cores, live, c, system):
     for p in range(k):
         system[p * width + k] = 1.0
     for j in range(live):
-        e = c.seat[j]
+        e = c.bottleneck[j]
         for h in range(c.row[j], c.row[j + 1]):
-            p = c.seats[c.used[h]]
+            p = c.n_limited[c.used[h]]
             if p >= 0:
                 if e < 0:
                     system[p * width + k] -= c.a[h]
                 else:
                     r = c.used[e]
-                    system[p * width + c.seats[r]] += c.a[h] * c.t[e] * c.levels[r]
+                    system[p * width + c.n_limited[r]] += c.a[h] * c.t[e] * c.levels[r]
     if eliminate(system, k, width):
         for r in range(cores):
-            p = c.seats[r]
+            p = c.n_limited[r]
             if p >= 0:
                 factor = system[p * width + k]
                 if not factor > 0.05:

@@ -28,14 +28,19 @@ from ptaskmodel.sharing.allocation import Allocation
 from ptaskmodel.sharing.arrays import Answer, Settings, System
 from ptaskmodel.sharing.bottleneck_max_fairness.active_set import (
     FILL_NEVER,
-    carve_seats,
-    climb,
+    carve_equations,
     fill,
-    list_seats,
-    sit,
+    find_bottlenecks,
+    improve_levels,
+    list_equations,
     solve_levels,
 )
-from ptaskmodel.sharing.bottleneck_max_fairness.homotopy import FAILED, Road, exact_levels, follow
+from ptaskmodel.sharing.bottleneck_max_fairness.homotopy import (
+    FAILED,
+    PathProblem,
+    exact_levels,
+    follow,
+)
 from ptaskmodel.sharing.bottleneck_max_fairness.presolve import carve_core, gather, presolve, scale
 from ptaskmodel.sharing.bottleneck_max_fairness.solver import scratch_sizes
 from ptaskmodel.sharing.problem import FloatArray, IntArray, SharingProblem
@@ -70,7 +75,7 @@ class _ReducedProblem:
         self.rates, self.limits = answer.rate, answer.limit
         reals, integers = scratch_sizes(n, m, z)
         c, rest, others = carve_core(n, m, z, np.empty(reals), np.empty(integers, np.int64))
-        self.seats = carve_seats(m, z, rest, others)
+        self.equations = carve_equations(m, z, rest, others)
         live = presolve(gather(system, answer, c), system, answer, c)
         self.n, self.m = live, scale(live, system.weight, c)
         z = c.row[live]
@@ -78,7 +83,7 @@ class _ReducedProblem:
             row=c.row[: live + 1], used=c.used[:z], a=c.a[:z], t=c.t[:z],
             first_user=c.first_user[: self.m + 1], user=c.user[:z], element=c.element[:z],
             levels=c.levels[: self.m], load=c.load[: self.m], slope=c.slope[: self.m],
-            seats=c.seats[: self.m + 1], y=c.y[:live], seat=c.seat[:live],
+            n_limited=c.n_limited[: self.m + 1], y=c.y[:live], bottleneck=c.bottleneck[:live],
         )  # fmt: skip
         # Levels in units such that 1 limits no task, for well scaled linear systems.
         least = np.full(self.m, np.inf)
@@ -92,7 +97,7 @@ class _ReducedProblem:
 
     def check(self) -> bool:
         """Whether the levels solve the system; the best are kept."""
-        residual, _, _ = sit(self.n, self.m, self.settings.aim, self.arrays)
+        residual, _, _ = find_bottlenecks(self.n, self.m, self.settings.aim, self.arrays)
         if residual < self.best:
             self.best = residual
             self.best_levels = self.arrays.levels.copy()
@@ -100,13 +105,13 @@ class _ReducedProblem:
 
     def newton(self) -> bool:
         """Newton steps from the levels; whether these then solve the system."""
-        climb(self.n, self.m, FILL_NEVER, self.settings.aim, self.arrays, self.seats)
+        improve_levels(self.n, self.m, FILL_NEVER, self.settings.aim, self.arrays, self.equations)
         return self.check()
 
-    def solve_seats(self) -> bool:
-        """The levels of the present seats, from close by; whether these solve the system."""
-        k = list_seats(self.n, self.m, self.arrays, self.seats)
-        self.arrays.levels[self.arrays.seats[: self.m] < 0] = np.inf
+    def solve_bottlenecks(self) -> bool:
+        """The levels of the present bottlenecks, from close by; whether these solve the system."""
+        k = list_equations(self.n, self.m, self.arrays, self.equations)
+        self.arrays.levels[self.arrays.n_limited[: self.m] < 0] = np.inf
         solve_levels(k, self.m, self.n, self.arrays, np.empty(k * (k + 1)))
         return self.check()
 
@@ -122,8 +127,8 @@ class _ReducedProblem:
         for j in range(self.n):
             i = c.task[j]
             self.rates[i] = c.y[j] * c.ub[j]
-            seat = c.seat[j]
-            self.limits[i] = c.reason[j] if seat < 0 else c.origin[c.used[seat]]
+            bottleneck = c.bottleneck[j]
+            self.limits[i] = c.reason[j] if bottleneck < 0 else c.origin[c.used[bottleneck]]
         return self.rates, self.limits
 
 
@@ -158,22 +163,22 @@ def _long_paths(reduced: _ReducedProblem) -> bool:
 
 
 def _path(reduced: _ReducedProblem, perturbation: float, seed: int, patience: int) -> bool:
-    """Follow one path, then solve its seats with the true data."""
+    """Follow one path, then solve its bottlenecks with the true data."""
     random = np.random.default_rng(seed)
     c = reduced.arrays
 
     def disturbed(values: FloatArray) -> FloatArray:
         return values * (1.0 + perturbation * random.random(values.size))
 
-    road = Road(
+    problem = PathProblem(
         c.row, c.used, disturbed(c.a), disturbed(c.t), c.first_user, c.user, c.element,
         disturbed(np.ones(reduced.m)), disturbed(np.ones(reduced.n)),
-        1.0 + random.random(reduced.n), c.seat, c.levels,
+        1.0 + random.random(reduced.n), c.bottleneck, c.levels,
     )  # fmt: skip
-    if follow(road, patience) == FAILED:
+    if follow(problem, patience) == FAILED:
         return False
     levels = c.levels.copy()
-    if reduced.solve_seats():
+    if reduced.solve_bottlenecks():
         return True
     c.levels[:] = levels
     return reduced.newton()
@@ -196,7 +201,7 @@ def prepare_kernels() -> None:
     reduced = _ReducedProblem(SharingProblem.from_dense([[2.0, 1.0], [1.0, 2.0]], 1.0))
     for fallback in (_damped, _paths):
         fallback(reduced)
-    reduced.solve_seats()
+    reduced.solve_bottlenecks()
 
 
 @jit
@@ -226,10 +231,10 @@ def damp(halvings, c):
         for h in range(first_user[r], first_user[r + 1]):
             j = user[h]
             y[j] = 1.0
-            c.seat[j] = -1
+            c.bottleneck[j] = -1
             for k in range(c.row[j], c.row[j + 1]):
                 x = levels[c.used[k]] * c.t[k]
                 if x < y[j]:
                     y[j] = x
-                    c.seat[j] = k
+                    c.bottleneck[j] = k
     return change

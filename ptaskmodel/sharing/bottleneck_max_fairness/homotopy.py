@@ -20,7 +20,7 @@ from ptaskmodel.sharing.problem import FloatArray, IntArray
 # mypy: allow-untyped-defs
 
 
-# What holds a task on the path, where it is not the element of the resource where it sits.
+# What limits a task on the path, where it is not the element of its bottleneck.
 HELD, BOUNDED = -1, -2
 # Instead of a number of pivots: out of patience or stuck. Instead of a resource or a task: none.
 FAILED, NONE = -1, -1
@@ -32,8 +32,8 @@ PATIENCE = 2000
 ExactLine = tuple[Fraction, Fraction]
 
 
-class Road(NamedTuple):
-    """A scaled problem with slightly perturbed data, the direction d, and the seat of each task."""
+class PathProblem(NamedTuple):
+    """A scaled problem, slightly perturbed; the direction d; the bottleneck of each task."""
 
     row: np.ndarray
     used: np.ndarray
@@ -44,16 +44,16 @@ class Road(NamedTuple):
     element: np.ndarray
     capacity: np.ndarray
     ub: np.ndarray
-    pace: np.ndarray
-    seat: np.ndarray
+    direction: np.ndarray
+    bottleneck: np.ndarray
     levels: np.ndarray
 
 
 class Line(NamedTuple):
     """A line of the path, from where it was drawn on."""
 
-    number: np.ndarray  # of a resource among those with sitters, NONE: not one of them
-    filled: np.ndarray  # the resources with sitters
+    number: np.ndarray  # of a resource among those that limit a task, NONE: not one of them
+    filled: np.ndarray  # the resources that limit a task
     system: np.ndarray
     drift: np.ndarray  # change of the levels with time
     y: np.ndarray
@@ -62,14 +62,14 @@ class Line(NamedTuple):
 
 @partial(entry, allocates=True)
 def follow(p, patience):
-    """Follow the path y_i <= time d_i from time 0; fills ``seat`` and ``levels``.
+    """Follow the path y_i <= time d_i from time 0; fills ``bottleneck`` and ``levels``.
 
     Returns the number of pivots, or FAILED (data not generic). A pivot is the first event on a
-    line: a task meets another constraint of its own and changes seat, a resource fills up (the user
-    that is the largest on it sits there), or it loses its last sitter and opens. Which way to go
-    after it: the slack of the constraint just left must grow.
+    line: a task meets another constraint of its own and changes bottleneck, a resource fills up (it
+    becomes the bottleneck of its largest user), or it limits no task any more and opens. Which way
+    to go after it: the slack of the constraint just left must grow.
     """
-    row, used, t, seat, levels = p.row, p.used, p.t, p.seat, p.levels
+    row, used, t, bottleneck, levels = p.row, p.used, p.t, p.bottleneck, p.levels
     n = row.size - 1
     m = p.first_user.size - 1
     size = min(n, m) + 1
@@ -78,25 +78,25 @@ def follow(p, patience):
         np.zeros(m), np.empty(n), np.empty(n),
     )  # fmt: skip
     number, filled, y, speed = line.number, line.filled, line.y, line.speed
-    sitters = np.zeros(m, np.int64)
+    n_limited = np.zeros(m, np.int64)
     for j in range(n):
-        seat[j] = HELD
+        bottleneck[j] = HELD
     for r in range(m):
         levels[r] = np.inf
     k = 0
     held = n
     time = 0.0
-    left_task, left_seat, left_resource = NONE, NONE, NONE
+    left_task, left_bottleneck, left_resource = NONE, NONE, NONE
     for pivot in range(patience):
         if held == 0:
             for j in range(n):
-                seat[j] = max(seat[j], -1)
+                bottleneck[j] = max(bottleneck[j], -1)
             return pivot
         if not draw_line(k, time, p, line):
             return FAILED
         way = 1.0
         if left_task >= 0:
-            _, moves = constraint(left_task, left_seat, time, p, line.drift)
+            _, moves = constraint(left_task, left_bottleneck, time, p, line.drift)
             if moves < speed[left_task]:
                 way = -1.0
         elif left_resource >= 0:
@@ -105,8 +105,8 @@ def follow(p, patience):
                 grows -= p.a[p.element[h]] * speed[p.user[h]]
             if grows < 0.0:
                 way = -1.0
-        distance, task, new_seat, resource = first_event(
-            way, time, p, line, left_task, left_seat, left_resource
+        distance, task, new_bottleneck, resource = first_event(
+            way, time, p, line, left_task, left_bottleneck, left_resource
         )
         time += way * distance
         if distance == np.inf or time < 0.0:
@@ -122,25 +122,25 @@ def follow(p, patience):
                 if x > reached:
                     reached = x
                     task = j
-                    new_seat = p.element[h]
+                    new_bottleneck = p.element[h]
             if k == size:
                 return FAILED
             number[resource] = k
             filled[k] = resource
             levels[resource] = reached
             k += 1
-        left_task, left_seat, left_resource = task, seat[task], NONE
-        if left_seat == HELD:
+        left_task, left_bottleneck, left_resource = task, bottleneck[task], NONE
+        if left_bottleneck == HELD:
             held -= 1
-        if new_seat == HELD:
+        if new_bottleneck == HELD:
             held += 1
-        seat[task] = new_seat
-        if new_seat >= 0:
-            sitters[used[new_seat]] += 1
-        if left_seat >= 0:
-            r = used[left_seat]
-            sitters[r] -= 1
-            if sitters[r] == 0:
+        bottleneck[task] = new_bottleneck
+        if new_bottleneck >= 0:
+            n_limited[used[new_bottleneck]] += 1
+        if left_bottleneck >= 0:
+            r = used[left_bottleneck]
+            n_limited[r] -= 1
+            if n_limited[r] == 0:
                 k -= 1
                 number[filled[k]] = number[r]
                 filled[number[r]] = filled[k]
@@ -154,7 +154,7 @@ def follow(p, patience):
 def constraint(j, where, time, p, drift):
     """The value of a constraint on a task, and its change with time."""
     if where == HELD:
-        return time * p.pace[j], p.pace[j]
+        return time * p.direction[j], p.direction[j]
     if where == BOUNDED:
         return p.ub[j], 0.0
     r = p.used[where]
@@ -163,7 +163,7 @@ def constraint(j, where, time, p, drift):
 
 @jit
 def draw_line(k, time, p, line):
-    """Levels and rates as functions of time while seats stay fixed; False if it is singular."""
+    """Write levels and rates as functions of time for fixed bottlenecks; False: singular."""
     row, used, a, number, system = p.row, p.used, p.a, line.number, line.system
     width = k + 2
     for c in range(k * width):
@@ -171,12 +171,12 @@ def draw_line(k, time, p, line):
     for c in range(k):
         system[c * width + k] = p.capacity[line.filled[c]]
     for j in range(row.size - 1):
-        e = p.seat[j]
+        e = p.bottleneck[j]
         for h in range(row[j], row[j + 1]):
             c = number[used[h]]
             if c >= 0:
                 if e == HELD:
-                    system[c * width + k + 1] -= a[h] * p.pace[j]
+                    system[c * width + k + 1] -= a[h] * p.direction[j]
                 elif e == BOUNDED:
                     system[c * width + k] -= a[h] * p.ub[j]
                 else:
@@ -188,33 +188,33 @@ def draw_line(k, time, p, line):
         line.drift[r] = system[c * width + k + 1]
         p.levels[r] = system[c * width + k] + time * line.drift[r]
     for j in range(row.size - 1):
-        line.y[j], line.speed[j] = constraint(j, p.seat[j], time, p, line.drift)
+        line.y[j], line.speed[j] = constraint(j, p.bottleneck[j], time, p, line.drift)
     return True
 
 
 @jit
-def first_event(way, time, p, line, left_task, left_seat, left_resource):
-    """The first event: (distance, task, its new seat, NONE) or (distance, NONE, NONE, resource)."""
-    row, used, a, seat = p.row, p.used, p.a, p.seat
+def first_event(way, time, p, line, left_task, left_bottleneck, left_resource):
+    """Return (distance, task, new bottleneck, NONE) or (distance, NONE, NONE, resource)."""
+    row, used, a, bottleneck = p.row, p.used, p.a, p.bottleneck
     number, y, speed = line.number, line.y, line.speed
     best = np.inf
     task = NONE
-    new_seat = NONE
+    new_bottleneck = NONE
     resource = NONE
     for j in range(row.size - 1):
         # HELD is -1, BOUNDED -2: they come before the elements of the row.
         for q in range(row[j] - 2, row[j + 1]):
             where = q if q >= row[j] else q - row[j]
-            if where == seat[j] or (where >= 0 and number[used[where]] < 0):
+            if where == bottleneck[j] or (where >= 0 and number[used[where]] < 0):
                 continue
-            if j == left_task and where == left_seat:
+            if j == left_task and where == left_bottleneck:
                 continue
             at, moves = constraint(j, where, time, p, line.drift)
             closing = way * (speed[j] - moves)
             if closing > 0.0 and max(at - y[j], 0.0) < best * closing:
                 best = max(at - y[j], 0.0) / closing
                 task = j
-                new_seat = where
+                new_bottleneck = where
     for r in range(number.size):
         if number[r] < 0 and r != left_resource:
             room = p.capacity[r]
@@ -225,22 +225,22 @@ def first_event(way, time, p, line, left_task, left_seat, left_resource):
             if closing > 0.0 and max(room, 0.0) < best * closing:
                 best = max(room, 0.0) / closing
                 task = NONE
-                new_seat = NONE
+                new_bottleneck = NONE
                 resource = r
-    return best, task, new_seat, resource
+    return best, task, new_bottleneck, resource
 
 
 def exact_levels(
     row: IntArray, used: IntArray, a: FloatArray, t: FloatArray, m: int
 ) -> FloatArray | None:
-    """Levels (m, inf where no task sits) of a scaled problem; None after `PATIENCE` steps.
+    """Levels (m, inf: limits no task) of a scaled problem; None after `PATIENCE` steps.
 
     Task j uses the elements ``row[j]:row[j + 1]``: resource ``used``, usage ``a``, rate ``t`` per
     unit of level; capacities and bounds are 1.
     """
     path = _Path(row, used, a, t, m)
     for _ in range(PATIENCE):
-        if HELD not in path.seat:
+        if HELD not in path.bottleneck:
             levels = np.full(m, np.inf)
             for r, (now, _change) in path.levels().items():
                 levels[r] = float(now)
@@ -251,7 +251,7 @@ def exact_levels(
 
 
 class _Path:
-    """A point of the path y_j <= time d_j: the seat of each task, and the time."""
+    """A point of the path y_j <= time d_j: the bottleneck of each task, and the time."""
 
     def __init__(self, row: IntArray, used: IntArray, a: FloatArray, t: FloatArray, m: int) -> None:
         source = random.Random(0)
@@ -268,33 +268,33 @@ class _Path:
         self.t = [disturbed(x) for x in t.tolist()]
         self.capacity = [disturbed(1.0) for _ in range(m)]
         self.bound = [disturbed(1.0) for _ in self.tasks]
-        self.pace = [1 + fraction() for _ in self.tasks]
+        self.direction = [1 + fraction() for _ in self.tasks]
         self.users = [
             [(j, k) for j, elements in enumerate(self.tasks) for k in elements if used[k] == r]
             for r in range(m)
         ]
-        self.seat = [HELD for _ in self.tasks]
+        self.bottleneck = [HELD for _ in self.tasks]
         self.filled: list[int] = []
         self.time = Fraction(0)
         self.left: tuple[int, int] | None = None
         self.opened: int | None = None
 
     def levels(self) -> dict[int, ExactLine]:
-        """The level of each resource with sitters; raises ZeroDivisionError if undetermined."""
+        """The levels of resources that limit a task. ZeroDivisionError: undetermined."""
         place = {r: c for c, r in enumerate(self.filled)}
         size = len(place)
         system = [[Fraction(0)] * size + [self.capacity[r], Fraction(0)] for r in self.filled]
         for j, elements in enumerate(self.tasks):
-            seat = self.seat[j]
+            bottleneck = self.bottleneck[j]
             for k in elements:
                 if self.used[k] in place:
                     equation = system[place[self.used[k]]]
-                    if seat == HELD:
-                        equation[size + 1] -= self.a[k] * self.pace[j]
-                    elif seat == BOUNDED:
+                    if bottleneck == HELD:
+                        equation[size + 1] -= self.a[k] * self.direction[j]
+                    elif bottleneck == BOUNDED:
                         equation[size] -= self.a[k] * self.bound[j]
                     else:
-                        equation[place[self.used[seat]]] += self.a[k] * self.t[seat]
+                        equation[place[self.used[bottleneck]]] += self.a[k] * self.t[bottleneck]
         _eliminate(system)
         return {
             r: (system[c][size] + self.time * system[c][size + 1], system[c][size + 1])
@@ -304,7 +304,7 @@ class _Path:
     def constraint(self, j: int, where: int, levels: dict[int, ExactLine]) -> ExactLine:
         """The value of one of the constraints on a task."""
         if where == HELD:
-            return self.time * self.pace[j], self.pace[j]
+            return self.time * self.direction[j], self.direction[j]
         if where == BOUNDED:
             return self.bound[j], Fraction(0)
         now, change = levels[self.used[where]]
@@ -316,7 +316,9 @@ class _Path:
             levels = self.levels()
         except ZeroDivisionError:
             return False
-        rates = [self.constraint(j, seat, levels) for j, seat in enumerate(self.seat)]
+        rates = [
+            self.constraint(j, bottleneck, levels) for j, bottleneck in enumerate(self.bottleneck)
+        ]
         grows = Fraction(1)
         if self.left is not None:
             j, where = self.left
@@ -332,17 +334,17 @@ class _Path:
         if self.time < 0:
             return False
         if task < 0:
-            # Resource `where` fills up: its largest user sits there.
+            # Resource `where` fills up: it becomes the bottleneck of its largest user.
             def reached(use: tuple[int, int]) -> Fraction:
                 now, change = rates[use[0]]
                 return (now + way * distance * change) / self.t[use[1]]
 
             self.filled.append(where)
             task, where = max(self.users[where], key=reached)
-        old = self.seat[task]
-        self.seat[task] = where
+        old = self.bottleneck[task]
+        self.bottleneck[task] = where
         self.left, self.opened = (task, old), None
-        if old >= 0 and all(k not in self.seat for _, k in self.users[self.used[old]]):
+        if old >= 0 and all(k not in self.bottleneck for _, k in self.users[self.used[old]]):
             self.filled.remove(self.used[old])
             self.left, self.opened = None, self.used[old]
         return True
@@ -350,12 +352,12 @@ class _Path:
     def next_event(
         self, way: int, levels: dict[int, ExactLine], rates: list[ExactLine]
     ) -> tuple[Fraction, int, int] | None:
-        """(distance, task, its new seat), or (distance, -1, resource that fills up)."""
+        """(distance, task, its new bottleneck), or (distance, -1, resource that fills up)."""
         best: tuple[Fraction, int, int] | None = None
         for j, elements in enumerate(self.tasks):
-            seats = [k for k in elements if self.used[k] in levels]
-            for where in (HELD, BOUNDED, *seats):
-                if where != self.seat[j] and (j, where) != self.left:
+            bottlenecks = [k for k in elements if self.used[k] in levels]
+            for where in (HELD, BOUNDED, *bottlenecks):
+                if where != self.bottleneck[j] and (j, where) != self.left:
                     at, moves = self.constraint(j, where, levels)
                     closing = way * (rates[j][1] - moves)
                     if closing > 0 and (best is None or at - rates[j][0] < best[0] * closing):

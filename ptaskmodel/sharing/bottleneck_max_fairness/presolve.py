@@ -39,13 +39,13 @@ class Core(NamedTuple):
     origin: np.ndarray  # number of a resource in the problem
     place: np.ndarray  # what it is here
     left: np.ndarray  # capacity that tasks with a known rate leave
-    levels: np.ndarray  # lambda_r, inf where no task sits
+    levels: np.ndarray  # lambda_r, inf: limits no task
     load: np.ndarray
     slope: np.ndarray  # load per unit of the level
-    # How many sit on a resource (behind the last one: at their bounds), or its equation.
-    seats: np.ndarray
+    # How many tasks a resource limits (behind the last one: at their bounds), or its equation.
+    n_limited: np.ndarray
     y: np.ndarray  # rate as a part of `ub`
-    seat: np.ndarray  # element where a task sits, -1: its bound
+    bottleneck: np.ndarray  # element of its bottleneck, -1: its bound
 
 
 def core_sizes(n: int, m: int, z: int) -> tuple[int, int]:
@@ -66,18 +66,18 @@ def carve_core(n, m, z, reals, integers):
     t, reals = carve(reals, z)
     place, integers = carve(integers, m)
     origin, integers = carve(integers, m)
-    seats, integers = carve(integers, m + 1)
+    n_limited, integers = carve(integers, m + 1)
     first_user, integers = carve(integers, m + 1)
     row, integers = carve(integers, n + 1)
     task, integers = carve(integers, n)
     reason, integers = carve(integers, n)
-    seat, integers = carve(integers, n)
+    bottleneck, integers = carve(integers, n)
     used, integers = carve(integers, z)
     user, integers = carve(integers, z)
     element, integers = carve(integers, z)
     core = Core(
         row, used, a, t, first_user, user, element, task, ub, reason, origin, place, left, levels,
-        load, slope, seats, y, seat,
+        load, slope, n_limited, y, bottleneck,
     )  # fmt: skip
     return core, reals, integers
 
@@ -144,9 +144,9 @@ def presolve(live, system, answer, c):
     """Fix tasks and drop resources whose part is certain; returns how many tasks remain."""
     m = system.capacity.size
     row, used, a, t, task, ub = c.row, c.used, c.a, c.t, c.task, c.ub
-    # Before tasks have seats: the users of a resource, and the level that it reaches in any case,
-    # infinite where it limits no task.
-    users, fair, load, left = c.seats, c.slope, c.load, c.left
+    # Before tasks have bottlenecks: the users of a resource, and the level that it reaches in any
+    # case, infinite where it limits no task.
+    users, fair, load, left = c.n_limited, c.slope, c.load, c.left
     for r in range(m):
         left[r] = system.capacity[r]
     for _ in range(MAX_PASSES):

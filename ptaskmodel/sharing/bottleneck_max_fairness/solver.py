@@ -12,7 +12,7 @@ task, with
 
     x_i = min(bound_i, min over r of lambda_r p_i / m_ri),   load_r = sum of a_ri x_i <= C_r,
 
-and load_r = C_r wherever a task *sits*, that is, has its minimum. A solution always exists,
+and load_r = C_r wherever a task has its minimum. A solution always exists,
 whatever m: over a box of levels wide enough, C - load(lambda) is continuous, so the complementarity
 problem has a solution (Hartman and Stampacchia), and lambda_r = 0 is none since r is then empty. It
 need not be unique. If one level rises, the right levels of others can only fall, so simple
@@ -22,8 +22,8 @@ iterations may cycle. The steps are:
   tasks whose bound is below their guaranteed share C_r p_i / (m_ri W_r), with W_r = sum of
   a_rj p_j / m_rj; scale the rest to C = 1, bound = 1;
 * `active_set`: water filling of one resource after the other, then the levels that fill every
-  resource where a task sits, with seats fixed (a linear system: Newton's method on the levels),
-  until no task would sit elsewhere. This solves nearly all problems;
+  resource that limits a task, with bottlenecks fixed (a linear system: Newton's method on the
+  levels), until no bottleneck changes. This solves nearly all problems;
 * `fallbacks`: damped water filling, path following, exact arithmetic.
 
 If the levels of a similar problem are known, `solve_active` runs before these steps. It starts from
@@ -42,9 +42,9 @@ from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING
 from ptaskmodel.sharing.bottleneck_max_fairness.active_set import (
     FILL,
     FILL_LATER,
-    carve_seats,
-    climb,
-    seats_sizes,
+    carve_equations,
+    equations_sizes,
+    improve_levels,
 )
 from ptaskmodel.sharing.bottleneck_max_fairness.presolve import (
     carve_core,
@@ -63,7 +63,7 @@ NOT_ACTIVE = -1
 
 
 @jit
-def solve_active(system, settings, answer, c, seats):
+def solve_active(system, settings, answer, c, equations):
     """Fill rates, limits and levels; False: the levels do not settle, levels are as they were."""
     n = system.start.size - 1
     m = system.capacity.size
@@ -86,11 +86,11 @@ def solve_active(system, settings, answer, c, seats):
             break
         cores = active
         _take(cores, system, c)
-        if not climb(n, cores, FILL_LATER, settings.aim, c, seats) <= settings.accept:
+        if not improve_levels(n, cores, FILL_LATER, settings.aim, c, equations) <= settings.accept:
             return False
         settled = True
         for i in range(n):
-            where = c.seat[i]
+            where = c.bottleneck[i]
             answer.rate[i] = c.y[i] * c.ub[i]
             answer.limit[i] = c.reason[i] if where < 0 else c.origin[c.used[where]]
         if falling:
@@ -111,7 +111,7 @@ def _begin(system, answer, c):
     False: a task names a resource twice, which `gather` knows how to deal with.
     """
     start, resource, capacity = system.start, system.resource, system.capacity
-    last_user = c.seats
+    last_user = c.n_limited
     for r in range(capacity.size):
         last_user[r] = -1
     for i in range(start.size - 1):
@@ -191,7 +191,7 @@ def _take(cores, system, c):
 
 def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
     """Lengths of the float64 and int64 scratch arrays of the kernel."""
-    sizes = zip(core_sizes(n, m, elements), seats_sizes(m, elements), strict=True)
+    sizes = zip(core_sizes(n, m, elements), equations_sizes(m, elements), strict=True)
     reals, integers = (sum(parts) for parts in sizes)
     return reals, integers
 
@@ -207,8 +207,8 @@ def solve_bmf(system, settings, answer, reals, integers):
     m = system.capacity.size
     z = system.start[n]
     c, reals, integers = carve_core(n, m, z, reals, integers)
-    seats = carve_seats(m, z, reals, integers)
-    if settings.warm and solve_active(system, settings, answer, c, seats):
+    equations = carve_equations(m, z, reals, integers)
+    if settings.warm and solve_active(system, settings, answer, c, equations):
         return 0
     live = gather(system, answer, c)
     live = presolve(live, system, answer, c)
@@ -217,12 +217,12 @@ def solve_bmf(system, settings, answer, reals, integers):
         for r in range(cores):
             c.levels[r] = answer.level[c.origin[r]] if settings.warm else np.inf
         filling = FILL_LATER if settings.warm else FILL
-        if not climb(live, cores, filling, settings.aim, c, seats) <= settings.accept:
+        if not improve_levels(live, cores, filling, settings.aim, c, equations) <= settings.accept:
             return 1
         for j in range(live):
             i = c.task[j]
             answer.rate[i] = c.y[j] * c.ub[j]
-            where = c.seat[j]
+            where = c.bottleneck[j]
             answer.limit[i] = c.reason[j] if where < 0 else c.origin[c.used[where]]
     for r in range(m):
         answer.level[r] = np.inf

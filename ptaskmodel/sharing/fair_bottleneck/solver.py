@@ -19,8 +19,8 @@ behaviour). The order of operations is theirs too, so that rates agree to the la
 subtracted newest task first, with true divisions and no fused multiply-add. A task that names a
 resource twice counts twice. The rule has two defects. Fixed tasks are charged again in each later
 round, which wastes capacity. And a FATPIPE user may get more than the capacity when a slower task
-shares the FATPIPE. The second defect can make rounds endless, or nearly so; `leap` computes many
-such rounds in closed form.
+shares the FATPIPE. The second defect can make rounds endless, or nearly so; `skip_rounds` computes
+many such rounds in closed form.
 
 The corrected variant charges a task once, and treats a FATPIPE as a bound C_r / a_ri of each user.
 """
@@ -73,7 +73,7 @@ def _first_negative(h0, h1, h2):
 
 
 @jit
-def leap(shared, system, nothing_left, rate, v):
+def skip_rounds(shared, system, nothing_left, rate, v):
     """Do at once as many rounds as go on in the same way; returns True if they go on for ever.
 
     With every live task i limited by a FATPIPE f whose least consumer is a fixed task, each round
@@ -242,7 +242,9 @@ def _go_through_fatpipes(shared, fats, n_live, weighted, system, settings, answe
             quiet += 1
             if quiet % PATIENCE == 0:
                 # With weights the series is not summed: its rounds are cut short.
-                endless = weighted or leap(shared, system, settings.nothing_left, answer.rate, v)
+                endless = weighted or skip_rounds(
+                    shared, system, settings.nothing_left, answer.rate, v
+                )
                 if endless or quiet >= GIVE_UP:
                     stop(shared, system, answer, v)
                     n_live = 0

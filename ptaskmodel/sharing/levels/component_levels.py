@@ -16,7 +16,11 @@ import numpy as np
 
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.arrays import Settings, carve
-from ptaskmodel.sharing.bottleneck_max_fairness.active_set import FILL_LATER, carve_seats, climb
+from ptaskmodel.sharing.bottleneck_max_fairness.active_set import (
+    FILL_LATER,
+    carve_equations,
+    improve_levels,
+)
 from ptaskmodel.sharing.bottleneck_max_fairness.presolve import carve_core, list_users
 from ptaskmodel.sharing.components import coefficient
 from ptaskmodel.sharing.max_min.water_filling import MUCH_LESS, sift_down
@@ -247,13 +251,16 @@ def find_levels(s, n, m, mark, wholly):
     z = sort_by_active(s, n, v.integers)
     c, reals, integers = carve_core(n, m, z, v.reals, v.integers)
     write_core(s, n, m, c, mark, v.limit, wholly)
-    if not climb(n, m, FILL_LATER, AIM, c, carve_seats(m, z, reals, integers)) <= ACCEPT:
+    if (
+        not improve_levels(n, m, FILL_LATER, AIM, c, carve_equations(m, z, reals, integers))
+        <= ACCEPT
+    ):
         return False
     for j in range(m):
         v.level[j] = c.levels[j]
-        v.lowest[j] = c.seats[j]
+        v.lowest[j] = c.n_limited[j]
     for i in range(n):
         v.rate[i] = c.y[i] * c.ub[i]
-        if c.seat[i] >= 0:
-            v.limit[i] = s.worklists[USED, c.used[c.seat[i]]]
+        if c.bottleneck[i] >= 0:
+            v.limit[i] = s.worklists[USED, c.used[c.bottleneck[i]]]
     return True
