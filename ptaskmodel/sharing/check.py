@@ -11,7 +11,7 @@ import numpy as np
 
 from ptaskmodel.sharing.arrays import LIMIT_BOUND
 from ptaskmodel.sharing.graph import STRICTLY_LESS
-from ptaskmodel.sharing.levels.slack_loads import CREEP, WATCHED
+from ptaskmodel.sharing.levels.slack_loads import LOAD_TOLERANCE, WATCHED
 from ptaskmodel.sharing.state import BY_LEVELS, BY_ROUNDS, SIDES, TODO, UNLAID, WATCH, Graph
 
 # Relative differences that rounding and the tolerances of solvers explain.
@@ -104,7 +104,7 @@ def _levels(s: Graph, in_force: bool) -> Iterator[str]:
         fair = min([a["ceiling"], *(r["level"][used] / share)])
         if abs(a["rate"] - fair) > CLOSE * fair:
             yield f"the rate of activity {slot} is not that of the levels"
-        if abs(a["rate"] - a["charged"]) > (CREEP + CLOSE) * a["charged"]:
+        if abs(a["rate"] - a["charged"]) > (LOAD_TOLERANCE + CLOSE) * a["charged"]:
             yield f"activity {slot} was not charged for its rate"
         np.add.at(load, used, kept["usage"] * a["rate"])
         np.add.at(charged, used, kept["usage"] * a["charged"])
@@ -118,7 +118,7 @@ def _levels(s: Graph, in_force: bool) -> Iterator[str]:
     idle = on & ~active
     if (np.abs(charged - r["load"])[idle] > CLOSE * np.maximum(load, r["capacity"])[idle]).any():
         yield "a load is wrong"
-    full = charged * (1.0 + CREEP) > r["capacity"] * (1.0 + CLOSE)
+    full = charged * (1.0 + LOAD_TOLERANCE) > r["capacity"] * (1.0 + CLOSE)
     if (full & idle & (r["enabled"] > 1) & (r["active"] != WATCHED)).any():
         yield "no activity watches a resource that may overflow"
 

@@ -43,7 +43,7 @@ MANY, MANY_ELEMENTS = 32, 300
 # The part of the capacity, and of an amount, that is left aside: far beyond all rounding.
 MARGIN, SPARE = 1e-6, 1e-4
 # What is kept of a task is by that part more than what it took; anew if it takes so little of it.
-CREEP, MUCH_LESS = 0.05, 0.85
+LOAD_TOLERANCE, MUCH_LESS = 0.05, 0.85
 # Times that the rounds begin again; solves between two searches for what is heavy no more.
 ATTEMPTS, LIGHTENED_EVERY = 8, 32
 # What a new activity is expected to take in all rounds, and in a later one, at most, of what it
@@ -268,7 +268,7 @@ def doubt(s, resource, stamp, doubts):
 def kept_of(taken, before):
     """What is kept of what a task took: anew where that is more than before, or much less."""
     if taken > before or taken < MUCH_LESS * before:
-        return taken * (1.0 + CREEP)
+        return taken * (1.0 + LOAD_TOLERANCE)
     return before
 
 
@@ -292,10 +292,10 @@ def keep(s, n, rounds, stamp, doubts, rate, v):
         light = np.uint64(t.nodes + t.n_heavy)
         end = np.uint64(t.nodes + t.n_kept)
         if t.took == 0.0:
-            t.took = total * (1.0 + CREEP)
-            t.took_first = first * (1.0 + CREEP)
-            t.took_second = second * (1.0 + CREEP)
-            t.took_later = later * (1.0 + CREEP)
+            t.took = total * (1.0 + LOAD_TOLERANCE)
+            t.took_first = first * (1.0 + LOAD_TOLERANCE)
+            t.took_second = second * (1.0 + LOAD_TOLERANCE)
+            t.took_later = later * (1.0 + LOAD_TOLERANCE)
             for k in range(light, end):
                 doubts = doubt(s, s.kept[k].resource, stamp, doubts)
             continue

@@ -3,7 +3,7 @@
 
 `levels` calls it. A resource that is not active keeps the load of the rates for which its users
 were *charged*. Most rates change little at an event; a rate that changed by less than the tolerance
-`CREEP` is not charged again. So the true load may exceed the stored load by that part. A resource
+`LOAD_TOLERANCE` is not charged again. So the true load may exceed the stored load by that part. A resource
 that this could overload is *watched*: its load is summed at each event.
 """
 
@@ -20,7 +20,7 @@ from ptaskmodel.sharing.state import USED, WATCH
 INFINITY = float("inf")
 AIM = Settings().aim
 # The part by which a rate changes before it is charged anew.
-CREEP = 0.02
+LOAD_TOLERANCE = 0.02
 # Instead of 0 or 1 in `active`.
 WATCHED = 2
 
@@ -56,7 +56,7 @@ def charged_load(s, resource):
 @jit
 def may_overflow(r):
     """Whether the load of a resource may exceed its capacity, as far as the one kept tells."""
-    return r.load * (1.0 + CREEP) > r.capacity and not r.fatpipe
+    return r.load * (1.0 + LOAD_TOLERANCE) > r.capacity and not r.fatpipe
 
 
 @jit
@@ -86,7 +86,7 @@ def charge(s, slot, rate):
     t = s.variables[np.uint64(slot)]
     t.next_rate = rate
     change = rate - t.charged
-    if abs(change) > CREEP * t.charged:
+    if abs(change) > LOAD_TOLERANCE * t.charged:
         t.charged = rate
         for k in range(np.uint64(t.nodes + t.n_active), np.uint64(t.nodes + t.n_kept)):
             element = s.kept[k]
