@@ -3,8 +3,8 @@
 
 `levels` calls it. A resource that is not active keeps the load of the rates for which its users
 were *charged*. Most rates change little at an event; a rate that changed by less than the tolerance
-`LOAD_TOLERANCE` is not charged again. So the true load may exceed the stored load by that part. A resource
-that this could overload is *watched*: its load is summed at each event.
+`LOAD_TOLERANCE` is not charged again. So the true load may exceed the stored load by that part. A
+resource that this could overload is *watched*: its load is summed at each event.
 """
 
 from __future__ import annotations
