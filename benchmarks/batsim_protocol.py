@@ -91,7 +91,7 @@ def beside(client, arguments, work) -> tuple[float, float, object]:
 def served(endpoint: str, jobs: list, profiles: dict, platform: str) -> object:
     from batsim_sessions import serve
 
-    from ptaskmodel.batch.plan import BatchOptions
+    from ptaskmodel.batch.options import BatchOptions
     from ptaskmodel.connect.batsim.transport import SocketWire
 
     with tempfile.TemporaryDirectory() as place:

@@ -30,7 +30,7 @@ import replay_loads
 
 import ptaskmodel as pm
 from ptaskmodel.batch.measures.schedule import load
-from ptaskmodel.batch.plan import BatchOptions
+from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.results.tables.batch import plain_job_lines, write_schedule
 from ptaskmodel.results.tables.tasks import write_tasks_csv

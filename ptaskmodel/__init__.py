@@ -7,7 +7,7 @@ ptaskmodel`` is fast. `NAMES` lists the names by module (see `ptaskmodel.lazy`).
 from ptaskmodel.lazy import face
 
 NAMES = {
-    "ptaskmodel.batch.plan": ("BatchOptions",),
+    "ptaskmodel.batch.options": ("BatchOptions",),
     "ptaskmodel.batch.run": (
         "BatchResult",
         "run_batch",
@@ -43,11 +43,11 @@ NAMES = {
     "ptaskmodel.runs.batch": (
         "batch_into",
         "BatchRun",
-        "BatchWriting",
     ),
+    "ptaskmodel.runs.options.batch": ("BatchWriting",),
+    "ptaskmodel.runs.options.simulate": ("SimulationOptions",),
     "ptaskmodel.runs.simulate": (
         "simulate_into",
-        "SimulationOptions",
         "SimulationRun",
     ),
     "ptaskmodel.simulation.checkpoint": (

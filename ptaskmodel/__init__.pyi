@@ -1,5 +1,5 @@
 # Written by `python tests/stubs.py`, of the table in __init__.py.
-from ptaskmodel.batch.plan import BatchOptions as BatchOptions
+from ptaskmodel.batch.options import BatchOptions as BatchOptions
 from ptaskmodel.batch.run import BatchResult as BatchResult
 from ptaskmodel.batch.run import run_batch as run_batch
 from ptaskmodel.errors import PlatformError as PlatformError
@@ -23,9 +23,9 @@ from ptaskmodel.results.loading import load_results as load_results
 from ptaskmodel.results.pages.report import write_report as write_report
 from ptaskmodel.results.pictures.catalogue import draw_results as draw_results
 from ptaskmodel.runs.batch import BatchRun as BatchRun
-from ptaskmodel.runs.batch import BatchWriting as BatchWriting
 from ptaskmodel.runs.batch import batch_into as batch_into
-from ptaskmodel.runs.simulate import SimulationOptions as SimulationOptions
+from ptaskmodel.runs.options.batch import BatchWriting as BatchWriting
+from ptaskmodel.runs.options.simulate import SimulationOptions as SimulationOptions
 from ptaskmodel.runs.simulate import SimulationRun as SimulationRun
 from ptaskmodel.runs.simulate import simulate_into as simulate_into
 from ptaskmodel.simulation.checkpoint import load_checkpoint as load_checkpoint

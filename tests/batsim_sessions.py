@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ptaskmodel import load_platform
 from ptaskmodel.batch.machine.machine import machine_of
-from ptaskmodel.batch.plan import BatchOptions
+from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.connect.batsim.events import SessionOptions, read_external_events
 from ptaskmodel.connect.batsim.jobs import Book

@@ -14,7 +14,8 @@ from typing import Any
 
 from ptaskmodel.batch import BatchOptions
 from ptaskmodel.platform import Platform, Torus
-from ptaskmodel.runs.batch import BatchWriting, batch_into
+from ptaskmodel.runs.batch import batch_into
+from ptaskmodel.runs.options.batch import BatchWriting
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models import lublin

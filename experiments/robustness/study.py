@@ -18,7 +18,8 @@ import numpy as np
 
 from ptaskmodel.batch import BatchOptions
 from ptaskmodel.platform import load_platform
-from ptaskmodel.runs.batch import BatchWriting, batch_into
+from ptaskmodel.runs.batch import batch_into
+from ptaskmodel.runs.options.batch import BatchWriting
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.transforms.scaling import loaded, offered_load

@@ -88,8 +88,8 @@ NAMES = {
         "load",
         "metrics",
     ),
+    "ptaskmodel.batch.options": ("BatchOptions",),
     "ptaskmodel.batch.plan": (
-        "BatchOptions",
         "only_delays",
         "Plan",
     ),

@@ -56,7 +56,7 @@ from ptaskmodel.batch.measures.schedule import contention_slowdown as contention
 from ptaskmodel.batch.measures.schedule import job_times as job_times
 from ptaskmodel.batch.measures.schedule import load as load
 from ptaskmodel.batch.measures.schedule import metrics as metrics
-from ptaskmodel.batch.plan import BatchOptions as BatchOptions
+from ptaskmodel.batch.options import BatchOptions as BatchOptions
 from ptaskmodel.batch.plan import Plan as Plan
 from ptaskmodel.batch.plan import only_delays as only_delays
 from ptaskmodel.batch.policies import POLICIES as POLICIES

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import inf
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,8 @@ from ptaskmodel.batch.jobs.execution import (
     walltime_or_inf,
 )
 from ptaskmodel.batch.machine.machine import Machine, machine_of
-from ptaskmodel.batch.options import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
+from ptaskmodel.batch.names import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
+from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.remarks import KILLED, OVERLOAD, WARNING, Remark, warn
 from ptaskmodel.units import format_duration
@@ -62,46 +62,6 @@ def check_sizes(workload: Workload, num_hosts: int) -> None:
             f"and the platform has {num_hosts}; use a larger platform or leave the job out "
             "(--leave-out-larger)"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class BatchOptions:
-    """What to simulate; the names are those of the options of ``ptaskmodel batch``."""
-
-    policy: str = "easy"
-    order: str | None = None
-    backfill_order: str | None = None
-    policy_options: Mapping[str, Any] = field(default_factory=dict)
-    allocation: str = "first-fit"
-    seed: int = 0
-    estimates: str | None = None
-    profiles: str = "as-given"
-    ratio: float = 0.5
-    pattern: str = "alltoall"
-    storages: Mapping[str, str] = field(default_factory=dict)
-    solver: str | None = None
-    network_model: str | None = None
-    count: str = "task"
-    verify: str | None = None
-    contention: bool = True
-    neighbours: bool = False
-    walltimes: str = "kill"
-    on_failure: str = "fail"
-    failures: str | Path | None = None
-    failure_law: Mapping[str, Any] = field(default_factory=dict)
-    maintenance: str | Path | None = None
-    checkpoint: Mapping[str, Any] = field(default_factory=dict)
-    dependencies: bool = False
-    licences: Mapping[str, int] = field(default_factory=dict)
-    energy: bool = False
-    delay_power: str = "idle"
-    until_s: float | None = None
-    loop: str = "auto"
-    fairness: str | None = None
-    frozen: bool = False
-    roles: Mapping[str, str] = field(default_factory=dict)
-    host_order: str = "platform"
-    most_hosts: int | None = None
 
 
 def machine_with(options: BatchOptions, platform: Platform) -> Machine:

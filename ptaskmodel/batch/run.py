@@ -21,8 +21,9 @@ from ptaskmodel.batch.loop.schedule import Schedule, figures_of, has_ended, with
 from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.batch.measures.classes import BASES, FairStart, Replayed, fair_starts
 from ptaskmodel.batch.measures.schedule import ROUNDING, contention_slowdown
-from ptaskmodel.batch.options import FAIRNESS
-from ptaskmodel.batch.plan import BatchOptions, Plan, machine_with
+from ptaskmodel.batch.names import FAIRNESS
+from ptaskmodel.batch.options import BatchOptions
+from ptaskmodel.batch.plan import Plan, machine_with
 from ptaskmodel.batch.policies import policy_by_name
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import Stopwatch

@@ -19,12 +19,12 @@ from typing import Any
 from ptaskmodel.batch.allocations import FILE_MARK
 from ptaskmodel.errors import CampaignError, SlurmError, shown
 from ptaskmodel.files import digest
+from ptaskmodel.options import FILE, PAIRS, Option
 from ptaskmodel.plugins import load, sources
 from ptaskmodel.remarks import warn
 from ptaskmodel.renamed import UNTIL
 from ptaskmodel.runs.options.batch import BATCH, FIRST_JOBS, TRANSFORMS
 from ptaskmodel.runs.options.replay import REPLAY
-from ptaskmodel.runs.options.rows import FILE, PAIRS, Option
 from ptaskmodel.runs.options.simulate import SIMULATE
 from ptaskmodel.runs.options.slurm import CHANGES, SLURM
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
+from ptaskmodel import options as rows
 from ptaskmodel.cli.command import Choice as Choice
 from ptaskmodel.cli.command import GroupedOption
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.runs.options import rows
 from ptaskmodel.units import UnitError, parse_bandwidth, parse_speed
 
 PATH = click.Path(path_type=Path)

@@ -19,15 +19,16 @@ from ptaskmodel.batch.loop.schedule import figures_of
 from ptaskmodel.batch.measures.classes import BASES, by_class
 from ptaskmodel.batch.measures.queue import QueueMeasures
 from ptaskmodel.batch.measures.schedule import killed_only_by_neighbours, load, metrics
-from ptaskmodel.batch.plan import BatchOptions, check_sizes, machine_with, only_delays
+from ptaskmodel.batch.options import BatchOptions
+from ptaskmodel.batch.plan import check_sizes, machine_with, only_delays
 from ptaskmodel.batch.run import BatchResult, Driver, run_batch
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.files import check_file_to_write, whole_path, write_json
 from ptaskmodel.kernels.decorators import Stopwatch
+from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
-from ptaskmodel.renamed import with_old_names
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.results.states import outcome_remarks
 from ptaskmodel.results.tables.batch import (
@@ -47,15 +48,8 @@ from ptaskmodel.results.tables.energy import (
     machine_states,
     write_energy,
 )
-from ptaskmodel.runs.options.batch import BATCH, TRANSFORMS
-from ptaskmodel.runs.options.rows import (
-    check_group,
-    check_nothing_to_write,
-    fields_in,
-    fresh,
-    parameters_of,
-    values,
-)
+from ptaskmodel.runs.options.batch import BATCH, TRANSFORMS, BatchWriting
+from ptaskmodel.runs.options.shared import check_group, check_nothing_to_write, fresh
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.reading import read_workload
 
@@ -76,23 +70,6 @@ if TYPE_CHECKING:
 # The pictures of --plots, each called after its kind (see `results.PICTURES`).
 PLOTS = ("gantt.png", "load.png")
 POWER_PLOT = "power.png"  # with energy
-
-
-@with_old_names
-@dataclass(frozen=True, slots=True)
-class BatchWriting:
-    """What is measured and recorded; the names are those of the options of ``batch``.
-
-    tau_s: threshold of the bounded slowdown, s. traces: formats (see `results.TRACE_FORMATS`);
-    trace_limit_GB: their largest size together, about, GB (None: none). attribution: also
-    what limited each job, and the use of hosts and links. plots: also gantt.png and load.png.
-    """
-
-    tau_s: float = 60.0
-    traces: tuple[str, ...] = ()
-    trace_limit_GB: float | None = None
-    attribution: bool = False
-    plots: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

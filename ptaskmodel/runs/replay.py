@@ -25,6 +25,7 @@ from ptaskmodel.mpi.run import (
     hosts_of_ranks,
 )
 from ptaskmodel.mpi.state import SPAN
+from ptaskmodel.options import parameters_of, values
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import for_summary, joining
@@ -40,7 +41,7 @@ from ptaskmodel.results.tables.mpi import (
     doing,
 )
 from ptaskmodel.runs.options.replay import REPLAY, check_rank_options
-from ptaskmodel.runs.options.rows import check_nothing_to_write, fresh, parameters_of, values
+from ptaskmodel.runs.options.shared import check_nothing_to_write, fresh
 from ptaskmodel.workload.actions import ACTIONS, COMPUTE
 
 if TYPE_CHECKING:

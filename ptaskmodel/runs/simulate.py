@@ -14,24 +14,17 @@ from ptaskmodel.engine.usage.network_models import NetworkModel
 from ptaskmodel.engine.usage.wires import WIRES, read_wire
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.kernels.decorators import Stopwatch
+from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
-from ptaskmodel.platform.routing.choice import PLATFORM, Ecmp, GivenRoutes, Routing, routing_of
+from ptaskmodel.platform.routing.choice import PLATFORM, Ecmp, GivenRoutes, routing_of
 from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn, warn_of
-from ptaskmodel.renamed import with_old_names
 from ptaskmodel.results.directory import whole_directory
 from ptaskmodel.results.states import outcome_remarks, stopped_remark
 from ptaskmodel.results.tables.routes import write_flow_routes
 from ptaskmodel.results.tables.tasks import summarise, times_of_loops, write_results
-from ptaskmodel.runs.options.rows import (
-    check_group,
-    check_nothing_to_write,
-    fields_in,
-    fresh,
-    parameters_of,
-    values,
-)
-from ptaskmodel.runs.options.simulate import PACKETS, SIMULATE
+from ptaskmodel.runs.options.shared import check_group, check_nothing_to_write, fresh
+from ptaskmodel.runs.options.simulate import PACKETS, SIMULATE, SimulationOptions
 from ptaskmodel.runs.recording import Checkpoints, Observation
 from ptaskmodel.simulation.checks import check_given_routes, overload_text
 from ptaskmodel.simulation.records import frame
@@ -51,41 +44,6 @@ if TYPE_CHECKING:
 
 # Told now and then of the date, the number of tasks that ended, and their number in all.
 Progress = Callable[[float, int, int], None]
-
-
-@with_old_names
-@dataclass(frozen=True, slots=True)
-class SimulationOptions:
-    """What to simulate and to record; the names are those of the options of ``simulate``.
-
-    until_s: date at which to stop, s (None: the end). traces: of `results.TRACE_FORMATS`;
-    trace_limit_GB: their largest size together, about (None: none). attribution: also what limited
-    each task, its slowdown, and the use of hosts and links. routing: as `Simulation` takes it.
-    network_level: fluid, or packets (see `packets.tasks`). draws: how often to simulate again with
-    other routes (the flows then take those of `Ecmp`, unless a file gives theirs) and starts moved
-    by up to jitter_s: ranges of durations (see `runs.draws`); None: not. routes: also the route of
-    each flow. neighbours: also who slowed whom, on which host or link. energy: also joules of
-    hosts, links and tasks, and the power curve. checkpoint_every_s: wall time between checkpoints,
-    s, written beside the directory, as DIRECTORY.checkpoint, until the run ends (None: none is).
-    resume: go on from that checkpoint if it is there.
-    """
-
-    solver: str | None = None
-    network_model: str | NetworkModel | None = None
-    network_level: str = "fluid"
-    draws: int | None = None
-    jitter_s: float = 1e-6
-    count: str = "task"
-    routing: str | Routing = PLATFORM
-    until_s: float | None = None
-    traces: tuple[str, ...] = ()
-    trace_limit_GB: float | None = None
-    attribution: bool = False
-    energy: bool = False
-    routes: bool = False
-    neighbours: bool = False
-    checkpoint_every_s: float | None = None
-    resume: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ptaskmodel.batch.machine.failures import FailureLaw
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
+from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import for_summary, joining
@@ -36,7 +37,7 @@ from ptaskmodel.results.tables.slurm_summary import (
     summary_of,
     unread_notes,
 )
-from ptaskmodel.runs.options.rows import fields_in, fresh, parameters_of, values
+from ptaskmodel.runs.options.shared import fresh
 from ptaskmodel.runs.options.slurm import CHANGES, SLURM
 from ptaskmodel.slurm.accounts.facts import AUTO, Accounts, accounts_of_jobs
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts

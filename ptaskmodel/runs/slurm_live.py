@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel.files import write_json
+from ptaskmodel.options import fields_in, values
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining, warn
@@ -44,7 +45,6 @@ from ptaskmodel.results.tables.slurm import (
     write_table,
 )
 from ptaskmodel.results.tables.slurm_summary import outcome_of, settings_of, state_counts
-from ptaskmodel.runs.options.rows import fields_in, values
 from ptaskmodel.runs.options.slurm import SLURM_LIVE
 from ptaskmodel.runs.slurm import SlurmOptions, times_alone
 from ptaskmodel.slurm.accounts.facts import AUTO, Accounts, accounts_of_jobs, commands_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptaskmodel.batch.plan import BatchOptions
+from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.platform import Platform
 from ptaskmodel.remarks import ESTIMATES_OUTLIVED, KILLED, OVERLOAD

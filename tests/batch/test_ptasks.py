@@ -16,7 +16,8 @@ from ptaskmodel.batch.loop.decisions import Resume, Suspend, Wake
 from ptaskmodel.batch.loop.loop import BatchSimulation
 from ptaskmodel.batch.machine.machine import machine_of
 from ptaskmodel.batch.measures.schedule import contention_slowdown, metrics
-from ptaskmodel.batch.plan import BatchOptions, Plan
+from ptaskmodel.batch.options import BatchOptions
+from ptaskmodel.batch.plan import Plan
 from ptaskmodel.batch.run import new_simulation, run_batch
 from ptaskmodel.batch.verifier import check_schedule
 from ptaskmodel.errors import PlatformError, SimulationError

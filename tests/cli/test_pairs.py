@@ -6,8 +6,8 @@ import pytest
 
 from ptaskmodel.cli import main
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.options import values
 from ptaskmodel.runs.options.batch import BATCH
-from ptaskmodel.runs.options.rows import values
 
 
 @pytest.mark.parametrize(

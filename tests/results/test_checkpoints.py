@@ -9,8 +9,9 @@ import pytest
 import ptaskmodel as pm
 from ptaskmodel.results.comparison.batches import standings
 from ptaskmodel.results.directory import provenance
+from ptaskmodel.runs.options.simulate import SimulationOptions
 from ptaskmodel.runs.recording import Checkpoints
-from ptaskmodel.runs.simulate import SimulationOptions, simulate_into
+from ptaskmodel.runs.simulate import simulate_into
 from ptaskmodel.workload.formats.tasks_json import load_tasks
 
 PLATFORM = """<?xml version='1.0'?><platform version="4.1"><zone id="w" routing="Full">

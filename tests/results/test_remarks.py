@@ -28,7 +28,8 @@ from ptaskmodel.remarks import (
 )
 from ptaskmodel.results.schemas import schema_of
 from ptaskmodel.results.states import WORDS, outcome_remarks
-from ptaskmodel.runs.simulate import SimulationOptions, simulate_into
+from ptaskmodel.runs.options.simulate import SimulationOptions
+from ptaskmodel.runs.simulate import simulate_into
 from ptaskmodel.workload import load_tasks
 
 pytestmark = pytest.mark.filterwarnings("default")

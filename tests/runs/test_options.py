@@ -7,17 +7,15 @@ from dataclasses import fields
 
 import pytest
 
-from ptaskmodel.batch.plan import BatchOptions
+from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.campaign.run_types import KINDS
 from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.runs.batch import BatchWriting
-from ptaskmodel.runs.options.batch import BATCH
+from ptaskmodel.options import FLAG, PAIRS
+from ptaskmodel.runs.options.batch import BATCH, BatchWriting
 from ptaskmodel.runs.options.replay import REPLAY
-from ptaskmodel.runs.options.rows import FLAG, PAIRS
-from ptaskmodel.runs.options.simulate import SIMULATE
+from ptaskmodel.runs.options.simulate import SIMULATE, SimulationOptions
 from ptaskmodel.runs.options.slurm import SLURM
-from ptaskmodel.runs.simulate import SimulationOptions
 from ptaskmodel.runs.slurm import SlurmOptions
 
 ROWS = {"batch": BATCH, "simulate": SIMULATE, "replay": REPLAY, "slurm": SLURM}
@@ -122,7 +120,9 @@ CASES = {
         "profiles": {"profiles": "ptask"},
         "ratio": {"profiles": "ptask", "ratio": 0.3},
         "pattern": {"profiles": "ptask", "pattern": "ring"},
+        "roles": {"roles": {"n4": "master"}, "leave_out_larger": True},
         "host_order": {"host_order": "natural"},
+        "most_hosts": {"most_hosts": 3, "leave_out_larger": True},
         "delay_power": {"energy": True, "delay_power": "busy"},
         "tau_s": {"tau_s": 5.0},
         "storages": {"storages": {"pfs": "n4"}, "leave_out_larger": True},
@@ -174,6 +174,7 @@ CASES = {
         "profiles": {"platform": "p.xml", "profiles": "ptask"},
         "ratio": {"platform": "p.xml", "profiles": "ptask", "ratio": 0.3},
         "pattern": {"platform": "p.xml", "profiles": "ptask", "pattern": "ring"},
+        "slurm_version": {"slurm_version": "23.11"},
         "accounts": {"accounts": "accounts.txt"},
         "processors_per_node": {"workload": "log.swf", "processors_per_node": 1},
         "reservations": {"meta": "meta.json", "reservations": "reserved.txt"},

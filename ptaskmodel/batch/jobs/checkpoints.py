@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ptaskmodel.batch.options import CHECKPOINT
+from ptaskmodel.batch.names import CHECKPOINT
 from ptaskmodel.errors import SimulationError, shown
 from ptaskmodel.renamed import with_old_names
 from ptaskmodel.workload.jobs import Job

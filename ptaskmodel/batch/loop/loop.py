@@ -39,7 +39,7 @@ from ptaskmodel.batch.loop.view import Policy, View
 from ptaskmodel.batch.machine.capacity import HostCapacity
 from ptaskmodel.batch.machine.failures import Changes, Maintenance, Outages, Window
 from ptaskmodel.batch.machine.machine import HostPstates
-from ptaskmodel.batch.options import ON_FAILURE
+from ptaskmodel.batch.names import ON_FAILURE
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.memory import collector_seldom
 from ptaskmodel.platform.facts import AvailabilityTrace

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.batch.machine.host_sets import Mask, first_hosts
 from ptaskmodel.batch.machine.machine import Machine
-from ptaskmodel.batch.options import FAILURE_LAW
+from ptaskmodel.batch.names import FAILURE_LAW
 from ptaskmodel.errors import SimulationError, shown
 from ptaskmodel.files import read_text, shown_path
 from ptaskmodel.platform.facts import LOOPBACK_NAME, AvailabilityTrace

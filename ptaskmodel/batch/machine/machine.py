@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ptaskmodel import units
 from ptaskmodel.batch.machine.capacity import HostCapacity
 from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
-from ptaskmodel.batch.options import HOST_ORDERS
+from ptaskmodel.batch.names import HOST_ORDERS
 from ptaskmodel.errors import PlatformError, SimulationError
 from ptaskmodel.platform.facts import AvailabilityTrace, Host, Link
 from ptaskmodel.platform.platform import Platform

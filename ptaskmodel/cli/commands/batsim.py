@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from ptaskmodel import __version__
-from ptaskmodel.batch.options import HOST_ORDERS
+from ptaskmodel.batch.names import HOST_ORDERS
 from ptaskmodel.cli import run_as
 from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import (
@@ -28,8 +28,8 @@ from ptaskmodel.cli.parameters import (
 )
 from ptaskmodel.cli.progress import tell
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.options import fields_in, values
 from ptaskmodel.runs.options.batch import SERVE
-from ptaskmodel.runs.options.rows import fields_in, values
 from ptaskmodel.sharing.rules import SOLVERS
 
 LEVELS = ("quiet", "network-only", "information", "debug")
@@ -146,7 +146,7 @@ def batsim(**given: Any) -> None:
         click.echo(json.dumps(_context(given)))
         return
 
-    from ptaskmodel.batch.plan import BatchOptions
+    from ptaskmodel.batch.options import BatchOptions
     from ptaskmodel.batch.run import run_batch
     from ptaskmodel.connect.batsim.events import SessionOptions
     from ptaskmodel.connect.batsim.jobs import Book
@@ -360,14 +360,15 @@ def serve(
     the protocol, does not answer or exits, one line says so, and the results up to then are
     written.
     """
-    from ptaskmodel.batch.plan import BatchOptions
+    from ptaskmodel.batch.options import BatchOptions
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import batch_text, summary_text
     from ptaskmodel.connect.batsim.events import SessionOptions
     from ptaskmodel.connect.batsim.jobs import Book
     from ptaskmodel.connect.batsim.scheduler import served
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.runs.batch import BatchWriting, batch_into
+    from ptaskmodel.runs.batch import batch_into
+    from ptaskmodel.runs.options.batch import BatchWriting
     from ptaskmodel.workload.formats.table import Cleaning
 
     if replay is not None and (command is not None or endpoint is not None):

@@ -31,7 +31,7 @@ from ptaskmodel.cli.workload_files import (
     write_made,
 )
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.runs.options.rows import profile_rows
+from ptaskmodel.simulation.options import PATTERN, RATIO, profiles_row
 
 LABELS = {
     "machine_hosts": "hosts of the machine",
@@ -256,7 +256,7 @@ def _text(value: Any) -> str:
 @made_option
 @cleaning_options
 @output_options
-@options_of(profile_rows("as-given", "ptask"))
+@options_of((profiles_row("as-given", "ptask"), RATIO, PATTERN))
 @click.option("--speed", type=SPEED, help="Speed of a host, such as 25Gf, for --profiles ptask.")
 @click.option(
     "--bandwidth",

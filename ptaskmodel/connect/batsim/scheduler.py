@@ -32,7 +32,8 @@ from ptaskmodel.batch.loop.loop import BatchSimulation
 from ptaskmodel.batch.loop.view import View
 from ptaskmodel.batch.machine.host_sets import HostSet, mask_of, text
 from ptaskmodel.batch.machine.machine import Machine
-from ptaskmodel.batch.plan import BatchOptions, machine_with
+from ptaskmodel.batch.options import BatchOptions
+from ptaskmodel.batch.plan import machine_with
 from ptaskmodel.connect.batsim.commands import Orders, Refused
 from ptaskmodel.connect.batsim.events import (
     AVAILABLE,

@@ -7,21 +7,10 @@ from typing import Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.mpi.names import MODELS
+from ptaskmodel.options import COUNT, FILE, FLAG, PAIRS, PLACES, RESULTS, TEXT, Option
 from ptaskmodel.results import TIMELINE_FORMATS
-from ptaskmodel.runs.options.rows import (
-    COUNT,
-    FILE,
-    FLAG,
-    PAIRS,
-    PLACES,
-    PLATFORM,
-    RESULTS,
-    TEXT,
-    TRACE_LIMIT,
-    TRACES,
-    Option,
-)
-from ptaskmodel.sharing.rules import SOLVERS
+from ptaskmodel.runs.options.shared import TRACE_LIMIT, TRACES
+from ptaskmodel.simulation.options import NETWORK_MODEL, SOLVER
 
 # Of all commands on traces: on which hosts ranks run, how collectives are done.
 RANKS = (
@@ -46,13 +35,9 @@ COLLECTIVES = Option(
 REPLAY = (
     *RANKS,
     COLLECTIVES,
-    Option(
-        "network_model", MODELS, None, None, "[default: SMPI, or L07 if the platform says so]",
-        PLATFORM,
-    ),
-    Option(
-        "solver", SOLVERS, None, None,
-        "Rule by which tasks share resources  [default: maxmin; with L07 fairbottleneck]", PLATFORM,
+    NETWORK_MODEL._replace(type=MODELS, help="[default: SMPI, or L07 if the platform says so]"),
+    SOLVER._replace(
+        help="Rule by which tasks share resources  [default: maxmin; with L07 fairbottleneck]"
     ),
     Option(
         "timeline", FLAG, False, None,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ptaskmodel.batch.options import FAILURE_LAW
-from ptaskmodel.runs.options.rows import (
+from ptaskmodel.batch.names import FAILURE_LAW
+from ptaskmodel.batch.options import BatchOptions
+from ptaskmodel.options import (
     COUNT,
     COURSE,
     FAILURES,
@@ -11,17 +12,15 @@ from ptaskmodel.runs.options.rows import (
     FLAG,
     JOBS,
     NOT_NEGATIVE,
-    PAIRS,
     PLATFORM,
     POLICY,
     POSITIVE,
     RESULTS,
-    SEED,
     TEXT,
     Option,
-    number_time_or_text,
-    profile_rows,
+    rows_of,
 )
+from ptaskmodel.simulation.options import PATTERN, RATIO, profiles_row
 from ptaskmodel.slurm.conf.versions import REFERENCE, VERSIONS
 
 # What a Slurm, simulated or real, is given besides its configuration and a workload.
@@ -30,7 +29,9 @@ SLURM_READING = (
         "platform", FILE, None, None,
         "SimGrid XML: its hosts are the nodes; jobs that are parallel tasks share it.", PLATFORM,
     ),
-    *profile_rows("as-given", "ptask", "smpi"),
+    profiles_row("as-given", "ptask", "smpi"),
+    RATIO,
+    PATTERN,
     Option(
         "accounts", FILE, None, None,
         "Accounts, users, QOSs: a script of sacctmgr, or its dump; auto: those of the jobs.", JOBS,
@@ -41,6 +42,8 @@ SLURM_READING = (
         "[default: jobs ask for processors]", JOBS,
     ),
 )  # fmt: skip
+# Rows of `BatchOptions` that Slurm's runs take, of nodes.
+SHARED = {row.name: row for row in rows_of(BatchOptions)}
 NODE_LAW = tuple(name for name in FAILURE_LAW if not name.startswith("link_"))
 
 SLURM = (
@@ -55,27 +58,21 @@ SLURM = (
         "Advance reservations: `create reservation` lines, or what scontrol shows of them.",
         FAILURES,
     ),
-    Option(
-        "failures", FILE, None, None,
-        "Nodes that fail and recover: a CSV file with date,resource,event (down or up).", FAILURES,
+    SHARED["failures"]._replace(
+        help="Nodes that fail and recover: a CSV file with date,resource,event (down or up).",
     ),
-    Option(
-        "failure_law", PAIRS, None, None,
-        f"Draw failures of nodes: {', '.join(NODE_LAW)}. Repeatable.",
-        FAILURES, metavar="KEY=VALUE", read=number_time_or_text,
+    SHARED["failure_law"]._replace(
+        help=f"Draw failures of nodes: {', '.join(NODE_LAW)}. Repeatable.",
     ),
-    Option(
-        "dependencies", FLAG, False, None,
-        "Jobs wait for the preceding jobs that the log names, and for the think time.", JOBS,
+    SHARED["dependencies"]._replace(
+        help="Jobs wait for the preceding jobs that the log names, and for the think time.",
     ),
     Option(
         "ignore_memory", FLAG, False, None,
         "Do not count memory, for logs that do not say how much jobs asked for.", JOBS,
     ),
-    Option(
-        "seed", SEED, 0, None,
-        "Seed of the wake-up times of the controller's threads; 0: fixed times.",
-        POLICY,
+    SHARED["seed"]._replace(
+        help="Seed of the wake-up times of the controller's threads; 0: fixed times.",
     ),
     Option("meta", FILE, None, None, "Wake-up times of a recorded run: its meta.json.", POLICY),
     Option("cycles", FILE, None, None,
@@ -106,11 +103,9 @@ CHANGES = "set"
 
 SLURM_LIVE = (
     *SLURM_READING,
-    Option(
-        "failures", FILE, None, None,
-        "Daemons that die and come back: CSV with time, daemon (a node or slurmctld), what (dies, "
-        "starts, restarts).",
-        FAILURES,
+    SHARED["failures"]._replace(
+        help="Daemons that die and come back: CSV with time, daemon (a node or slurmctld), what "
+        "(dies, starts, restarts).",
     ),
     Option(
         "slack_us", NOT_NEGATIVE, 0.0, None,

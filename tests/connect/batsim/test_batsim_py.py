@@ -17,7 +17,7 @@ import pytest
 from batsim_sessions import job, write_inputs
 
 from ptaskmodel import load_platform
-from ptaskmodel.batch.plan import BatchOptions
+from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.workload.reading import read_workload
 

@@ -15,7 +15,7 @@ import pytest
 from batsim_sessions import job, serve, write_inputs
 
 from ptaskmodel import load_platform
-from ptaskmodel.batch.plan import BatchOptions
+from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.connect.batsim.transport import SocketWire
 from ptaskmodel.connect.guarding import end_guarded

@@ -1,24 +1,22 @@
-"""Rows of options: the classes and functions by which tables of options are written and read.
+"""Options of kinds of runs: one row an option, which stands at the field that keeps its value.
 
-The command line (`cli.parameters.options_of`), campaigns (`campaign.run_types`) and, through the
-commands, the reference page use these tables. They import nothing heavy, since ``--help`` reads
-them. A field of the same name in `BatchOptions` and the like has the same default.
+`option` makes such a field of a dataclass (`BatchOptions` and the like), `taken` one of a row that
+several kinds share, and `rows_of` gives the rows of a dataclass. The command line
+(`cli.parameters.options_of`), campaigns (`campaign.run_types`), summaries and, through the
+commands, the reference page use them. Modules of options import nothing heavy, since ``--help``
+reads them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import field, fields
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
-from ptaskmodel.engine.usage.network_models import COUNTS, NETWORK_MODELS
-from ptaskmodel.errors import PTaskModelError, SimulationError
-from ptaskmodel.results import TRACE_FORMATS
-from ptaskmodel.sharing.rules import SOLVERS
+from ptaskmodel.errors import SimulationError
 from ptaskmodel.units import UnitError, parse_time, split_float
-from ptaskmodel.workload.transforms import PATTERNS
 
 # Types of options besides names, of which one is chosen.
 FLAG, FILE, TEXT, PAIRS = "flag", "file", "text", "pairs"
@@ -82,6 +80,43 @@ class Option(NamedTuple):
         return "" if is_number and may_be(value) else f"a {self.type}"
 
 
+# Of the metadata of a field: its row.
+ROW = "option"
+Value = TypeVar("Value")
+
+
+def option(
+    default: Value,
+    type: str | Collection[str],
+    help: str,
+    group: str,
+    *,
+    unit: str | None = None,
+    **more: Any,
+) -> Value:
+    """Return the field of a dataclass that keeps the value of an option.
+
+    default: of the field and the option. type, help, group, unit, more: as of `Option`.
+    """
+    return cast(Value, taken(Option("", type, default, unit, help, group, **more)))
+
+
+def taken(row: Option) -> Any:
+    """Return the field of a dataclass that keeps the value of an option of several kinds of runs.
+
+    row: of the option; the name is that of the field.
+    """
+    if isinstance(row.default, dict):
+        return field(default_factory=row.default.copy, metadata={ROW: row})
+    return field(default=row.default, metadata={ROW: row})
+
+
+def rows_of(kind: type[Any]) -> tuple[Option, ...]:
+    """Return the rows of those fields of the dataclass `kind` that are options, in their order."""
+    found = [each for each in fields(kind) if ROW in each.metadata]
+    return tuple(each.metadata[ROW]._replace(name=each.name) for each in found)
+
+
 def number_or_text(text: str) -> int | float | str:
     """Return a `text` as an int or float if it looks like one, else unchanged."""
     for convert in (int, float):
@@ -143,123 +178,7 @@ def fields_in(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     return {each.name: given[each.name] for each in fields(kind) if each.name in given}
 
 
-def check_group(given: Mapping[str, Any]) -> None:
-    """Raise PTaskModelError if a group but no calibration is `given`."""
-    if given["calibration"] is None and given["group"] is not None:
-        raise PTaskModelError("--group selects a group of a calibration; give --calibration FILE")
-
-
-def check_nothing_to_write(**wanted: object) -> None:
-    """Without a directory nothing is wanted in it. Raises PTaskModelError otherwise."""
-    for name in (name for name, value in wanted.items() if value):
-        option = {"traces": "trace", "timelines": "timeline-as"}.get(name, name)
-        raise PTaskModelError(f"--{option} writes files; give --output DIR")
-
-
-def fresh(reader: Callable[..., Any], *arguments: Any) -> Any:
-    """Return ``reader(*arguments)``.
-
-    Commands read inputs anew; campaigns reuse what they have read.
-    """
-    return reader(*arguments)
-
-
+# Headings in the help.
 POLICY, JOBS, PLATFORM, FAILURES = "Scheduling", "Jobs", "Platform", "Failures and maintenance"
 MEASURES, COURSE, RESULTS = "What is measured", "The simulation itself", "Results"
 PLACES = "Ranks and collectives"
-
-
-def model_rows(models: Collection[str]) -> tuple[Option, ...]:
-    """How a platform is shared, by one of some network models."""
-    default = "that of the model: bmf" if "DCTCP" in models else "bmf"
-    return (
-        Option(
-            "solver", SOLVERS, None, None,
-            f"Rule by which tasks share resources  [default: {default}]", PLATFORM,
-        ),
-        Option(
-            "network_model", models, None, None,
-            "L07: parallel tasks; the others: flows  [default: as the platform says, else L07]",
-            PLATFORM,
-        ),
-        Option(
-            "count", COUNTS, "task", None,
-            "Unit that counts as one competitor on a shared link.", PLATFORM,
-        ),
-    )  # fmt: skip
-
-
-MODEL = model_rows(NETWORK_MODELS)
-ROUTING = Option(
-    "routing", TEXT, "platform", None,
-    "Routes of flows: platform, ecmp[:SEED] (each flow takes one of its shortest "
-    "paths, by a hash) or file:FILE (CSV: task,flow,path).",
-    PLATFORM, metavar="platform|ecmp[:SEED]|file:FILE",
-)  # fmt: skip
-
-
-def calibration_rows(what: str, group: str) -> tuple[Option, ...]:
-    """``--calibration`` and ``--group``: parameters laid on ``what``."""
-    return (
-        Option(
-            "calibration", FILE, None, None,
-            f"Calibrated parameters (of `calibrate --model ptask`) for {what}.", group,
-        ),
-        Option(
-            "group", TEXT, None, None, "Group of the calibration, if it has several.", group,
-            metavar="LABEL=VALUE,...",
-        ),
-    )  # fmt: skip
-
-
-TRACES = Option(
-    "traces", TRACE_FORMATS, (), None,
-    "Also write the use of each resource over time (needs --output). Repeatable.",
-    RESULTS, flag="--trace", many=True, writes=True,
-)  # fmt: skip
-TRACE_LIMIT = Option(
-    "trace_limit_GB", POSITIVE, None, None, "Stop when the traces are larger than about this.",
-    RESULTS, flag="--trace-limit", metavar="GB", writes=True,
-)  # fmt: skip
-
-
-def recording_rows(what: str) -> tuple[Option, ...]:
-    """Return the options that say what to record of a run of `what` ("task" or "job")."""
-    return (
-        Option(
-            "energy", FLAG, False, None,
-            f"Also compute the energy of hosts, links and {what}s, and the power over time.",
-            MEASURES,
-        ),
-        TRACES,
-        TRACE_LIMIT,
-        Option(
-            "attribution", FLAG, False, None,
-            f"Also write what limited each {what}, its slowdown, and the utilisation (needs "
-            "--output).",
-            RESULTS, writes=True,
-        ),
-    )  # fmt: skip
-
-
-PROFILE_KINDS = {
-    "delay": "delay: each job lasts its time alone",
-    "ptask": "ptask: delays become parallel tasks by a rule, and traces become bundles",
-    "smpi": "smpi: delays and parallel tasks become traces, which are replayed",
-}
-
-
-def profile_rows(*kinds: str) -> tuple[Option, ...]:
-    """``--profiles``, one of the kinds, the first by default, and the rule of ``ptask``."""
-    told = "; ".join(PROFILE_KINDS[kind] for kind in kinds if kind in PROFILE_KINDS) + "."
-    return (
-        Option("profiles", kinds, kinds[0], None, told, JOBS),
-        Option(
-            "ratio", NOT_NEGATIVE, 0.5, None,
-            "Ratio of communication to computation, for --profiles ptask.", JOBS,
-        ),
-        Option(
-            "pattern", PATTERNS, "alltoall", None,
-            "Pattern of communication, for --profiles ptask.", JOBS
-        ),
-    )  # fmt: skip
