@@ -133,7 +133,9 @@ def _of_jobs(found: Found) -> str:
     if total == 0:
         return "There is no job."
     of = count(total, "job")
-    first = f"All {of} end" if ended == total > 1 else f"{count(ended)} of {of} end"
+    first = f"{count(ended)} of {of} end" if total > 1 else "The job does not end"
+    if ended == total:
+        first = f"All {of} end" if total > 1 else "The job ends"
     neighbours = number_of(summary, "killed_only_by_neighbours")
     coming = counts.pop(NOT_SUBMITTED, 0)
     if counts:
@@ -150,6 +152,8 @@ def _of_jobs(found: Found) -> str:
             f"Half wait {_at_most(half)}, 5 % more than {duration(tail)}."
             if tail > 0.0
             else "At least 95 % start at once."
+            if number_of(summary, "waiting_s", "max")
+            else "No job waits."
         )
     if (links := _busiest_level(found)) is not None:
         second += f" {links}"

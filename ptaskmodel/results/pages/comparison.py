@@ -117,7 +117,7 @@ def _changes(found: Comparison) -> Section:
 
 
 def _table(found: Comparison) -> dict[str, Any]:
-    """Each task in both runs, those whose time changed most first; see report.js."""
+    """Each task in both runs, those whose time changed most first; see page.js."""
     pairs = sorted(found.pairs, key=lambda pair: -_size(pair))[:MAX_ROWS]
     rows = [
         [

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.recording.limits import LINK
-from ptaskmodel.results.loading import LOAD, Results, load_over_time
+from ptaskmodel.results.directory import POWER
+from ptaskmodel.results.loading import LOAD, Results, load_over_time, power_curve
 from ptaskmodel.results.pictures.drawing import ran
 from ptaskmodel.results.pictures.load import load_in_cells
 from ptaskmodel.results.tables import slurm_reading
@@ -54,6 +55,21 @@ def load_tracks(results: Results) -> list[dict[str, Any]]:
     if columns[2][1].any():
         tracks.append(_area(f"{what} waited for", "wait", *columns[1], end_s))
         tracks.append(_area(WAITING, "wait", *columns[2], end_s))
+    return tracks
+
+
+def power_tracks(results: Results) -> list[dict[str, Any]]:
+    """The power of the hosts and links of `results`, over time, where energy was counted."""
+    if not (results.directory / POWER).exists() or results.end_s <= 0.0:
+        return []
+    rows = power_curve(results)
+    tracks = []
+    for name, role, k in (("power of hosts", "use", 1), ("power of links", "transfer", 2)):
+        curve = [(row[0], row[k], 0.0, 0.0) for row in rows]
+        load = load_in_cells(curve, results.end_s, CELLS)
+        if load.most[:, 0].any():
+            found = _area(name, role, load.mean[:, 0], load.most[:, 0], results.end_s)
+            tracks.append(found | {"of": "power"})
     return tracks
 
 

@@ -24,7 +24,7 @@ from ptaskmodel.results.pages.interference import (
 )
 from ptaskmodel.results.pages.mpi import ranks_table, replay_sections, timeline_data
 from ptaskmodel.results.pages.page import Section, Table, empty_data, write_page
-from ptaskmodel.results.pages.panel import link_tracks, load_tracks, panel_says
+from ptaskmodel.results.pages.panel import link_tracks, load_tracks, panel_says, power_tracks
 from ptaskmodel.results.pages.platform import topology_data
 from ptaskmodel.results.pages.waits import slowdown_sections, waiting_sections
 from ptaskmodel.results.pictures.drawing import clock_text, host_order, natural
@@ -133,6 +133,8 @@ def class_tables(results: Results) -> list[Section]:
     Raises PTaskModelError if classes.csv is not as it was written.
     """
     path = results.directory / CLASSES
+    if len(results.tasks) == 1:
+        return []
     with readable(path, MADE_ANEW):
         found = classes_of(path)
         users = found["user"]
@@ -205,7 +207,7 @@ class _Report:
         topology: dict[str, Any] | str = self.lacking
         if self.platform is not None and results.utilisation:
             topology = topology_data(results, self.platform, links, self.places)
-        tracks = [*load_tracks(results), *link_tracks(results, self.places)]
+        tracks = [*load_tracks(results), *power_tracks(results), *link_tracks(results, self.places)]
         killed = {in_words(t.state) for t in results.tasks if outcome_of(t.state) == KILLED}
         named = {limit.resource for limit in self.limits if limit.kind == LINK}
         if isinstance(topology, dict):

@@ -31,12 +31,11 @@ def waiting_sections(results: Results, users: Mapping[str, str]) -> list[Section
     users: of jobs, where they are known.
     """
     started = [task for task in results.tasks if task.waiting_s is not None]
-    if not started:
+    if len(started) < 2:
         return []
     waited = [task.waiting_s or 0.0 for task in started]
     if not max(waited):
-        all_of_them = count(len(started), "job")
-        return [Section("Who waited how long", f"No job waited: {all_of_them} started at once.")]
+        return []
     kinds: list[tuple[str, Callable[[ShownTask], tuple[int, str] | None]]] = [
         ("hosts", _size),
         ("run time", _length),
@@ -128,7 +127,7 @@ def slowdown_sections(results: Results) -> list[Section]:
     """
     title = "Slowdowns"
     what = results.what
-    if what == "rank":
+    if what == "rank" or len(results.tasks) < 2:
         return []
     sections = []
     slow = {"ended": _slowdowns(results, False), "killed": _slowdowns(results, True)}

@@ -105,12 +105,13 @@ const charts = {
         const cell = add(row, "td", undefined, {className: "number"}), sum = c === wide - 1;
         if (!value) { cell.textContent = "·"; return; }
         cell.dataset.part = sum ? "" : value / most;
-        add(cell, "button", texts[r * wide + c], {type: "button", title: `${name}, ${spec.columns[c]}: ${spec.exact(value)}`}).onclick = () => spec.picked(r, c);
+        add(cell, "button", texts[r * wide + c], {type: "button", tabIndex: grid.querySelector("td button") ? -1 : 0, title: `${name}, ${spec.columns[c]}: ${spec.exact(value)}`}).onclick = () => spec.picked(r, c);
       });
     });
     const paint = () => { for (const cell of grid.querySelectorAll("td[data-part]")) if (cell.dataset.part) { const back = heat(Number(cell.dataset.part)); cell.style.background = back; cell.style.color = inkOn(back); } };
     paint();
     cut();
+    roving(body, "td button");
     drawings.push(paint);
   },
 };

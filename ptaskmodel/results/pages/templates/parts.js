@@ -90,6 +90,22 @@ const keys = (node, actions) => node.addEventListener("keydown", (event) => {
   if (action) { event.preventDefault(); action(event); }
 });
 
+/* Of the buttons in rows of a table, one is in the order of tabs; arrows go to the others. */
+function roving(body, which) {
+  const go = (across, down) => () => {
+    const from = document.activeElement, row = from.closest("tr"), buttons = [...body.querySelectorAll(which)];
+    const beside = across ? buttons[buttons.indexOf(from) + across] : null;
+    const rows = [...body.rows], place = from.closest("th, td").cellIndex;
+    let next = beside;
+    for (let k = rows.indexOf(row) + down; down && !next && rows[k]; k += down) {
+      const there = [...rows[k].querySelectorAll(which)].sort((a, b) => Math.abs(a.closest("th, td").cellIndex - place) - Math.abs(b.closest("th, td").cellIndex - place));
+      next = there[0];
+    }
+    if (next) { from.tabIndex = -1; next.tabIndex = 0; next.focus(); }
+  };
+  keys(body, {ArrowDown: go(0, 1), ArrowUp: go(0, -1), ArrowRight: go(1, 0), ArrowLeft: go(-1, 0)});
+}
+
 /* The words of pages, each a tooltip where it heads a column. */
 const WORDS = {
   "contention slowdown": "time taken over the time alone on the same hosts: 1 where nobody disturbed; of what was killed, of the part that it did",
@@ -226,10 +242,7 @@ function table(node, spec) {
     clear.hidden = !wanted;
     cut();
   }
-  keys(body, Object.fromEntries([["ArrowDown", 1], ["ArrowUp", -1]].map(([key, by]) => [key, () => {
-    const buttons = [...body.querySelectorAll("th button")], now = buttons.indexOf(document.activeElement), next = buttons[now + by];
-    if (next) { buttons[now].tabIndex = -1; next.tabIndex = 0; next.focus(); }
-  }])));
+  roving(body, "th button");
   if (copy) copy.onclick = () => {
     const quoted = (text) => /[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
     const lines = [kept.map((c) => quoted(spec.heads[c])), ...found.map((k) => kept.map((c) => quoted(String(plainly(values[k][c])))))];

@@ -223,7 +223,7 @@ function drawTrack(pen, width, track, y) {
     }
     pen.restore();
     pen.fillStyle = colour("soft"); pen.textAlign = "right"; pen.textBaseline = "middle";
-    pen.fillText(numbers.number(tallest), from - 4, y + 5); pen.fillText("0", from - 4, y + high - 5);
+    pen.fillText((numbers[track.of] || numbers.number)(tallest), from - 4, y + 5); pen.fillText("0", from - 4, y + high - 5);
   }
   if (view[1] >= end) hatch(pen, toX(end, width), y, high);
   pen.fillStyle = colour("soft"); pen.textBaseline = "middle"; pen.textAlign = "left";
@@ -271,7 +271,7 @@ function taskAt(event) {
 function trackAt(event) {
   const y = event.clientY - area().top, time = timeAt(event.clientX - area().left), track = tracks.find((one) => y >= one.y && y < one.y + HIGH[one.kind]);
   if (!track) return "";
-  const k = Math.min(Math.max(Math.floor(time / track.width), 0), track.values.length - 1), says = (value) => track.kind === "heat" ? numbers.share(value / 1000) : numbers.number(value);
+  const k = Math.min(Math.max(Math.floor(time / track.width), 0), track.values.length - 1), says = (value) => track.kind === "heat" ? numbers.share(value / 1000) : (numbers[track.of] || numbers.number)(value);
   const means = track.kind === "heat" ? `${track.name}: ${track.note} ${says(track.values[k])}` : `${track.name}: ${says(track.values[k])} on average` + (track.most ? `, ${says(track.most[k])} at most` : "");
   return `${means}\n${numbers.date(k * track.width, end, data.epoch)}, for ${numbers.duration(track.width)}${track.full === undefined ? "" : `\nfull for ${numbers.share(track.full)} of the time`}`;
 }
