@@ -6,12 +6,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from ptaskmodel.results.pictures.drawing import BLUE, GREEN, GREY, ORANGE, RED, new_figure
+from ptaskmodel.results.pictures.drawing import new_figure
+from ptaskmodel.style.colours import CATEGORIES
 
-COLOURS = {
-    "bundle": RED, "collectives": ORANGE, "1 window": GREY, "10 windows": GREEN,
-    "100 windows": BLUE,
-}  # fmt: skip
+MODELS = ("bundle", "collectives", "1 window", "10 windows", "100 windows")
+COLOURS = dict(zip(MODELS, CATEGORIES, strict=False))
 MARKERS = "osD^v"
 Rows = list[dict[str, Any]]
 

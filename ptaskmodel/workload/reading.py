@@ -73,7 +73,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 
 def read_workload(path: str | os.PathLike[str], cleaning: Cleaning | None = None) -> Workload:
-    """The workload of a file (``-``: standard input). ``cleaning`` applies to logs.
+    """Return the workload of the file at `path` (``-``: standard input). `cleaning` is of logs.
 
     Its remarks say what was left out, changed or assumed. Unix dates are counted from the first.
     Raises WorkloadError.
