@@ -10,7 +10,6 @@ import functools
 import logging
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
@@ -124,6 +123,8 @@ def cache_directory() -> Path | None:
 
     $PTASKMODEL_CACHE_DIR, $XDG_CACHE_HOME or ~/.cache, one's own in that of temporary files.
     """
+    import tempfile
+
     user = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     places = [Path(user) / "ptaskmodel", Path(tempfile.gettempdir()) / f"ptaskmodel-{os.getuid()}"]
     if os.environ.get(VARIABLE):
@@ -138,6 +139,8 @@ def cache_directory() -> Path | None:
 
 def _fault(place: Path) -> str | None:
     """Why a directory is of no use; None: it is."""
+    import tempfile
+
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.mkdir(mode=0o755, exist_ok=True)
