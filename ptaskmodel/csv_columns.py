@@ -85,15 +85,19 @@ class Texts(NamedTuple):
 Column = NDArray[Any] | Floats | Texts | bytes
 
 
-def write_columns(path: Path, names: Sequence[str], columns: Sequence[NDArray[Any]]) -> None:
+def write_columns(
+    path: Path, names: Sequence[str], columns: Sequence[NDArray[Any] | Texts]
+) -> None:
     """Write a CSV file at `path`: a header of `names`, and `columns`, each of shape (rows,).
 
-    A column holds integers, floats (nan: an empty field), or cells.
+    A column holds integers, floats (nan: an empty field), cells, or texts.
     """
     with path.open("wb") as file:
         file.write((",".join(names) + "\n").encode())
         for begin in range(0, len(columns[0]), PIECE):
-            file.write(lines(*(column[begin : begin + PIECE] for column in columns)))
+            part = slice(begin, begin + PIECE)
+            pieces = (each.at(part) if isinstance(each, Texts) else each[part] for each in columns)
+            file.write(lines(*pieces))
 
 
 def lines(*columns: Column, mark: bytes = b",") -> bytes:

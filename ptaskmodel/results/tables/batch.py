@@ -383,14 +383,19 @@ def _failure_rows(schedule: Schedule, names: Sequence[str]) -> list[tuple[float,
     return sorted(rows, key=lambda row: row[0])
 
 
-def _load_columns(over_time: Load, total: int) -> list[NDArray[Any]]:
+def _load_columns(over_time: Load, total: int) -> list[Any]:
+    used = over_time.used_hosts
+    utilisation: Any = used / total
+    if used.dtype.kind == "i" and total < len(used):  # the text of each number of hosts, once
+        each = [repr(hosts / total) for hosts in range(total + 1)]
+        utilisation = csv_columns.Texts.of(each).at(used.astype(np.int64))
     return [
         over_time.date_s,
         over_time.waiting_jobs,
         over_time.requested_hosts,
         over_time.running_jobs,
-        over_time.used_hosts,
-        over_time.used_hosts / total,
+        used,
+        utilisation,
     ]
 
 
