@@ -1,12 +1,30 @@
-"""What mkdocs does besides: links to files of the repository, which the site does not have."""
+"""What mkdocs does besides: links to files that the site does not have, and a real report."""
 
 from __future__ import annotations
 
 import posixpath
 import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
+
+
+def on_post_build(*, config: Any, **_: Any) -> None:
+    """Called by mkdocs at the end: writes example.html, the report of the tutorial's tasks."""
+    root = Path(__file__).resolve().parent.parent
+    example = root / "experiments" / "tutorial"
+    inputs = [str(example / name) for name in ("three_racks.xml", "jobs.json")]
+    with tempfile.TemporaryDirectory() as place:
+        for words in (
+            ["simulate", *inputs, "--attribution", "-o", f"{place}/run"],
+            ["report", f"{place}/run", "-o", str(Path(config["site_dir"]) / "example.html")],
+        ):
+            done = [sys.executable, "-m", "ptaskmodel", *words]
+            subprocess.run(done, cwd=root, check=True, stdout=subprocess.DEVNULL)
 
 
 def on_page_markdown(markdown: str, /, *, page: Any, **_: Any) -> str:

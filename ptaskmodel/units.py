@@ -134,18 +134,6 @@ def format_date(date_s: float) -> str:
     return f"{days:,} d {clock}" if days else clock
 
 
-def format_duration(seconds: float) -> str:
-    """Return about how long `seconds` are: "7 s", "5 min", "1 h 20 min", "3 d 4 h"."""
-    for unit, above, next_unit, factor in (
-        ("d", 86400.0, "h", 24),
-        ("h", 3600.0, "min", 60),
-    ):
-        if seconds >= above:
-            whole, rest = divmod(round(seconds / above * factor), factor)
-            return f"{whole:,} {unit} {rest} {next_unit}"
-    return f"{seconds / 60:.0f} min" if seconds >= 90.0 else f"{seconds:.0f} s"
-
-
 def format_speed(flops: float, digits: int = 6) -> str:
     """Return `flops` (flop/s) as a short text of at most so many `digits`: 2.35e10 -> "23.5Gf"."""
     return _format(flops, digits, {u: v for u, v in SPEED_UNITS.items() if u.endswith("f")})

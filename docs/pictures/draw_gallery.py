@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -13,24 +12,29 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+# A file and its content, or commands.
+BLOCK = re.compile(r"^(?:`([^`\n]+)`:\n\n)?```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def main() -> None:
     page = (HERE.parent / "gallery.md").read_text(encoding="utf-8")
-    command = [sys.executable, "-m", "ptaskmodel"]
-    with tempfile.TemporaryDirectory() as place:
-        for name in ("platforms", "experiments"):
-            os.symlink(ROOT / name, Path(place) / name)
-        (Path(place) / "gallery").mkdir()
-        for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL):
-            # `mkdir`, the only other command, is done.
-            for line in filter(lambda line: line.startswith("ptaskmodel "), block.splitlines()):
-                subprocess.run(command + shlex.split(line)[1:], cwd=place, check=True)
-        shown = re.findall(r"\(pictures/(gallery/[\w.]+)\)", page)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path}
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        for folder in ("platforms", "experiments"):
+            os.symlink(ROOT / folder, place / folder)
+        for file, language, text in BLOCK.findall(page):
+            if file:
+                (place / file).write_text(text, encoding="utf-8")
+            elif language == "sh":
+                command = f"set -e\n{text}"
+                subprocess.run(command, cwd=place, shell=True, check=True, env=environment)
+        shown = dict.fromkeys(re.findall(r"\(pictures/(gallery/[\w.]+)\)", page))
         shutil.rmtree(HERE / "gallery", ignore_errors=True)
         (HERE / "gallery").mkdir()
         for picture in shown:
-            shutil.copy(Path(place) / picture, HERE / picture)
+            shutil.copy(place / picture, HERE / picture)
 
 
 main()

@@ -15,15 +15,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ptaskmodel as pm
+from ptaskmodel.results.pictures.drawing import COLUMN, style
+from ptaskmodel.style.colours import CATEGORIES
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 
 # Colour, bytes over the link, what to call it.
 TASKS = {
-    "T1": ("#3b6fb6", 600.0, "T1: 1000 flop on each host and 600 B"),
-    "T2": ("#d1782c", 1000.0, "T2: 1000 B"),
-    "T3": ("#3f9457", 0.0, "T3: 300 and 1000 flop"),
+    "T1": (CATEGORIES[0], 600.0, "T1: 1000 flop on each host and 600 B"),
+    "T2": (CATEGORIES[4], 1000.0, "T2: 1000 B"),
+    "T3": (CATEGORIES[2], 0.0, "T3: 300 and 1000 flop"),
 }
 
 
@@ -44,7 +46,7 @@ def progress_by_date() -> tuple[np.ndarray, dict[str, np.ndarray]]:
 def draw(path: Path) -> None:
     dates, progress = progress_by_date()
     figure, (top, bottom) = plt.subplots(
-        2, 1, figsize=(8, 5), sharex=True, height_ratios=[2.4, 1], layout="constrained"
+        2, 1, figsize=(COLUMN, 4), sharex=True, height_ratios=[2.4, 1], layout="constrained"
     )
     for name, (colour, _, label) in TASKS.items():
         done = 100 * progress[name]
@@ -62,7 +64,7 @@ def draw(path: Path) -> None:
         bottom.bar(dates[:-1], flow, np.diff(dates), below, align="edge", color=colour)
         below += flow
     top.set(ylabel="progress (%)", ylim=(0, 112))
-    top.legend(loc="lower right", frameon=False)
+    top.legend(loc="lower right")
     bottom.set(
         ylabel="on the link (B/s)",
         ylim=(0, 112),
@@ -71,10 +73,9 @@ def draw(path: Path) -> None:
         xticks=range(0, 21, 5),
     )
     bottom.axhline(100, color="0.3", lw=1, ls="--")
-    for axes in (top, bottom):
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=150)
 
 
 if __name__ == "__main__":
+    mpl.rcParams.update(style())
     draw(HERE / "worked_example.png")

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from ptaskmodel.results.pictures.drawing import BLUE, GREY, ORANGE, RED, new_figure
+from ptaskmodel.results.pictures.drawing import new_figure
+from ptaskmodel.style.colours import CATEGORIES, LIGHT
 
 BINS = np.array([0.0, 0.1, 0.25, 0.4, 0.55, 0.7, 1.0])
 
@@ -16,7 +17,7 @@ def company_figure(runs: Any, effects: Any, groups: Any) -> Figure:
     """Left: relative times by company, means and their intervals; right: effects and intervals."""
     figure = new_figure(11.0, 4.2)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.15))
-    colours = dict(zip(groups, (GREY, BLUE, ORANGE), strict=True))
+    colours = dict(zip(groups, (LIGHT.soft, *CATEGORIES[:2]), strict=True))
     relative = runs["time_s"] / runs.groupby(["benchmark", "class", "processes", "machine"])[
         "time_s"
     ].transform("mean")
@@ -50,7 +51,7 @@ def company_figure(runs: Any, effects: Any, groups: Any) -> Figure:
     labels = [name if name == "measured" else f"predicted: {name}" for name in sources]
     right.set_yticks(range(len(sources)), labels)
     right.invert_yaxis()
-    right.axvline(0.0, color=RED, linewidth=0.8)
+    right.axvline(0.0, color=LIGHT.ink, linewidth=0.8)
     right.set_xscale("symlog", linthresh=1.0)
     right.set_xticks([-0.5, 0.0, 0.5, 1.0, 3.0, 10.0, 30.0])
     right.xaxis.set_major_formatter(lambda value, _: f"{value:g}")

@@ -13,8 +13,10 @@ import matplotlib.pyplot as plt
 from matplotlib.collections import PatchCollection
 from matplotlib.patches import Rectangle
 
+from ptaskmodel.style.colours import CATEGORIES, LIGHT
+
 CABINETS = (0, 39, 74, 104, 144)
-COLOURS = {8: "#4c78a8", 16: "#f2a541", 32: "#b5496b"}
+COLOURS = dict(zip((8, 16, 32), CATEGORIES, strict=False))
 SHOWN = ("first-fit", "random", "contiguous", "contiguous-best-effort")
 LABELS = {
     "first-fit": "first free",
@@ -23,7 +25,7 @@ LABELS = {
     "contiguous-best-effort": "contiguous\nif possible",
 }
 PROFILES = {"delay": "delays", "ptask": "parallel tasks", "trace": "traces"}
-SHADES = {"delay": "#bbbbbb", "ptask": "#4c78a8", "trace": "#54a24b"}
+SHADES = {"delay": LIGHT.nothing, "ptask": CATEGORIES[0], "trace": CATEGORIES[2]}
 
 Runs = Mapping[str, Mapping[str, Any]]
 Results = Mapping[str, Mapping[str, Any]]

@@ -13,8 +13,10 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from relations import COLUMNS, picked
 
+from ptaskmodel.style.colours import CATEGORIES, LIGHT
+
 Row = Mapping[str, Any]
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#000000")
+COLOURS = (*CATEGORIES, LIGHT.ink)
 
 
 def draw(

@@ -12,13 +12,15 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from ptaskmodel.style.colours import CATEGORIES
+
 PANELS = (
     ("mean_bounded_slowdown", "mean bounded slowdown"),
     ("max_bounded_slowdown", "largest bounded slowdown"),
     ("mean_waiting_s", "mean waiting time"),
     ("max_waiting_s", "longest waiting time"),
 )
-COLOURS = ("#4c78a8", "#f2a541", "#5aa469", "#b5496b")
+COLOURS = CATEGORIES[:4]
 
 
 def draw(output: Path, rows: list[dict[str, Any]]) -> list[Path]:

@@ -12,7 +12,8 @@ import pandas
 from scipy import stats
 
 from ptaskmodel.campaign import Finding, stated, told_campaigns, write_findings, write_table
-from ptaskmodel.results.pictures.drawing import BLUE, GREY, RED, new_figure, save
+from ptaskmodel.results.pictures.drawing import new_figure, save
+from ptaskmodel.style.colours import LIGHT
 
 WORLD = ["solver", "estimates_up_to", "host_order"]
 USUAL = ("bmf", 1, "platform")
@@ -87,7 +88,7 @@ def conclusions_figure(found: pandas.DataFrame) -> Any:
     worlds = list(dict.fromkeys(found["world"]))
     figure = new_figure(12.0, 5.4)
     panels = figure.subplots(2, 3, sharey=True).flat
-    colours = {"holds": BLUE, "fails": RED, "open": GREY}
+    colours = {"holds": LIGHT.gain, "fails": LIGHT.lose, "open": LIGHT.nothing}
     for panel, one in zip(panels, said, strict=True):
         for row in found[found["conclusion"] == one].itertuples():
             panel.errorbar(

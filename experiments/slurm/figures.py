@@ -10,13 +10,14 @@ import numpy as np
 from common import Row
 from matplotlib.figure import Figure
 
+from ptaskmodel.style.colours import CATEGORIES, LIGHT
+
 TITLES = {
     "waiting_s": "mean wait (s)",
     "response_s": "mean response (s)",
     "slowdown": "mean slowdown",
     "weighted_slowdown": "mean slowdown, weighted by size",
 }
-BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#999999"
 
 
 def draw(part: str, rows: Sequence[Row], place: Path) -> None:
@@ -33,8 +34,10 @@ def accuracy(rows: Sequence[Row]) -> Figure:
     names = list(dict.fromkeys(row["workload"] for row in rows))
     for row in rows:
         k = names.index(row["workload"])
-        axes.plot(max(row["real_largest_gap_s"], 0.5), k + 0.15, "o", color=GREY, markersize=7)
-        axes.plot(max(row["largest_gap_s"], 0.5), k - 0.15, "o", color=BLUE, markersize=5)
+        axes.plot(
+            max(row["real_largest_gap_s"], 0.5), k + 0.15, "o", color=LIGHT.soft, markersize=7
+        )
+        axes.plot(max(row["largest_gap_s"], 0.5), k - 0.15, "o", color=CATEGORIES[0], markersize=5)
     axes.set_yticks(range(len(names)))
     axes.set_yticklabels(names)
     axes.invert_yaxis()
@@ -51,7 +54,7 @@ def _bars(axes: Any, groups: Sequence[str], series: dict[str, list[float]]) -> N
     width = 0.8 / len(series)
     for k, (name, values) in enumerate(series.items()):
         places = np.arange(len(groups)) + (k - (len(series) - 1) / 2) * width
-        bars = axes.bar(places, values, width, color=(ORANGE, BLUE, GREEN)[k % 3], label=name)
+        bars = axes.bar(places, values, width, color=CATEGORIES[k % 3], label=name)
         axes.bar_label(bars, [_short(value) for value in values], fontsize=7)
     axes.set_xticks(range(len(groups)))
     axes.set_xticklabels(groups, fontsize=8)

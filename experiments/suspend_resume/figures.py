@@ -13,8 +13,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from relations import NAMES, TITLES, values
 
+from ptaskmodel.style.colours import CATEGORIES
+
 Row = Mapping[str, Any]
-COLOURS = ("#0072B2", "#56B4E9", "#E69F00", "#009E73", "#D55E00")
+COLOURS = CATEGORIES[:5]
 
 
 def draw(

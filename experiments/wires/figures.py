@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from ptaskmodel.style.colours import CATEGORIES, LIGHT
+
 COLOURS = {
-    "L07": "#9aa5b1",
-    "CM02": "#6f7d8c",
-    "LV08": "#c9a227",
-    "wire, fluid": "#2f7ebc",
-    "wire, packets": "#c0392b",
-    "the simulator itself": "#2e8b57",
+    "L07": CATEGORIES[1],
+    "CM02": CATEGORIES[2],
+    "LV08": CATEGORIES[3],
+    "wire, fluid": CATEGORIES[0],
+    "wire, packets": CATEGORIES[4],
+    "the simulator itself": LIGHT.soft,
 }
 LIMITS = (0.2, 5.0)
 
@@ -41,7 +43,7 @@ def _by_size(output: Path, judged: list[Any], kind: str) -> Path:
         some = [each for each in own if each.model == model]
         size = np.concatenate([each.size_B for each in some])
         ratio = np.concatenate([each.predicted_s / each.measured_s for each in some])
-        axis.axhline(1.0, color="#23313f", linewidth=0.8)
+        axis.axhline(1.0, color=LIGHT.ink, linewidth=0.8)
         axis.scatter(
             size, np.clip(ratio, *LIMITS), s=4, alpha=0.35, color=COLOURS[model], linewidth=0
         )

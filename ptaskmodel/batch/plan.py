@@ -27,7 +27,7 @@ from ptaskmodel.batch.names import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.remarks import KILLED, OVERLOAD, WARNING, Remark, warn
-from ptaskmodel.units import format_duration
+from ptaskmodel.style.quantities import duration
 from ptaskmodel.workload.jobs import Job, Workload, job_arrays, num_linked, sizes_of
 from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import DelayWork, Work
@@ -307,7 +307,7 @@ class Plan:
             )
             if takes_s > LONG_S:
                 found.append(
-                    f"conservative may take about {format_duration(takes_s)} with such a queue: "
+                    f"conservative may take about {duration(takes_s)} with such a queue: "
                     "--policy-option depth=100 lets the first 100 jobs of it hold reservations"
                 )
         for what in found:

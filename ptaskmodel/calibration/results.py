@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ptaskmodel.apps.interference import OnOff
 from ptaskmodel.calibration.least_squares import Parameter
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement, MeasurementError
+from ptaskmodel.style.colours import CATEGORIES, LIGHT
 
 if TYPE_CHECKING:
     import pandas
@@ -184,13 +185,13 @@ def parse_labels(text: str) -> dict[str, str]:
     return labels
 
 
-BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-BLUE, RED, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#8A8A8A"
+BLUE, SKY, GREEN, ORANGE, RED, PURPLE = CATEGORIES
+BLACK, GREY = LIGHT.ink, LIGHT.soft
 STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
-    "grid.color": "#E5E5E5",
+    "grid.color": LIGHT.line,
     "axes.axisbelow": True,
     "axes.titlesize": 10,
     "axes.labelsize": 9,

@@ -17,7 +17,8 @@ from typing import Any
 import click
 
 from ptaskmodel.errors import BETWEEN_PROBLEMS, cut
-from ptaskmodel.units import format_date, format_duration
+from ptaskmodel.style.quantities import duration
+from ptaskmodel.units import format_date
 
 LOGGER = logging.getLogger("ptaskmodel")
 LEVELS = ("debug", "info", "warning", "error")
@@ -122,7 +123,7 @@ class Progress:
         if ended and passed_s > 0.0:
             if ended >= KNOWN_PART * self._total:
                 left_s = passed_s * (self._total - ended) / ended
-                parts.append(f"{format_duration(left_s)} to go")
+                parts.append(f"{duration(round(left_s))} to go")
             if ended >= passed_s:
                 parts.append(f"{ended / passed_s:,.0f}/s")
         if now_s is None:
@@ -175,7 +176,7 @@ def _told(total: int, what: str, after: str = AFTER) -> Iterator[Progress | None
         yield None
         return
     if on_terminal():
-        progress = Progress(total, what, every_s=TERMINAL_S, say=_write_over, after=after)
+        progress = Progress(total, what, every_s=TERMINAL_S, say=write_over, after=after)
     else:
         progress = Progress(total, what, every_s=ELSEWHERE_S, say=LOGGER.info, after=after)
     try:
@@ -193,15 +194,15 @@ def told_reading(path: Path, doing: str = "reading") -> Iterator[None]:
     if size < LARGE_BYTES or is_quiet() or not on_terminal():
         yield
         return
-    _write_over(f"{doing} {path.name}, {size / 1e6:,.0f} MB")
+    write_over(f"{doing} {path.name}, {size / 1e6:,.0f} MB")
     try:
         yield
     finally:
         click.echo(CLEAR_LINE, err=True, nl=False)
 
 
-def _write_over(text: str) -> None:
-    """One line, written over itself, no longer than the terminal is wide."""
+def write_over(text: str) -> None:
+    """Write ``text`` as one line over the last, no longer than the terminal is wide."""
     import shutil
 
     width = max(shutil.get_terminal_size().columns - 1, 20)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from string import digits
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ptaskmodel.files import json_text
 from ptaskmodel.remarks import shortened
+from ptaskmodel.results.sentences import jobs_answer
 from ptaskmodel.results.states import (
     NOT_SUBMITTED,
     OUTCOMES,
@@ -16,7 +17,8 @@ from ptaskmodel.results.states import (
     counted,
     in_words,
 )
-from ptaskmodel.style.quantities import count, duration, number
+from ptaskmodel.style.quantities import column, count, duration, number
+from ptaskmodel.style.text import fact_lines, text_table
 
 if TYPE_CHECKING:
     from ptaskmodel.results.comparison.batches import Standings
@@ -30,33 +32,15 @@ SHOWN_ALL = 12
 SHOWN_EACH = 5
 SHOWN_CHANGES = 10
 METRICS = (
-    ("waiting (s)", "waiting_s"),
-    ("turnaround (s)", "turnaround_s"),
-    ("execution (s)", "execution_s"),
-    ("slowdown", "slowdown"),
-    ("bounded slowdown", "bounded_slowdown"),
-    ("per processor", "per_processor_bounded_slowdown"),
-    ("contention slowdown", "contention_slowdown"),
+    ("waiting", "waiting_s", "time"),
+    ("turnaround", "turnaround_s", "time"),
+    ("execution", "execution_s", "time"),
+    ("slowdown", "slowdown", "number"),
+    ("bounded slowdown", "bounded_slowdown", "number"),
+    ("per processor", "per_processor_bounded_slowdown", "number"),
+    ("contention slowdown", "contention_slowdown", "number"),
 )
-
-
-# A richer library for tables would double the start-up time.
-def text_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()
-) -> str:
-    """Return rows below a header, columns as wide as their widest cell.
-
-    right: the columns that are set flush right, such as those of numbers.
-    """
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    lines = []
-    for cells in (header, ["-" * width for width in widths], *rows):
-        padded = (
-            cell.rjust(width) if k in right else cell.ljust(width)
-            for k, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        lines.append("  ".join(padded).rstrip())
-    return "\n".join(lines)
+SPREAD = ("mean", "p50", "p95", "max")
 
 
 def run_as_json(run: SimulationRun) -> dict[str, Any]:
@@ -115,7 +99,7 @@ def run_text(run: SimulationRun) -> str:
     lines += [*energy_lines(summary), *remark_lines(summary)]
     if run.directory is not None:
         lines.append(("written", written(run.directory, run.files)))
-    parts.append("\n".join(f"{name:<10}{value}" for name, value in lines))
+    parts.append(fact_lines(lines, 10))
     return "\n\n".join(parts)
 
 
@@ -138,16 +122,15 @@ def _sharing(summary: dict[str, Any]) -> str:
 def _end_line(summary: dict[str, Any]) -> tuple[str, str]:
     """The makespan, or of a run that was stopped the date."""
     if (stopped := summary.get("stopped_early")) is not None:
-        return "stopped", f"at {stopped['at_s']:.9g} s"
-    if "makespan" in summary:
-        return "makespan", f"{summary['makespan']:.9g} s"
-    return "makespan", f"{number_text(summary['makespan_s'], '-')} s"
+        return "stopped", f"at {duration(stopped['at_s'])}"
+    makespan_s = summary["makespan"] if "makespan" in summary else summary["makespan_s"]
+    return "makespan", duration(makespan_s)
 
 
 def wall_times(summary: dict[str, Any]) -> str:
     """How long the simulation took, and its kernels before."""
-    text = f"{summary['simulation_wall_time_s']:.3g} s"
-    return f"{text}, and {summary['kernels_wall_time_s']:.2g} s to load the kernels"
+    took, loaded = (summary[f"{name}_wall_time_s"] for name in ("simulation", "kernels"))
+    return f"{duration(took)}, and {duration(loaded)} to load the kernels"
 
 
 def slowdown_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
@@ -155,7 +138,7 @@ def slowdown_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     jobs = summary.get("contention_slowdown_jobs", {"known": 0, "of": 0})
     if jobs["known"] == jobs["of"]:
         return []
-    mean = number_text(summary["contention_slowdown"]["mean"], "-")
+    mean = number(summary["contention_slowdown"]["mean"])
     text = f"contention slowdown >= {mean}: known of {jobs['known']} of {jobs['of']} jobs"
     return [("slowdown", text)]
 
@@ -170,11 +153,12 @@ def energy_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     found = summary.get("energy")
     if found is None:
         return []
-    text = f"{found['hosts_J']:.6g} J of hosts, {found['links_J']:.6g} J of links"
+    hosts, links = (number(found[f"{kind}_J"], "energy") for kind in ("hosts", "links"))
+    text = f"{hosts} of hosts, {links} of links"
     if found["peak_W"] is not None:
-        text += f"; at most {found['peak_W']:.6g} W"
+        text += f"; at most {number(found['peak_W'], 'power')}"
     if found["hosts_without_power"]:
-        text += f"; {found['hosts_without_power']} hosts without wattage_per_state count 0"
+        text += f"; {count(found['hosts_without_power'], 'host')} without wattage_per_state count 0"
     return [("energy", text)]
 
 
@@ -191,24 +175,20 @@ def _largest(records: Sequence[TaskRecord], field: str) -> list[TaskRecord]:
 
 
 def _task_table(records: Sequence[TaskRecord]) -> str:
-    header = ("task", "profile", "start (s)", "finish (s)", "execution (s)", "state", "hosts")
+    times = [(record.start_s, record.end_s, record.execution_s) for record in records]
+    made = column([value for each in times for value in each], "time")
+    header = ("task", "profile", *map(made.head, ("start", "finish", "execution")))
     rows = [
         (
             record.task_id,
             record.profile or "",
-            _date(record.start_s),
-            _date(record.end_s),
-            _date(record.execution_s),
+            *map(made.text, each),
             in_words(record.final_state),
             _hosts(record.hosts),
         )
-        for record in records
+        for record, each in zip(records, times, strict=True)
     ]
-    return text_table(header, rows, right=(2, 3, 4))
-
-
-def _date(value: float | None) -> str:
-    return "" if value is None else f"{value:.9g}"
+    return text_table((*header, "state", "hosts"), rows, right=(2, 3, 4))
 
 
 def _hosts(names: tuple[str, ...]) -> str:
@@ -227,26 +207,20 @@ def _policy(summary: dict[str, Any]) -> str:
         return f"{summary['policy']}, allocation {summary['allocation']}"
     return (
         f"a scheduler elsewhere: {summary['exchanges']} exchanges, "
-        f"{summary['scheduler_wall_time_s']:.3g} s of its time"
+        f"{duration(summary['scheduler_wall_time_s'])} of its time"
     )
 
 
 def batch_text(run: BatchRun) -> str:
     """A batch for a reader: a table of distributions, then the rest line by line."""
     summary = run.summary
-    header = ("", "mean", "p50", "p95", "max")
-    rows = [
-        (label, *(number_text(summary[name][key], "-") for key in header[1:]))
-        for label, name in METRICS
-        if name in summary
-    ]
     lines = [
         ("jobs", _jobs_text(run)),
         ("policy", _policy(summary)),
         _end_line(summary),
-        ("utilisation", number_text(summary["utilisation"], "-") + _useful_text(summary)),
+        ("utilisation", number(summary["utilisation"], "share") + _useful_text(summary)),
         *slowdown_lines(summary),
-        ("throughput", f"{number_text(summary['throughput_jobs_per_hour'], '-')} jobs per hour"),
+        ("throughput", f"{number(summary['throughput_jobs_per_hour'])} jobs per hour"),
         ("slowdowns", _slowdowns_text(summary)),
         ("simulated in", wall_times(summary)),
         *energy_lines(summary),
@@ -254,8 +228,27 @@ def batch_text(run: BatchRun) -> str:
     ]
     if run.directory is not None:
         lines.append(("written", written(run.directory, run.files)))
-    table = text_table(header, rows, right=(1, 2, 3, 4))
-    return table + "\n\n" + "\n".join(f"{name:<13}{value}" for name, value in lines)
+    parts = [_jobs_answer(run), metric_table(summary), fact_lines(lines, 13)]
+    return "\n\n".join(parts)
+
+
+def metric_table(summary: dict[str, Any]) -> str:
+    """Return a table of the distributions in a ``summary``, a row and its unit for each."""
+    rows = []
+    for label, name, kind in METRICS:
+        if name in summary:
+            values = [summary[name][key] for key in SPREAD]
+            made = column(values, kind)
+            rows.append((made.head(label), *map(made.text, values)))
+    return text_table(("", *SPREAD), rows, right=(1, 2, 3, 4))
+
+
+def _jobs_answer(run: BatchRun) -> str:
+    """The first lines: what became of the jobs, and how long they waited."""
+    stopped = run.summary.get("stopped_early")
+    coming = stopped["not_submitted"] if stopped else 0
+    counts = dict(_counts(run))
+    return "\n".join(jobs_answer(counts | {NOT_SUBMITTED: coming}, run.summary))
 
 
 def _slowdowns_text(summary: dict[str, Any]) -> str:
@@ -271,22 +264,25 @@ def _slowdowns_text(summary: dict[str, Any]) -> str:
 
 def _jobs_text(run: BatchRun) -> str:
     """How many jobs there are, and what became of them."""
-    from ptaskmodel.batch.loop.schedule import figures_of
-
-    schedule = run.result.schedule
-    counts = counted(figures_of(schedule).states)
+    counts = _counts(run)
     stopped = run.summary.get("stopped_early")
     missing = stopped["not_submitted"] if stopped else 0
-    text = f"{len(schedule.final) + missing:,}: "
+    text = f"{count(sum(counts.values()) + missing)}: "
     text += count_text(counts | ({NOT_SUBMITTED: missing} if missing else {}))
     lost = run.summary["jobs"]["lost_runs"]
-    return text + (f"; {lost:,} lost runs" if lost else "")
+    return text + (f"; {count(lost, 'lost run')}" if lost else "")
+
+
+def _counts(run: BatchRun) -> dict[str, int]:
+    from ptaskmodel.batch.loop.schedule import figures_of
+
+    return counted(figures_of(run.result.schedule).states)
 
 
 def _useful_text(summary: dict[str, Any]) -> str:
     """What part of the machine was of use, if that is known."""
     useful = summary.get("useful_utilisation")
-    return "" if useful is None else f", of it useful {number_text(useful)}"
+    return "" if useful is None else f", of it useful {number(useful, 'share')}"
 
 
 def comparison_text(found: Comparison, both: Standings) -> str:
@@ -304,38 +300,38 @@ def comparison_text(found: Comparison, both: Standings) -> str:
         *only_in(found),
     ]
     if changed := found.most_changed(SHOWN_CHANGES):
+        columns = _changes([(pair.a.duration_s, pair.b.duration_s) for pair in changed])
         rows = [
-            (
-                pair.a.task_id,
-                number_text(pair.a.duration_s),
-                number_text(pair.b.duration_s),
-                number_text(pair.change_s),
-                number_text(pair.ratio),
-                pair.limit_a or "",
-                pair.limit_b or "",
-            )
-            for pair in changed
+            (pair.a.task_id, *texts, number(pair.ratio), pair.limit_a or "", pair.limit_b or "")
+            for pair, *texts in zip(changed, *(texts[1:] for texts in columns), strict=True)
         ]
-        header = (what, "a (s)", "b (s)", "change (s)", "b / a", "limit in a", "limit in b")
+        heads = [texts[0] for texts in columns]
+        header = (what, *heads, "b / a", "limit in a", "limit in b")
         table = text_table(header, rows, right=(1, 2, 3, 4))
         parts.append(
             f"{_changed_title(len(rows), what, 'time')}, of those that ended in both\n{table}"
         )
     if moved := found.most_moved(SHOWN_CHANGES):
+        columns = _changes([(pair.a.waiting_s, pair.b.waiting_s) for pair in moved])
         waits = [
-            (
-                pair.a.task_id,
-                pair.states,
-                number_text(pair.a.waiting_s),
-                number_text(pair.b.waiting_s),
-                number_text(pair.waits_longer_s),
-            )
-            for pair in moved
+            (pair.a.task_id, pair.states, *texts)
+            for pair, *texts in zip(moved, *(texts[1:] for texts in columns), strict=True)
         ]
-        header = (what, "state a → b", "a (s)", "b (s)", "change (s)")
+        header = (what, "state a → b", *(texts[0] for texts in columns))
         table = text_table(header, waits, right=(2, 3, 4))
         parts.append(f"{_changed_title(len(waits), what, 'waiting')}\n{table}")
     return "\n\n".join(parts)
+
+
+def _changes(pairs: Sequence[tuple[float | None, float | None]]) -> list[list[str]]:
+    """Columns of times in a, in b and their change, all in one unit."""
+    made = column([value for pair in pairs for value in pair], "time")
+    changes = [None if a is None or b is None else b - a for a, b in pairs]
+    return [
+        [made.head("a"), *(made.text(a) for a, _ in pairs)],
+        [made.head("b"), *(made.text(b) for _, b in pairs)],
+        [made.head("change"), *map(column(changes, "time", made).text, changes)],
+    ]
 
 
 def _changed_title(number: int, what: str, of: str) -> str:
@@ -378,17 +374,10 @@ def standings_text(found: Standings, differs: bool = True) -> str:
         ]
     from ptaskmodel.results.readings import warnings_of_runs
 
-    parts = [found.head(), text_table(header, rows)]
+    parts = [fact_lines([("", found.head())], 0), text_table(header, rows)]
     if differs and (choices := found.choices()):
         parts.append(text_table(("differs", *found.runs), choices))
     parts.append(found.inputs_text())
     if warnings := warnings_of_runs(found.runs):
-        parts.append("\n".join(f"warning  {text}" for text in warnings))
+        parts.append(fact_lines((("warning", text) for text in warnings), 9))
     return "\n\n".join(parts)
-
-
-def number_text(value: float | None, missing: str = "") -> str:
-    """A number for a reader, to six digits; of millions all before the point, as dates have."""
-    if value is None:
-        return missing
-    return f"{value:.0f}" if 1e6 <= abs(value) < 1e10 else f"{value:.6g}"

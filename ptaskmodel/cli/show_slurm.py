@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.cli.show import (
-    number_text,
+    metric_table,
     only_in,
     remark_lines,
     slowdown_lines,
     standings_text,
-    text_table,
     written,
 )
+from ptaskmodel.results.sentences import jobs_answer
 from ptaskmodel.results.states import count_text, counted
-from ptaskmodel.style.quantities import change, duration
+from ptaskmodel.style.quantities import change, count, duration, number
+from ptaskmodel.style.text import fact_lines, text_table
 
 if TYPE_CHECKING:
     from ptaskmodel.results.comparison.slurm import SlurmComparison
@@ -27,42 +28,31 @@ SHOWN_CHANGES = 5
 def slurm_text(found: SlurmResults | LiveResults) -> str:
     """The summary, and the stories that were asked for."""
     summary = found.summary
-    header = ("", "mean", "p50", "p95", "max")
-    named = (
-        ("waiting (s)", "waiting_s"),
-        ("turnaround (s)", "turnaround_s"),
-        ("bounded slowdown", "bounded_slowdown"),
-        ("contention slowdown", "contention_slowdown"),
-    )
-    rows = [
-        (label, *(number_text(summary[name][key], "-") for key in header[1:]))
-        for label, name in named
-        if name in summary
-    ]
-    states = {name: count for name, count in summary["jobs"].items() if name != "submitted"}
-    counts = f"{summary['jobs']['submitted']:,}: {count_text(counted(states))}"
-    starts = ", ".join(f"{count} by {name}" for name, count in summary["started_by"].items())
+    states = counted({name: n for name, n in summary["jobs"].items() if name != "submitted"})
+    counts = f"{count(summary['jobs']['submitted'])}: {count_text(states)}"
+    starts = ", ".join(f"{n} by {name}" for name, n in summary["started_by"].items())
     lines = [
         ("jobs", counts),
         *(
-            (label, ", ".join(f"{count} for {why}" for why, count in summary[name].items()))
+            (label, ", ".join(f"{n} for {why}" for why, n in summary[name].items()))
             for label, name in (("refused", "refused"), ("never start", "never_started"))
             if summary[name]
         ),
         ("started", starts or "none"),
-        ("makespan", f"{number_text(summary['makespan_s'], '-')} s"),
-        ("utilisation", number_text(summary["utilisation"], "-")),
+        ("makespan", duration(summary["makespan_s"])),
+        ("utilisation", number(summary["utilisation"], "share")),
         *slowdown_lines(summary),
         ("backfill", _backfill_text(summary["backfill"])),
         *(("nodes", text) for text in _nodes_text(summary)),
-        ("simulated in", f"{summary['simulation_wall_time_s']:.3g} s"),
+        ("simulated in", duration(summary["simulation_wall_time_s"])),
         *remark_lines(summary),
     ]
     if found.directory is not None:
         lines.append(("written", written(found.directory, found.files)))
     parts = [
-        text_table(header, rows, right=(1, 2, 3, 4)),
-        "\n".join(f"{name:<13}{value}" for name, value in lines),
+        "\n".join(jobs_answer(states, summary)),
+        metric_table(summary),
+        fact_lines(lines, 13),
     ]
     parts += ["\n".join((f"job {job}", *story)) for job, story in found.stories.items()]
     return "\n\n".join(parts)
@@ -83,12 +73,12 @@ def _nodes_text(summary: dict[str, Any]) -> list[str]:
 
 def _backfill_text(backfill: dict[str, Any]) -> str:
     """What sdiag says of backfill, in a line."""
-    tested = number_text(backfill["mean_tested"], "-")
-    text = f"{backfill['cycles']} cycles, {tested} jobs tested on average, at most "
+    tested = number(backfill["mean_tested"])
+    text = f"{count(backfill['cycles'], 'cycle')}, {tested} jobs tested on average, at most "
     text += str(backfill["most_tested"])
     if backfill["longest_cycle_s"]:
-        text += f"; {backfill['mean_cycle_s']:.3g} s on average, {backfill['cycles_at_limit']} at "
-        text += "their limit"
+        text += f"; {duration(backfill['mean_cycle_s'])} on average, "
+        text += f"{backfill['cycles_at_limit']} at their limit"
     return text
 
 

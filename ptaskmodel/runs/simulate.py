@@ -29,7 +29,7 @@ from ptaskmodel.runs.recording import Checkpoints, Observation
 from ptaskmodel.simulation.checks import check_given_routes, overload_text
 from ptaskmodel.simulation.records import frame
 from ptaskmodel.simulation.simulation import Simulation
-from ptaskmodel.units import format_duration
+from ptaskmodel.style.quantities import duration
 from ptaskmodel.workload.formats.tasks_json import read_tasks_file
 
 if TYPE_CHECKING:
@@ -308,6 +308,6 @@ def packet_simulation(
         logging.WARNING if made.expected_s > LONG_S else logging.INFO,
         "packets cross %s links in total, which takes about %s",
         f"{made.expected_hops:,.0f}",
-        format_duration(made.expected_s),
+        duration(made.expected_s),
     )
     return made

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Final
 
@@ -125,6 +124,8 @@ def date(seconds: float | None, span_s: float, begin_unix_s: float | None = None
     if seconds is None or math.isnan(seconds):
         return UNKNOWN
     if begin_unix_s is not None:
+        from datetime import UTC, datetime
+
         at = datetime.fromtimestamp(begin_unix_s + seconds, UTC)
         return f"{at:%a} {at.day} {at:%b} {at:%H:%M}"
     if span_s < 120 * _MINUTE:
@@ -157,14 +158,16 @@ class Column:
         return f"{name} ({self.unit})" if self.unit else name
 
 
-def column(values: Iterable[float | None], kind: str = "number") -> Column:
+def column(
+    values: Iterable[float | None], kind: str = "number", like: Column | None = None
+) -> Column:
     """Return the unit of a column from the median of its values that are not 0.
 
-    values, kind: as of `number`.
+    values, kind: as of `number`. like: a column that has the unit already; None: none has.
     """
     known = sorted(abs(v) for v in values if v is not None and math.isfinite(v) and v)
     median = (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2 if known else 0.0
-    scale, unit = unit_of(median, kind)
+    scale, unit = unit_of(median, kind) if like is None else (like.scale, like.unit)
     if all(abs(value / scale - round(value / scale)) < 1e-9 for value in known):
         return Column(scale, unit, 0)
     exponent = math.floor(math.log10(median / scale))

@@ -114,7 +114,7 @@ def test_a_kill_9_loses_nothing_and_nothing_is_made_twice(tmp_path, capsys):
     while len(kept(runs)) < 5 and time.monotonic() < deadline:
         time.sleep(0.02)
     assert main(["campaign", "status", str(tmp_path / "plan-runs")]) == 0
-    assert re.search(r"under way: about [\d.]+m?s left", capsys.readouterr().out)
+    assert re.search(r"under way: about [\d.]+ m?s left", capsys.readouterr().out)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     before = kept(runs)

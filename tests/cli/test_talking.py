@@ -12,7 +12,7 @@ import pytest
 
 from ptaskmodel.cli import main
 from ptaskmodel.cli.progress import Progress
-from ptaskmodel.units import format_date, format_duration
+from ptaskmodel.units import format_date
 
 ONE_LINK = (
     '<platform version="4.1"><zone id="z" routing="Full"><host id="a" speed="1Gf"/>'
@@ -111,17 +111,6 @@ def test_a_line_of_a_large_run_fits_a_terminal():
 )  # fmt: skip
 def test_dates_for_people(seconds, text):
     assert format_date(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (7.2, "7 s"), (89.0, "89 s"), (95.0, "2 min"), (3599.0, "60 min"), (4800.0, "1 h 20 min"),
-        (7199.0, "2 h 0 min"), (86400.0 * 3 + 4 * 3600, "3 d 4 h"),
-    ],
-)  # fmt: skip
-def test_durations_for_people(seconds, text):
-    assert format_duration(seconds) == text
 
 
 PROGRESS = """

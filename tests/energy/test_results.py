@@ -14,6 +14,7 @@ import ptaskmodel as pm
 from ptaskmodel.cli import main
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures import load
+from ptaskmodel.style.quantities import UNKNOWN, column
 
 ROOT = Path(__file__).resolve().parents[2]
 TASKS = ROOT / "experiments" / "first_steps" / "worked_example.json"
@@ -71,7 +72,7 @@ def test_the_files_add_up(invoke, platform_file, tmp_path):
     assert summary["energy"]["total_J"] == total
     assert summary["energy"]["peak_W"] == max(a[1] + a[2] for a in curve)
     assert {"energy.csv", "power.csv"} <= set(summary["files"])
-    assert "J of hosts" in done[1]
+    assert "Wh of hosts" in done[1]
     picture = tmp_path / "power.png"
     pm.draw_results(out, "power", picture)
     assert picture.stat().st_size > 1000
@@ -93,17 +94,19 @@ def test_energy_is_compared_and_reported(invoke, platform_file, tmp_path):
         done = invoke("batch", platform_file(), workload, "-o", place, *options)
         assert done[0] == 0, done[1]
     summaries = [json.loads((place / "summary.json").read_text()) for place in places[:2]]
-    kWh = [summary["energy"]["total_J"] / 3.6e6 for summary in summaries]
-    more = 100 * (kWh[1] / kWh[0] - 1)
+    joules = [summary["energy"]["total_J"] for summary in summaries]
+    more = 100 * (joules[1] / joules[0] - 1)
     lines = [
         re.split(r"\s{2,}", line.strip()) for line in invoke("compare", *places)[1].splitlines()
     ]
-    side_by_side = {cells[0]: cells[1:] for cells in lines}
-    shown = [f"{kWh[0]:.4g}", f"{kWh[1]:.4g} ({more:.2g} % more)", "-"]
-    assert side_by_side["energy (kWh)"] == [*shown, "less"]
-    assert side_by_side["peak power (kW)"][2] == "-"
-    assert "energy (kWh)" in invoke("compare", *places[:2])[1]
-    assert "energy (kWh)" not in invoke("compare", places[2], places[2])[1]
+    found = {cells[0].partition(" (")[0]: cells for cells in lines if " (" in cells[0]}
+    unit = column(joules, "energy")
+    first, second = map(unit.text, joules)
+    shown = [f"energy ({unit.unit})", first, f"{second}, {more:.2g} % more", UNKNOWN]
+    assert found["energy"] == [*shown, "less"]
+    assert found["peak power"][3] == UNKNOWN
+    assert "energy (" in invoke("compare", *places[:2])[1]
+    assert "energy (" not in invoke("compare", places[2], places[2])[1]
     page = tmp_path / "report.html"
     for place, there in zip(places, (True, True, False), strict=True):
         assert invoke("report", place, "-o", page)[0] == 0

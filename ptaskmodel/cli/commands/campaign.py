@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 import time
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +12,16 @@ import click
 
 from ptaskmodel.cli.command import Group
 from ptaskmodel.cli.parameters import COUNT, PATH, Choice
-from ptaskmodel.cli.progress import LOGGER, tell
+from ptaskmodel.cli.progress import (
+    LOGGER,
+    TERMINAL_S,
+    is_quiet,
+    on_terminal,
+    tell,
+    write_over,
+)
 from ptaskmodel.errors import CampaignError
-from ptaskmodel.units import format_time
+from ptaskmodel.style.quantities import count, duration
 
 if TYPE_CHECKING:
     from ptaskmodel.campaign import Campaign, Cluster, Run, Status
@@ -114,10 +119,10 @@ def check(file: Path, output: Path | None, processes: int | None, tried: int) ->
     click.echo(f"{len(found.runs):,} runs: {_shape(found)}")
     estimate = found.estimate(tried)
 
-    count = processes or processors()
-    takes_s = estimate.start_s + estimate.seconds / count
+    workers = processes or processors()
+    takes_s = estimate.start_s + estimate.seconds / workers
     click.echo(
-        f"estimate of {estimate.tried} runs: {_span(takes_s)} on {count} processes, "
+        f"estimate of {estimate.tried} runs: {duration(takes_s)} on {workers} processes, "
         f"{estimate.bytes / 1e6:.1f} MB"
     )
     if estimate.unseen:
@@ -128,11 +133,6 @@ def check(file: Path, output: Path | None, processes: int | None, tried: int) ->
             f"{file}: {len(estimate.failed)} of {tried} runs that were tried failed: "
             f"{estimate.failed[0]}"
         )
-
-
-def _span(seconds: float) -> str:
-    """Seconds if they are few, else hours, minutes and seconds."""
-    return format_time(seconds, 3) if seconds < 60 else str(timedelta(seconds=round(seconds)))
 
 
 def _shape(found: Campaign) -> str:
@@ -190,22 +190,30 @@ def resume(
 def _make(found: Campaign, processes: int | None, cluster: Cluster | None, again: bool) -> None:
 
     total = len(found.runs)
-    with click.progressbar(
-        length=total, label="running", file=sys.stderr, hidden=not sys.stderr.isatty()
-    ) as bar:
-        said = 0
+    shown = on_terminal() and not is_quiet()
+    began = told = time.monotonic()
+    said = 0
 
-        def progress(
-            done: int, failed: int, _: int, one: Run, seconds: float, error: str | None
-        ) -> None:
-            nonlocal said
-            bar.update(done + failed - bar.pos)
-            if error is not None and said < 3:
-                said += 1
-                click.echo("", err=True)
-                tell(f"failed: {_point(one)}: {error}")
+    def progress(
+        done: int, failed: int, _: int, one: Run, seconds: float, error: str | None
+    ) -> None:
+        nonlocal said, told
+        now = time.monotonic()
+        if error is not None and said < 3:
+            said += 1
+            tell(f"failed: {_point(one)}: {error}")
+        if shown and now - told >= TERMINAL_S:
+            told = now
+            over = done + failed
+            left_s = (now - began) * (total - over) / max(over, 1)
+            write_over(
+                f"{count(over)} of {count(total, 'run')}, {count(failed)} failed, "
+                f"about {duration(round(left_s))} left"
+            )
 
-        status = found.make(processes, on=cluster, again=again, progress=progress)
+    status = found.make(processes, on=cluster, again=again, progress=progress)
+    if shown:
+        write_over("")
     click.echo(_text(status))
     if status.failed:
         raise CampaignError(
@@ -233,7 +241,7 @@ def status(directory: Path) -> None:
     click.echo(_text(found.status()))
     left_s = found.left_s(time.time())
     if left_s is not None:
-        click.echo(f"under way: about {_span(left_s)} left")
+        click.echo(f"under way: about {duration(left_s)} left")
     for one, error in found.failures():
         click.echo(f"failed: {_point(one)} (repetition {one.repetition}): {error}")
 

@@ -95,8 +95,8 @@ def _text(found: LiveResults) -> str:
 
 def _comparison_text(found: LiveComparison) -> str:
     """Where the simulated Slurm differs, in a few lines and a table of the jobs that do."""
-    from ptaskmodel.cli.show import text_table
     from ptaskmodel.runs.slurm_live import NEAR_S
+    from ptaskmodel.style.text import text_table
 
     said = found.summary()
     lines = [

@@ -326,7 +326,7 @@ def compare(
 
 def comparison_text(made: TraceComparison) -> str:
     """A comparison as a table for the terminal."""
-    from ptaskmodel.cli.show import text_table
+    from ptaskmodel.style.text import text_table
 
     rows = []
     for row in made.rows:

@@ -21,7 +21,6 @@ from ptaskmodel.cli.parameters import (
     options_of,
     output_option,
 )
-from ptaskmodel.cli.show import number_text
 from ptaskmodel.cli.workload_files import (
     cleaning_of,
     cleaning_options,
@@ -32,6 +31,7 @@ from ptaskmodel.cli.workload_files import (
 )
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.simulation.options import PATTERN, RATIO, profiles_row
+from ptaskmodel.style.quantities import number
 
 LABELS = {
     "machine_hosts": "hosts of the machine",
@@ -241,14 +241,14 @@ def info(file: Path, as_json: bool, **cleaning: Any) -> None:
 
 
 def _text(value: Any) -> str:
-    """A value of the facts for readers, who need no more than 6 digits of a statistic."""
+    """A value of the facts for readers, with three digits of a statistic."""
     if isinstance(value, dict) and "mean" not in value:
-        return ", ".join(f"{number} {key}" for key, number in value.items())
+        return ", ".join(f"{one} {key}" for key, one in value.items())
     if isinstance(value, dict):
-        return ", ".join(f"{key} {number:.6g}" for key, number in value.items())
+        return ", ".join(f"{key} {number(one)}" for key, one in value.items())
     if isinstance(value, float):
-        return number_text(value)
-    return "-" if value is None else str(value)
+        return number(value)
+    return "–" if value is None else str(value)
 
 
 @workload.command()

@@ -12,7 +12,8 @@ from ptaskmodel.results.comparison.metrics import number_of, outcomes
 from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.results.pages.interference import Cost
 from ptaskmodel.results.pictures.topology import mean_use
-from ptaskmodel.results.states import ENDED, NOT_SUBMITTED, count_text
+from ptaskmodel.results.sentences import jobs_answer
+from ptaskmodel.results.states import ENDED, count_text
 from ptaskmodel.results.tables.places import Place, level_of, link_name
 from ptaskmodel.style.quantities import count, duration, number
 
@@ -127,43 +128,10 @@ def _worst_pair(found: Found) -> str:
 
 
 def _of_jobs(found: Found) -> str:
-    results, summary = found.results, found.results.summary
-    counts = dict(outcomes(results))
-    total, ended = results.submitted, counts.pop(ENDED, 0)
-    if total == 0:
-        return "There is no job."
-    of = count(total, "job")
-    first = f"{count(ended)} of {of} end" if total > 1 else "The job does not end"
-    if ended == total:
-        first = f"All {of} end" if total > 1 else "The job ends"
-    neighbours = number_of(summary, "killed_only_by_neighbours")
-    coming = counts.pop(NOT_SUBMITTED, 0)
-    if counts:
-        first += f"; {count_text(counts)}"
-        if neighbours:
-            first += f", {neighbours:,.0f} of them only because of neighbours"
-    if coming:
-        first += f"; {count(coming, 'job')} were still to come"
-    lines = [f"{first}."]
-    half, tail = (number_of(summary, "waiting_s", key) for key in ("p50", "p95"))
-    second = ""
-    if tail is not None and half is not None:
-        second = (
-            f"Half wait {_at_most(half)}, 5 % more than {duration(tail)}."
-            if tail > 0.0
-            else "At least 95 % start at once."
-            if number_of(summary, "waiting_s", "max")
-            else "No job waits."
-        )
+    lines = jobs_answer(outcomes(found.results), found.results.summary)
     if (links := _busiest_level(found)) is not None:
-        second += f" {links}"
-    if second:
-        lines.append(second.strip())
-    return "\n".join(lines)
-
-
-def _at_most(seconds: float) -> str:
-    return f"at most {duration(seconds)}" if seconds > 0.0 else "not at all"
+        lines.append(links)
+    return "\n".join([lines[0], " ".join(lines[1:])]).strip()
 
 
 def _busiest_level(found: Found) -> str | None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 STOPPED = ("COMPLETED_KILLED", "COMPLETED_FAILED")
 LEAST_WIDTH = 1 / 800  # of the time: where half of the bars are shorter, cells are drawn
 MAX_BARS = 60_000
+MANY_BARS = 5_000  # too many where half of them are that short
 MAX_NAMES = 60
 MAX_ROWS = 150  # more hosts share rows
 CELLS = 600
@@ -66,7 +67,7 @@ def gantt(results: Results, colour: str | None = None) -> Figure:
     n_bars = sum(len(set(task.hosts)) for task, _, _ in rows)
     lasted = sorted(end - start for _, start, end in rows)
     tiny = lasted[len(lasted) // 2] < LEAST_WIDTH * results.end_s
-    if n_bars > MAX_BARS or (tiny and len(rows) > MAX_NAMES):
+    if n_bars > MAX_BARS or (tiny and n_bars > MANY_BARS):
         return _cells(results, rows, hosts)
     colour = colour or _usual_colour(results)
     coloured = COLOURINGS[colour](results, [task for task, _, _ in rows])

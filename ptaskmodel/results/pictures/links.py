@@ -54,9 +54,9 @@ def links(results: Results) -> Figure:
             continue
         rows += [most, mean]
         labels += [f"{level} ({count(len(own))})  max", "mean"]
-        full = number(float((most >= FULL).mean()), "share")
-        text = f"{level} are {_percent(mean)} used on average, one is full {full} of the time"
-        said[text] = float(mean.mean())
+        full = float((most >= FULL).mean())
+        text = f"{level} are {_percent(mean)} used on average, one is full "
+        said[f"{text}{number(full, 'share')} of the time"] = full, float(mean.mean())
     if not rows:
         return _one_by_one(results, "link", table, names, cell_s)
     busiest = sorted(names, key=lambda name: (-table[row_of[name]].sum(), natural(name)))
@@ -76,7 +76,7 @@ def links(results: Results) -> Figure:
     ]
     figure = time_panel(tracks, end_s, results)
     figure.axes[1].set_title(f"The {len(busiest)} most used of {count(len(names), 'used link')}")
-    ordered = sorted(said, key=lambda text: -said[text])
+    ordered = sorted(said, key=lambda text: said[text], reverse=True)
     note = f"Links by level and direction, a cell is {duration(cell_s)}; max: the fullest of them"
     return finished(figure, f"Links {ordered[0]}", note, f"Links {'; '.join(ordered)}.")
 

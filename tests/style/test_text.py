@@ -1,0 +1,44 @@
+"""Tables fit the terminal: names are elided, then columns are left out, and said."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from ptaskmodel.style.text import elided, fact_lines, text_table
+
+LONG = "/scratch/" + "a_very_long_name/" * 7
+HEADER = ("task", "a (s)", "b (s)", "change (s)", "b / a", "limit in a", "limit in b")
+ROWS = [
+    (LONG, "13.3", "15.0", "1.7", "1.13", "link link_from_199_195_100_DOWN", "host n1"),
+    ("x", "1.0", "2.0", "1.0", "2.00", "", "link link_from_199_195_100_DOWN"),
+]
+RIGHT = (1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 120])
+def test_no_line_is_wider_than_the_terminal(width):
+    lines = text_table(HEADER, ROWS, RIGHT, width).splitlines()
+    assert all(len(line) <= width for line in lines)
+    shown = lines[0].split("  ")
+    left_out = [name for name in HEADER if not any(name in part for part in shown)]
+    said = " ".join(itertools.dropwhile(lambda line: "left out" not in line, lines))
+    assert all(name in said for name in left_out)
+
+
+def test_elsewhere_a_table_is_as_wide_as_it_needs():
+    first = text_table(HEADER, ROWS, RIGHT).splitlines()[2]
+    assert LONG in first
+    assert first.endswith("host n1")
+
+
+def test_names_lose_their_middle():
+    assert elided("link_from_199_195_100_DOWN", 11) == "link_…_DOWN"
+    assert elided("short", 11) == "short"
+
+
+def test_facts_go_on_below_their_value():
+    lines = fact_lines([("note", "word " * 30), ("jobs", "3")], 6, 40).splitlines()
+    assert all(len(line) <= 40 for line in lines)
+    assert all(line.startswith((" " * 6, "note  word", "jobs  3")) for line in lines)
