@@ -31,9 +31,11 @@ function shadeOf(part) {
   return `rgb(${[0, 1, 2].map((c) => Math.round(channel(HEAT[k], c) * (k + 1 - at) + channel(HEAT[k + 1], c) * (at - k))).join(",")})`;
 }
 const gradient = () => `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map(heat).join(",")})`;
+/* Red, green and blue of a colour, 0 to 255. */
+const channels = (text) => text.startsWith("#") ? [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16)) : text.match(/\d+/g).map(Number);
 /* Black or white, whichever is read better on a colour. */
 function inkOn(text) {
-  const [r, g, b] = text.startsWith("#") ? [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16)) : text.match(/\d+/g).map(Number);
+  const [r, g, b] = channels(text);
   const linear = (v) => v <= 10 ? v / 3294 : ((v + 14.025) / 269.025) ** 2.4;
   return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) > 0.179 ? "#000000" : "#FFFFFF";
 }

@@ -39,7 +39,6 @@ const lanes = (() => {
 })();
 
 /* Colours: each choice is {name, of(task) => part of a scale or null, legend} or {name, group(task) => k, colours, names}. */
-const sizes = tasks.map((_, k) => hostsOf[k]);
 const largest = (values) => values.reduce((a, b) => Math.max(a, b ?? 0), 0);
 const logPart = (value, most) => value > 0 && most > 1 ? Math.log(1 + value) / Math.log(1 + most) : 0;
 const counted = (column) => { const found = new Map(); for (const k of ran) { const name = tasks[k][column]; if (name !== null && name !== "") found.set(name, (found.get(name) || 0) + hostsOf[k] * (until(tasks[k]) - tasks[k][START])); } return [...found].sort((a, b) => b[1] - a[1]).map(([name]) => name); };
@@ -51,13 +50,13 @@ function stateColours() {
   const ordinary = (state) => killed.has(state) ? "lost" : state === "ended" ? "use" : "nothing", order = counted(STATE), place = new Map(order.map((one, k) => [one, k]));
   return {name: "state", group: (k) => place.get(tasks[k][STATE]), colours: order.map(ordinary), names: order, count: order.length};
 }
-const slowest = largest(tasks.map((t) => t[SLOW])), waited = largest(tasks.map((t) => t[WAITED]));
+const slowest = largest(tasks.map((t) => t[SLOW])), waited = largest(tasks.map((t) => t[WAITED])), widest = largest(hostsOf);
 const choices = ofRanks ? {} : Object.fromEntries([
   tasks.some((t) => t[SLOW] !== null) && ["slowdown", {name: "slowdown", of: (k) => tasks[k][SLOW] === null ? null : (tasks[k][SLOW] - 1) / 3, from: "1", to: "4 or more"}],
   waited > 0 && ["waiting", {name: "waiting", of: (k) => tasks[k][WAITED] === null ? null : logPart(tasks[k][WAITED], waited), from: "0 s", to: `${numbers.duration(waited)} (log)`}],
   ["state", stateColours()],
   counted(USER).length && ["user", categories("user", USER)],
-  ["size", {name: "hosts", of: (k) => logPart(sizes[k], largest(sizes)), from: "1", to: `${numbers.count(largest(sizes), "host")} (log)`}],
+  ["size", {name: "hosts", of: (k) => logPart(hostsOf[k], widest), from: "1", to: `${numbers.count(widest, "host")} (log)`}],
   counted(LIMIT).length && ["limit", categories("what limited it most", LIMIT)],
 ].filter(Boolean));
 let by = slowest > 1.001 ? choices.slowdown : choices.waiting || choices.slowdown || choices.state || null;
@@ -176,10 +175,10 @@ function cells(pen, from, wide, inView, filter) {
   const across = 2, columns = Math.ceil(wide / across), place = new Int32Array(names.length), spans = grouped || names.map((name, h) => [name, h, 1]);
   spans.forEach(([, first, count], g) => place.fill(g, first, first + count));
   const kinds = by.of ? 1 : by.colours.length, n = spans.length * columns, weight = new Float32Array(n), sums = new Float32Array(n * kinds);
-  const scale = columns / (view[1] - view[0]), highest = columns - 1;
+  const scale = columns / (view[1] - view[0]), highest = columns - 1, values = by.values || (by.values = tasks.map((_, k) => (by.of || by.group)(k)));
   for (const k of inView) {
     if (filter && !filter[0].has(k)) continue;
-    const value = by.of ? by.of(k) : by.group(k);
+    const value = values[k];
     const a = Math.max((tasks[k][START] - view[0]) * scale, 0), b = Math.min((until(tasks[k]) - view[0]) * scale, columns), first = Math.min(Math.floor(a), highest), last = Math.min(Math.floor(b), highest);
     for (const [h, to] of runs[k]) for (let g = place[h]; g <= place[to - 1]; g++) {
       const [, begin, count] = spans[g], hosts = Math.min(to, begin + count) - Math.max(h, begin);
@@ -190,20 +189,21 @@ function cells(pen, from, wide, inView, filter) {
       }
     }
   }
-  const shades = by.of ? Array.from({length: 65}, (_, k) => heat(k / 64)) : by.colours.map(colour);
-  spans.forEach(([, begin, count], g) => {
-    const y = top + begin * rowHeight, high = Math.max(count * rowHeight - (count * rowHeight > 5 ? 1 : 0), 0.8);
+  const shades = (by.of ? Array.from({length: 65}, (_, k) => heat(k / 64)) : by.colours.map(colour)).map(channels);
+  const image = new ImageData(columns, spans.length), picture = Object.assign(document.createElement("canvas"), {width: columns, height: spans.length});
+  spans.forEach(([, , count], g) => {
     for (let c = 0; c < columns; c++) {
       const at = g * columns + c;
       if (weight[at] < 0.02 * count) continue;
       let shade = 0;
       if (by.of) shade = Math.round(64 * Math.min(Math.max(sums[at] / weight[at], 0), 1));
       else for (let kind = 1; kind < kinds; kind++) if (sums[at * kinds + kind] > sums[at * kinds + shade]) shade = kind;
-      pen.globalAlpha = Math.min(0.25 + 0.75 * weight[at] / count, 1);
-      pen.fillStyle = shades[shade]; pen.fillRect(from + c * across, y, across, high);
+      image.data.set(shades[shade], 4 * at); image.data[4 * at + 3] = 255 * Math.min(0.25 + 0.75 * weight[at] / count, 1);
     }
   });
-  pen.globalAlpha = 1;
+  picture.getContext("2d").putImageData(image, 0, 0);
+  pen.imageSmoothingEnabled = false;
+  spans.forEach(([, begin, count], g) => pen.drawImage(picture, 0, g, columns, 1, from, top + begin * rowHeight, columns * across, Math.max(count * rowHeight - (count * rowHeight > 5 ? 1 : 0), 0.8)));
 }
 function drawTrack(pen, width, track, y) {
   const from = left(width), wide = width - from - 8 - STRIP, {values, width: cell} = track, high = HIGH[track.kind];
@@ -241,11 +241,23 @@ function redraw() {
   const drawn = gantt(pen, width);
   let y = top + ganttHigh;
   tracks.forEach((track, k) => { y += gapAbove(k); track.y = y; drawTrack(pen, width, track, y); y += HIGH[track.kind]; });
-  if (cross !== null) { pen.strokeStyle = colour("ink"); pen.lineWidth = 1; pen.beginPath(); pen.moveTo(cross, OVERVIEW); pen.lineTo(cross, total); pen.stroke(); }
+  behind.width = $("panel").width; behind.height = $("panel").height;
+  behind.getContext("2d").drawImage($("panel"), 0, 0);
+  drawCross();
   $("range").textContent = (view[0] > 0 || view[1] < end ? `${numbers.date(view[0], end, data.epoch)} to ${numbers.date(view[1], end, data.epoch)}` : "the whole run") + (crowded ? `; a cell is ${numbers.duration(2 * (view[1] - view[0]) / Math.max(width - left(width), 1))}${grouped ? " of a group of hosts" : " of a host"}: zoom in for single ${data.what}s` : "");
   $("panel").dataset.drawn = drawn;
 }
-const again = soon(redraw);
+/* The line under the pointer, over the panel as it was drawn. */
+const behind = document.createElement("canvas");
+function drawCross() {
+  if (!behind.width) return;
+  const canvas = $("panel"), pen = canvas.getContext("2d"), ratio = canvas.width / canvas.clientWidth;
+  pen.setTransform(1, 0, 0, 1, 0, 0);
+  pen.clearRect(0, 0, canvas.width, canvas.height); pen.drawImage(behind, 0, 0);
+  if (cross !== null) { pen.fillStyle = colour("ink"); pen.fillRect(Math.round(cross * ratio), OVERVIEW * ratio, ratio, canvas.height); }
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+}
+const again = soon(redraw), crossAgain = soon(drawCross);
 function move(from, span) {
   const wide = Math.min(Math.max(span, end * 1e-9), end), start = Math.min(Math.max(from, 0), Math.max(end - wide, 0));
   view = [start, start + wide];
@@ -282,7 +294,7 @@ pointing($("panel"), {
   pointed: (event, gone) => {
     const x = event.clientX - area().left;
     cross = gone || x < left(area().width) ? null : x;
-    again();
+    crossAgain();
     if (gone) return;
     const k = taskAt(event);
     tip(event, k >= 0 ? tools.describe(k, timeAt(x)) : trackAt(event));
