@@ -42,6 +42,7 @@ KEYS: dict[str, type | tuple[type, ...]] = {
     "lower_is_better": list,
     "higher_is_better": list,
     "compare_with": dict,
+    "conditions": list,
     "constraints": list,
     "timeout_s": (int, float),
     "memory_MB": (int, float),
@@ -53,6 +54,8 @@ MOST_BYTES = 2**22
 MOST_DEPTH = 100
 _TOO_DEEP = f"tables or lists are nested more than {MOST_DEPTH} deep; flatten them"
 SEED = "seed"
+# Factors that are conditions, if a plan does not say which are.
+CONDITIONS = ("load", "workload", SEED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ class Plan:
     """What a campaign file says.
 
     kind: of its runs. fixed: parameters of all. factors: levels, or an interval drawn from.
-    seeded: each repetition has a seed. baseline: levels that the others are compared with. better:
+    seeded: each repetition has a seed. baseline: levels that the others are compared with.
+    conditions: factors that nobody chooses, such as the load; comparisons are within each. better:
     +1 or -1 for metrics of which more, or less, is better. timeout_s, memory_MB: limits of a run.
     folder: what paths are relative to. text: the file.
     """
@@ -90,6 +94,7 @@ class Plan:
     metrics: tuple[str, ...]
     better: Mapping[str, int]
     baseline: Mapping[str, Value]
+    conditions: tuple[str, ...]
     timeout_s: float | None
     memory_MB: float | None
     folder: Path
@@ -184,6 +189,7 @@ def plan_of(text: str, folder: Path, name: str) -> Plan:
         )
     better = dict.fromkeys(_texts(given, "lower_is_better"), -1)
     better |= dict.fromkeys(_texts(given, "higher_is_better"), 1)
+    baseline = _baseline(kind.with_new_names(_flat(given.get("compare_with", {}))), factors)
     return Plan(
         name=given.get("name", name),
         kind=kind,
@@ -196,7 +202,8 @@ def plan_of(text: str, folder: Path, name: str) -> Plan:
         first_seed=_whole(given, "first_seed", 0, 0),
         metrics=tuple(_texts(given, "metrics")),
         better=better,
-        baseline=_baseline(kind.with_new_names(_flat(given.get("compare_with", {}))), factors),
+        baseline=baseline,
+        conditions=_conditions(given, factors, baseline),
         timeout_s=_positive(given, "timeout_s"),
         memory_MB=_positive(given, "memory_MB"),
         folder=folder,
@@ -326,6 +333,27 @@ def _sampling(given: Mapping[str, Any] | None) -> Sampling | None:
             f"sample.count: is missing; give the number of points to draw, 1 to {MOST_POINTS:,}"
         )
     return Sampling(given["count"], method, given.get("seed", 0))
+
+
+def _conditions(
+    given: Mapping[str, Any],
+    factors: Mapping[str, tuple[Value, ...] | Interval],
+    baseline: Mapping[str, Value],
+) -> tuple[str, ...]:
+    """The conditions that a plan names, or the usual ones of its factors."""
+    names = _texts(given, "conditions")
+    for name in names:
+        if name not in factors:
+            raise CampaignError(
+                f"conditions: '{name}' is not a factor: use some of {', '.join(factors)}"
+            )
+        if name in baseline:
+            raise CampaignError(
+                f"conditions: '{name}' is in compare_with, too; a factor is a condition or a choice"
+            )
+    if "conditions" in given:
+        return tuple(names)
+    return tuple(name for name in CONDITIONS if name in factors and name not in baseline)
 
 
 def _baseline(

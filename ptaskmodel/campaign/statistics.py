@@ -18,7 +18,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -228,19 +228,37 @@ def paired(
     import pandas
 
     named = [name for name in factors if name in baseline]
-    others = [name for name in factors if name not in baseline]
-    keys = [*others, SEED]
+    rows = [
+        (*levels, metric, *_difference(metric, both))
+        for levels, metric, both in pairs(frame, factors, metrics, baseline)
+    ]
+    found = pandas.DataFrame(rows, columns=[*named, "metric", *DIFFERENCES[:-1]])
+    return found.assign(p_holm=holm(found["p_value"].to_numpy(float)))
+
+
+def pairs(
+    frame: pandas.DataFrame,
+    factors: Sequence[str],
+    metrics: Sequence[str],
+    baseline: Mapping[str, Any],
+) -> Iterator[tuple[tuple[Any, ...], str, pandas.DataFrame]]:
+    """Yield (levels, metric, values of the baseline's runs beside those of the runs of the levels).
+
+    Runs are paired that are alike in all else, repetition included. frame, factors, metrics,
+    baseline: as `paired` takes them.
+    """
+    import pandas
+
+    named = [name for name in factors if name in baseline]
+    keys = [*(name for name in factors if name not in baseline), SEED]
     is_base = np.logical_and.reduce([frame[name] == baseline[name] for name in named])
     base = frame[is_base].set_index(keys)
-    rows = []
     for levels, runs in frame[~is_base].groupby(named, sort=False):
         theirs = runs.set_index(keys)
         for metric in metrics:
             both = pandas.concat([base[metric], theirs[metric]], axis=1, join="inner").dropna()
             if len(both):
-                rows.append((*levels, metric, *_difference(metric, both)))
-    found = pandas.DataFrame(rows, columns=[*named, "metric", *DIFFERENCES[:-1]])
-    return found.assign(p_holm=holm(found["p_value"].to_numpy(float)))
+                yield levels, metric, both
 
 
 def _difference(metric: str, both: pandas.DataFrame) -> tuple[float, ...]:

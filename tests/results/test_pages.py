@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from browsing import console, opened, ready
+from browsing import console, opened, ready, well_made
 
 from ptaskmodel.cli import main
 
@@ -144,11 +144,17 @@ def test_runs_of_a_campaign_are_sorted_and_searched(campaign, browser):
     assert console(browser) == []
 
 
+def test_the_page_of_a_campaign_is_well_made(campaign, browser):
+    text = well_made(browser, campaign / "page.html")
+    assert "tasks: what each level changes against" in text
+
+
 def test_a_campaign_is_sorted_and_searched_with_keys_alone(campaign, browser):
     opened(browser, campaign / "page.html")
-    for _ in range(60):
+    in_runs = "return document.activeElement.closest('#tasks') !== null"
+    for _ in range(120):
         browser.switch_to.active_element.send_keys("\ue004")  # Tab
-        if browser.switch_to.active_element.text == "makespan":
+        if browser.switch_to.active_element.text == "makespan" and browser.execute_script(in_runs):
             break
 
     def first():

@@ -265,7 +265,8 @@ def status(directory: Path) -> None:
 def table(directory: Path, output: Path | None, every: bool, kind: str) -> None:
     """Print a table of the campaign in DIRECTORY: its runs, or statistics."""
     from ptaskmodel.campaign import Campaign, effects, means, paired, write_table
-    from ptaskmodel.campaign.report import done, metrics_of, printed
+    from ptaskmodel.campaign.pictures import metrics_of
+    from ptaskmodel.campaign.report import done, printed
 
     found = Campaign.in_directory(directory)
     frame = found.frame(every)
@@ -297,7 +298,8 @@ def table(directory: Path, output: Path | None, every: bool, kind: str) -> None:
 def plot(directory: Path, output: Path | None) -> None:
     """Draw effects, interactions, differences and the Pareto front of the campaign in DIRECTORY."""
     from ptaskmodel.campaign import Campaign
-    from ptaskmodel.campaign.report import done, figures
+    from ptaskmodel.campaign.pictures import figures
+    from ptaskmodel.campaign.report import done
     from ptaskmodel.results.pictures.drawing import save
 
     found = Campaign.in_directory(directory)

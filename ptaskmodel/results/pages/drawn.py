@@ -43,11 +43,13 @@ def axis(level: float = MIDDLE) -> Mark:
     return (0.0, 1.0, "line", "axis", level)
 
 
-def cumulative_chart(label: str, kind: str, of_runs: Sequence[Curve]) -> dict[str, Any]:
+def cumulative_chart(
+    label: str, kind: str, of_runs: Sequence[Curve], joined: bool = False
+) -> dict[str, Any]:
     """Return cumulative curves of runs, with the range over those that differ by their seed.
 
     label: what of. kind: of its values, `TIME` or `NUMBER`. of_runs: one or more; the others are
-    compared with the first.
+    compared with the first. joined: by straight lines, as there are few points; else by steps.
     """
     series: list[dict[str, Any]] = []
     for k, curve in enumerate(of_runs):
@@ -66,7 +68,7 @@ def cumulative_chart(label: str, kind: str, of_runs: Sequence[Curve]) -> dict[st
     note = "Areas: the range over seeds." if any(curve.runs > 1 for curve in of_runs) else ""
     least, most = {TIME: (1.0, 86400.0), NUMBER: (1.0, 10.0)}[kind]
     return {"chart": "cumulative", "axis": kind, "label": label, "sentence": sentence, "note": note,
-            "from": least, "to": most, "series": series}  # fmt: skip
+            "from": least, "to": most, "joined": joined, "series": series}  # fmt: skip
 
 
 def _short(value: float) -> float:

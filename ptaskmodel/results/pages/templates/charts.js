@@ -76,7 +76,8 @@ const charts = {
       spec.series.forEach((one, k) => {
         const line = one.role ? `var(--${one.role})` : `var(--${CATEGORIES[k % CATEGORIES.length]})`;
         const points = one.at.map(([value, part], n) => `${n ? "H" : "M"}${n ? x(value) : `${x(value)} ${bottom} V`}${n ? ` V${y(part)}` : y(part)}`).join(" ");
-        const path = draw(svg, "path", {d: `${points} H${right}`, fill: "none", stroke: line, "stroke-width": 2, "stroke-dasharray": one.dashed ? "6 4" : ""});
+        const lines = one.at.map(([value, part]) => `${x(value)} ${y(part)}`).join("L");
+        const path = draw(svg, "path", {d: `${spec.joined ? `M${lines}` : points} H${right}`, fill: "none", stroke: line, "stroke-width": 2, "stroke-dasharray": one.dashed ? "6 4" : ""});
         draw(path, "title", {}, one.name);
         if (one.reach) draw(svg, "path", {d: `M${[...one.reach.map(([low,, part]) => [low, part]), ...one.reach.map(([, high, part]) => [high, part]).reverse()].map(([value, part]) => `${x(value)} ${y(part)}`).join("L")}Z`, fill: line, opacity: 0.25});
         if (one.sign) for (const part of [0.15, 0.4, 0.65, 0.9]) { const [value, at] = one.at[Math.min(Math.floor((part + 0.02 * k) * one.at.length), one.at.length - 1)]; draw(svg, "text", {x: x(value), y: y(at) + 4, "text-anchor": "middle", style: `fill:${line}`}, one.sign); }
