@@ -234,7 +234,7 @@ def simulate_into(
 
             files = (*files, *ENERGY_FILES)
         if options.attribution or neighbours is not None:
-            from ptaskmodel.recording.isolated import times_alone
+            from ptaskmodel.recording.attribution import times_alone
 
             alone_s = times_alone(made)
         if neighbours is not None and alone_s is not None:

@@ -13,8 +13,8 @@ from scenarios import random_scenario
 
 import ptaskmodel as pm
 from ptaskmodel.recording import intervals
+from ptaskmodel.recording.attribution import times_alone
 from ptaskmodel.recording.intervals import Recorder
-from ptaskmodel.recording.isolated import times_alone
 from ptaskmodel.results.traces.attribution import Attribution
 from ptaskmodel.results.traces.usage import BINS, Utilisation
 
