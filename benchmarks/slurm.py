@@ -1,18 +1,20 @@
 """What a simulated Slurm costs: a month of a large cluster, its priorities and backfill cycles.
 
     python benchmarks/slurm.py [--jobs 100000] [--days 30] [--nodes 1000] [--load 0.9]
-                               [--shared | --preempt]
+                               [--shared | --preempt | --log FILE --first-day DAY]
 
 Prints JSON. Whole nodes, shares of 100 users in 10 accounts, priority/multifactor, backfill every
 30 s with 500 tests. Sizes are powers of 2 drawn from 1 to 256 nodes, run times are log-normal and
 scaled to the load, limits 1.1 to 5 times as long, submissions uniform. --shared: nodes are shared
 by jobs of so many cores (select/cons_tres), 32 a node. --preempt: so they are, memory counts, and a
-tenth of the jobs are in a partition that requeues those of the other.
+tenth of the jobs are in a partition that requeues those of the other. --log: the jobs of an SWF log
+(.gz) from a day on, for --days, each with as many cores as it had processors; nodes are shared.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import json
 import random
@@ -40,11 +42,11 @@ PriorityWeightJobSize=1000
 PriorityWeightQOS=2000
 AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageEnforce=associations
-NodeName=n[1-{nodes}] CPUs=32 Sockets=2 CoresPerSocket=16{memory}
-PartitionName=main Nodes=ALL Default=YES MaxTime=3-0
+MaxJobCount=1000000
+NodeName=n[1-{nodes}] CPUs={cores} Sockets=2 CoresPerSocket={half}{memory}
+PartitionName=main Nodes=ALL Default=YES MaxTime=30-0
 """
 PREEMPT = """DefMemPerCPU=2000
-MaxJobCount=1000000
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 PartitionName=high Nodes=ALL MaxTime=3-0 PriorityTier=10
@@ -86,6 +88,35 @@ def workload(
     return jobs
 
 
+def from_log(path: Path, first_day: float, days: float) -> list[JobRequest]:
+    """Jobs of a log, from a day on; what users asked for is their limit, or how long they ran."""
+    jobs = []
+    with gzip.open(path, "rt") as lines:
+        for line in lines:
+            if not line.strip() or line.startswith(";"):
+                continue
+            fields = [float(each) for each in line.split()]
+            date_s, run_s, cores, asked_s = (
+                fields[1],
+                max(fields[3], 1.0),
+                int(fields[4]),
+                fields[8],
+            )
+            limit_s = asked_s if asked_s > 0 else run_s
+            if 0 <= date_s - first_day * DAY_S < days * DAY_S and cores > 0:
+                jobs.append(
+                    JobRequest(
+                        f"j{int(fields[0])}",
+                        date_s - first_day * DAY_S,
+                        DelayWork(min(run_s, limit_s)),
+                        user=f"u{int(fields[11]) % USERS}",
+                        tasks=cores,
+                        limit_min=int(-(-limit_s // 60)),
+                    )
+                )
+    return jobs
+
+
 def prior(jobs: list[JobRequest]) -> list[JobRequest]:
     """The same jobs, some of them in the partition that preempts."""
     draw = random.Random(5)
@@ -93,7 +124,11 @@ def prior(jobs: list[JobRequest]) -> list[JobRequest]:
 
 
 def simulated(
-    jobs: list[JobRequest], nodes: int, shared: bool = False, preempt: bool = False
+    jobs: list[JobRequest],
+    nodes: int,
+    shared: bool = False,
+    preempt: bool = False,
+    cores: int = CORES,
 ) -> tuple[SlurmRun, float]:
     """A run, and its seconds on a processor."""
     with tempfile.TemporaryDirectory() as place:
@@ -101,7 +136,7 @@ def simulated(
         unit = "CR_Core_Memory" if preempt else "CR_Core"
         select = f"cons_tres\nSelectTypeParameters={unit}" if shared else "linear"
         memory = " RealMemory=96000" if preempt else ""
-        text = CONF.format(nodes=nodes, select=select, memory=memory)
+        text = CONF.format(nodes=nodes, select=select, memory=memory, half=cores // 2, cores=cores)
         conf_file.write_text(text + (PREEMPT if preempt else ""))
         lines = [f"add account a{k}" for k in range(ACCOUNTS)]
         lines += [f"add user u{k} account=a{k % ACCOUNTS}" for k in range(USERS)]
@@ -120,20 +155,26 @@ def main() -> None:
     parser.add_argument("--load", type=float, default=0.9)
     parser.add_argument("--shared", action="store_true")
     parser.add_argument("--preempt", action="store_true")
+    parser.add_argument("--log", type=Path)
+    parser.add_argument("--first-day", type=float, default=0.0)
+    parser.add_argument("--cores", type=int, default=CORES)
     given = parser.parse_args()
     prepare_kernels()
-    shared = given.shared or given.preempt
-    jobs = workload(given.jobs, given.days, given.nodes, given.load, shared)
+    shared = given.shared or given.preempt or given.log is not None
+    if given.log is None:
+        jobs = workload(given.jobs, given.days, given.nodes, given.load, shared)
+    else:
+        jobs = from_log(given.log, given.first_day, given.days)[: given.jobs]
     if given.preempt:
         jobs = prior(jobs)
-    run, seconds = simulated(jobs, given.nodes, shared, given.preempt)
+    run, seconds = simulated(jobs, given.nodes, shared, given.preempt, given.cores)
     waits_s = [job.start_s - job.submit_s for job in run.jobs if job.attempt is not None]
     counts = run.loop.statistics
     starts = repr([(job.id, job.start_s, job.by) for job in run.jobs]).encode()
     facts = {
         "processor_s": round(seconds, 1),
         "simulated_days_an_hour": round(given.days * 3600 / seconds),
-        "jobs_a_second": round(given.jobs / seconds),
+        "jobs_a_second": round(len(jobs) / seconds),
         "cycles": counts.cycles,
         "tested_a_cycle": round(counts.tested / counts.cycles, 1),
         "most_tested": counts.most_tested,

@@ -50,7 +50,7 @@ class Queue:
         order: Callable[[list[Entry]], list[Entry]] = lambda entries: entries,
     ) -> None:
         self._order = order
-        # How often entries, or their order, were others.
+        # How often the entries, or their order, have changed.
         self.version = 0
         self._entries: list[Entry] = []
         self._ordered: list[Entry] | None = []
@@ -89,7 +89,6 @@ class Queue:
             if full:
                 entries = [entry for entry in entries if entry.job.request.array_id not in full]
             self._ordered = self._order(entries)
-            self.version += 1
         return self._ordered
 
     @property
@@ -153,7 +152,12 @@ class Queue:
                     keys[which] = key = (*key[:PRIORITY], -priority, *key[PRIORITY + 1 :])
                 found.append(Entry(key, which, job))
         found.sort()
+        same = all(
+            new.job is old.job and new.which == old.which
+            for new, old in zip(found, self._entries, strict=True)
+        )
         self._entries, self._ordered = found, None
+        self.version += not same
 
     def hold(self, job: JobRecord, held: bool) -> None:
         """A job is held or released."""
@@ -216,6 +220,7 @@ class Queue:
                     self.waits_for_array(first)
         if full != self._full:
             self._full, self._ordered = full, None
+            self.version += 1
 
     def _end_reservations(self, now: int) -> None:
         """Drop jobs that wait in a reservation that is over."""
@@ -252,6 +257,7 @@ class Queue:
         if _has_limit(job):
             self._limited.setdefault(job.request.array_id, {})[job] = None
         self._ordered = None
+        self.version += 1
 
     def _take_out(self, job: JobRecord) -> None:
         self._untold.pop(job, None)
@@ -267,6 +273,7 @@ class Queue:
         for key in self._keys.pop(job):
             del self._entries[bisect_left(self._entries, (key,))]
         self._ordered = None
+        self.version += 1
 
     def _tell_reasons(self, now: int) -> None:
         fresh = False

@@ -26,6 +26,7 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     RUNNING,
     STEP,
     TESTED,
+    UNTIL,
     WINDOW,
     begin_map,
     collides,
@@ -88,12 +89,16 @@ class SharedState(NamedTuple):
 
 # What `cycle` returns; what it is told of the entry at POSITION, in place of 0.
 DONE, STARTS, NOT_PLAIN = range(3)
+# A date after all others.
+LAST = 2**62
 HAS_STARTED, CANNOT_START = 1, 2
 
 
 @entry
 def cycle(s, outcome, until):
     """Test entries from POSITION on: DONE, or STARTS where the entry there can start now, on left.
+
+    UNTIL: up to that date a cycle would do the same, if nothing else changes.
 
     outcome: what became of that; the job keeps the chosen nodes in the map until a date, if it has
     them whole, else 0. At first, NOT_PLAIN where some entry is that.
@@ -104,10 +109,12 @@ def cycle(s, outcome, until):
             if s.known[NEED, s.jobs[k]] == IS_NOT_PLAIN:
                 return 2
         begin_map(s)
+        numbers[UNTIL] = LAST
         for k in range(numbers[ENTRIES]):
             s.sizes[k] = 0
     else:
         full = _after_start(s, outcome, until)
+        numbers[UNTIL] = numbers[NOW]
         numbers[POSITION] += 1
         if full:
             numbers[POSITION] = numbers[ENTRIES]
@@ -119,6 +126,7 @@ def cycle(s, outcome, until):
         k = numbers[POSITION]
         status = _test(s, k)
         if status == 1:
+            numbers[UNTIL] = numbers[NOW]
             return 1
         _note_size(s, k)
         if status == 2:
@@ -151,6 +159,11 @@ def _plan(s, k, date, lasts):
     numbers = s.numbers
     step = numbers[STEP]
     begin, finish = date // step * step, (date + lasts) // step * step
+    map_end = (numbers[NOW] + numbers[WINDOW]) // step * step
+    if begin >= map_end:
+        _last_until(numbers, numbers[NOW])
+    elif finish >= map_end:
+        _last_until(numbers, finish + step - numbers[WINDOW] - 1)
     s.planned[k] = date
     for w in range(len(s.chosen)):
         s.planned_nodes[w] |= s.chosen[w]
@@ -173,15 +186,25 @@ def _test(s, k):
     # Whatever is reserved, so many of those that run must end before.
     fewest = fewest_ended(s.later_cpus, running, row, need[CPUS])
     later, slot, crowded = now, np.int64(0), np.int64(-1)
+    # Whether it counts as tested whatever the date, and until when it does else.
+    counts, open_until = False, np.int64(LAST)
     while True:
         start = later
         slot = slot_at(s.slot_end, s.following, slot, start)
         end = max(start, now) + lasts
         later = growth_after(s.slot_begin, s.slot_end, s.following, s.grows, slot, end, row)
+        # The slots until end stay the same until then.
+        same_until = _same_until(s, slot, end, lasts) if start == now else np.int64(LAST)
+        if slot < 0:
+            _last_until(numbers, now)
+        elif start == now:
+            _last_until(numbers, s.slot_end[slot] - 1)
+            if later == 0:
+                _last_until(numbers, same_until)
         # What is found for a date that is too late to count says how large the job is.
         early = later > 0 and need[SIZE] != VARIES and s.known[TOLD, job] == need[SIZE]
         enough = fewest <= (ended_by(s.nodes.ends, running, later) if early else running)
-        if enough or s.tested[k] == 0:
+        if enough or not counts:
             if start >= crowded:
                 crowded = crowded_until(
                     s.slot_begin, s.slot_end, s.following, s.counts, slot, end, row, least
@@ -191,13 +214,21 @@ def _test(s, k):
             if is_open and s.tested[k] == 0:
                 s.tested[k] = 1
                 numbers[TESTED] += 1
+            if start > now:
+                counts = counts or is_open
+            elif is_open:
+                open_until = same_until
             enough = enough and is_open
+            if enough:
+                _last_until(numbers, same_until)
         date = np.int64(-1)
         if enough:
             date = _date_of(s, k, need, must, s.late_s[which], fewest, later if early else 0)
         if date < 0:
             if later > 0:
                 continue
+            if not counts:
+                _last_until(numbers, open_until)
             return 0
         if date < start:
             date = start
@@ -206,13 +237,32 @@ def _test(s, k):
             return 1
         if later > 0 and date > later:
             continue
+        if not counts:
+            _last_until(numbers, open_until)
         if date > now + numbers[WINDOW]:
+            _last_until(numbers, date - numbers[WINDOW] - 1)
             return 0
         begin, finish = date // step * step, (date + lasts) // step * step
         if collides(s.slot_begin, s.slot_end, s.following, s.free, s.chosen, begin, finish):
             later = date
             continue
         return 2 if _plan(s, k, date, lasts) else 0
+
+
+@jit
+def _last_until(numbers, date):
+    """After a date, a cycle may do something else."""
+    numbers[UNTIL] = min(numbers[UNTIL], date)
+
+
+@jit
+def _same_until(s, slot, end, lasts):
+    """Until when a job that starts now ends within the same slots."""
+    while slot >= 0:
+        if s.slot_begin[slot] > end:
+            return s.slot_begin[slot] - lasts - 1
+        slot = s.following[slot]
+    return np.int64(LAST)
 
 
 @jit
@@ -238,6 +288,7 @@ def _date_of(s, k, need, must, late_s, fewest, latest):
         if count == 0:
             return np.int64(-1)
         end = nodes.ends[ended - 1]
+        _last_until(numbers, max(date, end - 1))
         date = end if end > date else max(date + 1, end + late_s)
     for w in range(len(s.chosen)):
         s.chosen[w] = 0

@@ -40,6 +40,7 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     RUNNING,
     STEP,
     TESTED,
+    UNTIL,
     WINDOW,
 )
 from ptaskmodel.slurm.select.bitsets import words_of
@@ -174,6 +175,8 @@ class QuickCycles:
         options, numbers = conf.scheduler, self._state.numbers
         numbers[STEP], numbers[WINDOW] = options.bf_resolution_s, options.bf_window_min * 60
         numbers[MOST], numbers[ROOM] = options.bf_max_job_test, conf.bf_node_space_size
+        # What decided the last cycle.
+        self._known: tuple[int, int, Mask] | None = None
         self.postponed = False
         self.plans_idle_nodes = False
 
@@ -193,6 +196,9 @@ class QuickCycles:
         rules = controller.rules
         if not rules.unreserved or rules.owning or controller.allocations.cleaning.nodes:
             return None
+        if self._is_known(now):
+            return int(self._state.numbers[TESTED])
+        self._known = None
         jobs = [job for _, _, job in entries]
         if not jobs:
             controller.reservations.forget_plans()
@@ -214,7 +220,21 @@ class QuickCycles:
             if not self._go_through(jobs, date):
                 return None
         self._note_plans(jobs)
+        self._known = self._versions
         return int(numbers[TESTED])
+
+    @property
+    def _versions(self) -> tuple[int, int, Mask]:
+        """What decides a cycle besides its date: who waits, what is used, which nodes are up."""
+        controller = self._controller
+        version = controller.allocations.answers.version
+        return controller.queue.version, version, controller.nodes.up
+
+    def _is_known(self, now: int) -> bool:
+        """Whether a cycle would do what the last one did, which is kept: it started no job."""
+        requeued = self._controller.jobs.requeued
+        known = self._known == self._versions and not requeued
+        return known and now <= self._state.numbers[UNTIL]
 
     def _make_room(self, entries: int) -> None:
         """Know all jobs that have come, and have room for those that wait."""

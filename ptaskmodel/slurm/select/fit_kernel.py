@@ -109,7 +109,7 @@ def end_of(s, need, among, required, running, fewest, latest):
     """
     position, window, horizon = np.int64(0), np.int64(30), np.int64(-1)
     grows_s = s.facts[GROWS_S]
-    count, last = np.int64(0), np.int64(-1)
+    count, last = np.int64(0), position
     while position < running and count == 0:
         last = np.int64(-1)
         removed = 0
