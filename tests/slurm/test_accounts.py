@@ -62,7 +62,7 @@ def test_commands(tmp_path):
     assert by_name["c", None].shares is None
     assert by_name["c", "ann"].default
     assert not by_name["a", "ann"].default
-    assert by_name["a", "ann"].qos == ("fast",)
+    assert by_name["a", "ann"].qos == ("normal", "fast")
     assert by_name["a", "ann"].limits.max_submit == 7
 
 
@@ -268,3 +268,27 @@ def test_the_script_of_the_accounts_of_jobs_makes_them(tmp_path):
     ]
     assert facts[0] == facts[1]
     assert {one.account for one in read.associations} == {"root", "physics", "bio", "users"}
+
+
+def test_changes_of_qos_lists_are_those_of_the_account_above(tmp_path):
+    """`sacctmgr dump` prints QOS='+long' for what is allowed beside that from above."""
+    found = accounts_of(
+        tmp_path,
+        """Cluster - 'c':QOS='normal,high'
+        Parent - 'root'
+        Account - 'phys':QOS='+long'
+        Account - 'bio':QOS='-high,+long'
+        Account - 'chem':QOS='low'
+        Parent - 'phys'
+        User - 'ann':DefaultAccount='phys':QOS='-high'
+        User - 'bob':DefaultAccount='phys'
+        Parent - 'chem'
+        User - 'cy':DefaultAccount='chem':QOS='+high'
+        """,
+    )
+    by_name = named(found)
+    assert by_name["phys", None].qos == ("normal", "high", "long")
+    assert by_name["bio", None].qos == ("normal", "long")
+    assert by_name["phys", "ann"].qos == ("normal", "long")
+    assert by_name["phys", "bob"].qos == ()  # those of phys
+    assert by_name["chem", "cy"].qos == ("low", "high")

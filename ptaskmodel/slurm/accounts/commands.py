@@ -305,7 +305,8 @@ def with_option(of: Qos | Association, name: str, text: str) -> Any | None:
         field, read = own[key]
         value = read(text)
         if field in LISTS:
-            value = type(value)(_changed(getattr(of, field), values.names(text)))
+            inherits = isinstance(of, Association)
+            value = type(value)(changed(getattr(of, field), values.names(text), inherits))
         return replace(of, **{field: value})
     if key in _OF_ONE:
         field, resource = _OF_ONE[key]
@@ -322,16 +323,24 @@ def with_option(of: Qos | Association, name: str, text: str) -> Any | None:
     return replace(of, limits=replace(of.limits, **{field: value}))
 
 
-def _changed(old: Iterable[str], new: tuple[str, ...]) -> tuple[str, ...]:
-    """A list of names after ``a,b``, or after ``+a,-b``, which change it."""
+def changed(old: Iterable[str], new: tuple[str, ...], inherits: bool = False) -> tuple[str, ...]:
+    """A list of names, of `old` ones, after ``a,b``, or after ``+a,-b``, which change it.
+
+    new: the names. inherits: whether a list that is empty is another's, which it may change; it
+    has the changes then, with their signs, until they are applied to that.
+    """
     signs = [name[0] in "+-" for name in new]
     if not any(signs):
         return new
     if not all(signs) or any(len(name) == 1 for name in new):
         raise ValueError("give a list such as a,b, or changes such as +a,-b")
     found = dict.fromkeys(sorted(old) if isinstance(old, frozenset) else old)
+    are_changes = inherits and all(name[0] in "+-" for name in found)
     for name in new:
-        if name[0] == "+":
+        if are_changes:
+            found.pop({"+": "-", "-": "+"}[name[0]] + name[1:], None)
+            found[name] = None
+        elif name[0] == "+":
             found[name[1:]] = None
         else:
             found.pop(name[1:], None)

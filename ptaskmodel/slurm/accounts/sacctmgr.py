@@ -28,12 +28,20 @@ from ptaskmodel.slurm.accounts.commands import (
     Options,
     PassedOver,
     calls_of,
+    changed,
     joined_lines,
     key_of,
     meaning,
     with_option,
 )
-from ptaskmodel.slurm.accounts.facts import ROOT, Accounts, Association, Qos, plain_accounts
+from ptaskmodel.slurm.accounts.facts import (
+    NORMAL,
+    ROOT,
+    Accounts,
+    Association,
+    Qos,
+    plain_accounts,
+)
 from ptaskmodel.slurm.accounts.fair_share import ShareTree
 from ptaskmodel.slurm.conf import values
 
@@ -120,7 +128,11 @@ class _Reading:
                         "defined; define it, or remove it from Preempt"
                     )
         associations = [
-            replace(one, default=self.users.get(one.user or "") == one.account)
+            replace(
+                one,
+                qos=self._qos_of(one) if _are_changes(one.qos) else one.qos,
+                default=self.users.get(one.user or "") == one.account,
+            )
             for one in self.found.values()
         ]
         for one in associations:
@@ -132,6 +144,17 @@ class _Reading:
         )
         ShareTree(found)  # whose accounts are a tree
         return found
+
+    def _qos_of(self, one: Association, depth: int = 0) -> tuple[str, ...]:
+        """The QOSs of an association: its own, or those from above after its changes."""
+        if one.qos and not _are_changes(one.qos):
+            return one.qos
+        home = one.parent if one.user is None else one.account
+        above = self.found.get((home or ROOT, None, None))
+        if above is None or above is one or depth > len(self.found):  # of a circle: told later
+            return changed((NORMAL,), one.qos) if one.qos else (NORMAL,)
+        inherited = self._qos_of(above, depth + 1)
+        return changed(inherited, one.qos) if one.qos else inherited
 
     # Setting
 
@@ -237,9 +260,9 @@ class _Reading:
             each: replace(qos, preempt=qos.preempt - {name}) for each, qos in self.qos.items()
         }
         for key, one in self.found.items():
-            if name in one.qos or name == one.default_qos:
+            if {name, f"+{name}", f"-{name}"} & {*one.qos, one.default_qos}:
                 default = None if name == one.default_qos else one.default_qos
-                left = tuple(each for each in one.qos if each != name)
+                left = tuple(each for each in one.qos if each.lstrip("+-") != name)
                 self.found[key] = replace(one, qos=left, default_qos=default)
 
     def _remove_account(self, name: str) -> None:
@@ -370,6 +393,11 @@ class _Reading:
         elif "rawusage" in row:  # an account's is that of its users
             options = [pair for pair in options if pair[0] != "rawusage"]
         self._set(known, options, where)
+
+
+def _are_changes(names: tuple[str, ...]) -> bool:
+    """Whether a list of QOSs says how that from above is changed."""
+    return bool(names) and all(name[0] in "+-" for name in names)
 
 
 def _given(options: Options) -> dict[str, str]:
