@@ -296,7 +296,7 @@ def comparison_text(found: Comparison, both: Standings) -> str:
         f"a: {found.a.directory}\nb: {found.b.directory}",
         text_table(header, outcomes, right=(1, 2, 3)),
         standings_text(both),
-        f"{count(len(found.pairs), what)} in both: {found.said()}",
+        fact_lines([("", f"{count(len(found.pairs), what)} in both: {found.said()}")], 0),
         *only_in(found),
     ]
     if changed := found.most_changed(SHOWN_CHANGES):
@@ -377,7 +377,7 @@ def standings_text(found: Standings, differs: bool = True) -> str:
     parts = [fact_lines([("", found.head())], 0), text_table(header, rows)]
     if differs and (choices := found.choices()):
         parts.append(text_table(("differs", *found.runs), choices))
-    parts.append(found.inputs_text())
+    parts.append(fact_lines([("", found.inputs_text())], 0))
     if warnings := warnings_of_runs(found.runs):
         parts.append(fact_lines((("warning", text) for text in warnings), 9))
     return "\n\n".join(parts)

@@ -1,0 +1,66 @@
+"""Each picture says in a sentence what it shows, with numbers; tables fit a terminal of 80."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from ptaskmodel.cli import main
+from ptaskmodel.results.pictures.catalogue import draw_results
+
+pytestmark = pytest.mark.jit
+PLATFORM = (
+    '<platform version="4.1"><cluster id="c" prefix="n" suffix="" radical="0-7" speed="1Gf" '
+    'bw="100MBps" lat="50us" topology="FAT_TREE" topo_parameters="2;4,2;1,1;1,1"/></platform>'
+)
+KINDS = ("gantt", "progress", "links", "hosts", "topology", "slowdowns", "load", "waits")
+LONG = "/scratch/" + "a_very_long_name/" * 7
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    place = tmp_path_factory.mktemp("said")
+    (place / "p.xml").write_text(PLATFORM)
+    profiles = {"p": {"type": "parallel_homogeneous", "cpu": 6e10, "com": 1e9}}
+    jobs = [
+        {"id": f"j{k}", "subtime": 5.0 * k, "res": 2 + k % 5, "profile": "p", "walltime": 150 + k}
+        for k in range(12)
+    ]
+    (place / "w.json").write_text(json.dumps({"nb_res": 8, "jobs": jobs, "profiles": profiles}))
+    tasks = [
+        {"id": name, "start": k, "hosts": [f"n{i}" for i in range(k, k + 4)], "cpu": 5e9,
+         "flows": [[0, 3, 4e8]]}
+        for k, name in enumerate([LONG, "α-β", '<b>bold</b> & "quoted"', "x"])
+    ]  # fmt: skip
+    (place / "t.json").write_text(json.dumps({"tasks": tasks}))
+    command = ["batch", str(place / "p.xml"), str(place / "w.json"), "--attribution"]
+    assert main([*command, "--allocation", "random", "-o", str(place / "run")]) == 0
+    return place
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_picture_has_a_sentence_with_two_numbers(kind, place):
+    pytest.importorskip("matplotlib")
+    said = draw_results(place / "run", kind, place / f"{kind}.svg")
+    assert said.endswith(".")
+    assert len(re.findall(r"\d[\d.\u202f]*", said)) >= 2
+    text = (place / f"{kind}.svg").read_text(encoding="utf-8")
+    assert "<dc:description>" in text
+
+
+@pytest.mark.parametrize(
+    "command", ["simulate p.xml t.json", "compare run run", "batch p.xml w.json"]
+)
+def test_lines_are_no_longer_than_the_terminal(command, place, monkeypatch, capsys):
+    monkeypatch.chdir(place)
+    monkeypatch.setattr("ptaskmodel.style.text.terminal_width", lambda: 80)
+    assert main(command.split()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_batch_begins_with_what_became_of_the_jobs(place, capsys):
+    assert main(["batch", str(place / "p.xml"), str(place / "w.json")]) == 0
+    assert re.match(r"(All 12 jobs|\d+ of 12 jobs) end", capsys.readouterr().out)
