@@ -22,6 +22,15 @@ from ptaskmodel.batch.names import (
 )
 from ptaskmodel.batch.policies import POLICIES
 from ptaskmodel.batch.policies.orders import ORDERS
+from ptaskmodel.engine.options import (
+    COMPETITORS,
+    NETWORK_MODEL,
+    PATTERN,
+    RATIO,
+    SOLVER,
+    energy_row,
+    profiles_row,
+)
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.options import (
     COUNT,
@@ -41,15 +50,6 @@ from ptaskmodel.options import (
     number_time_or_text,
     option,
     taken,
-)
-from ptaskmodel.simulation.options import (
-    COMPETITORS,
-    NETWORK_MODEL,
-    PATTERN,
-    RATIO,
-    SOLVER,
-    energy_row,
-    profiles_row,
 )
 
 

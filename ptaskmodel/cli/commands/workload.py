@@ -29,8 +29,8 @@ from ptaskmodel.cli.workload_files import (
     read_clean,
     write_made,
 )
+from ptaskmodel.engine.options import PATTERN, RATIO, profiles_row
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.simulation.options import PATTERN, RATIO, profiles_row
 from ptaskmodel.style.quantities import number
 
 LABELS = {

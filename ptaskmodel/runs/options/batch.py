@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptaskmodel.batch.options import BatchOptions
+from ptaskmodel.engine.options import calibration_rows
 from ptaskmodel.options import (
     COUNT,
     FLAG,
@@ -20,7 +21,6 @@ from ptaskmodel.options import (
 )
 from ptaskmodel.renamed import with_old_names
 from ptaskmodel.runs.options.shared import TRACE_LIMIT, TRACES, attribution_row
-from ptaskmodel.simulation.options import calibration_rows
 
 
 @with_old_names

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ptaskmodel.engine.options import NETWORK_MODEL, SOLVER
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.mpi.names import MODELS
 from ptaskmodel.options import COUNT, FILE, FLAG, PAIRS, PLACES, RESULTS, TEXT, Option
 from ptaskmodel.results import TIMELINE_FORMATS
 from ptaskmodel.runs.options.shared import TRACE_LIMIT, TRACES
-from ptaskmodel.simulation.options import NETWORK_MODEL, SOLVER
 
 # Of all commands on traces: on which hosts ranks run, how collectives are done.
 RANKS = (

@@ -5,6 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ptaskmodel.engine.options import (
+    COMPETITORS,
+    NETWORK_MODEL,
+    ROUTING,
+    SOLVER,
+    calibration_rows,
+    energy_row,
+)
 from ptaskmodel.engine.usage.network_models import FLUID_MODELS
 from ptaskmodel.options import (
     COUNT,
@@ -21,14 +29,6 @@ from ptaskmodel.options import (
 )
 from ptaskmodel.renamed import with_old_names
 from ptaskmodel.runs.options.shared import TRACE_LIMIT, TRACES, attribution_row
-from ptaskmodel.simulation.options import (
-    COMPETITORS,
-    NETWORK_MODEL,
-    ROUTING,
-    SOLVER,
-    calibration_rows,
-    energy_row,
-)
 
 if TYPE_CHECKING:
     from ptaskmodel.engine.usage.network_models import NetworkModel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptaskmodel.batch.names import FAILURE_LAW
 from ptaskmodel.batch.options import BatchOptions
+from ptaskmodel.engine.options import PATTERN, RATIO, profiles_row
 from ptaskmodel.options import (
     COUNT,
     COURSE,
@@ -20,7 +21,6 @@ from ptaskmodel.options import (
     Option,
     rows_of,
 )
-from ptaskmodel.simulation.options import PATTERN, RATIO, profiles_row
 from ptaskmodel.slurm.conf.versions import REFERENCE, VERSIONS
 
 # What a Slurm, simulated or real, is given besides its configuration and a workload.
