@@ -29,19 +29,19 @@ OTHERS = {
     "delays": "8,000 delays",
     "batch-day-subset": "first 3,000 jobs of the batch day (all-to-all given by its amount)",
 }
-TEXT = """Seconds are those that the simulation takes on a processor: from a platform and a task
-list in memory to all finish dates. For SimGrid 3.32, the run of its engine
-(`tests/simgrid/ptasks.cpp`: one actor that starts each task at its date, asynchronously; one actor
-per delay), with its default solver `fairbottleneck`; for us, adding the tasks and running them,
-with `fairbottleneck` and with our default, `bmf`, the second time in a process, when all kernels
-are loaded. *difference*: the largest relative difference of a finish date, both with
-`fairbottleneck`. SimGrid's own `bmf` aborts on most of these loads.
+TEXT = """Seconds are processor time of the simulation: from a platform and a task list in memory to
+the ends of all tasks. For SimGrid 3.32, the run of its engine counts (`tests/simgrid/ptasks.cpp`:
+one actor that starts each task at its time, asynchronously; one actor per delay), with its default
+solver `fairbottleneck`. For us, adding and running the tasks counts, with `fairbottleneck` and with
+our default, `bmf`, the second time in a process, when all kernels are loaded. *difference*: the
+largest relative difference of an end, both with `fairbottleneck`. SimGrid's own `bmf` aborts on
+most of these loads.
 
-Ours gives SimGrid's rates under `fairbottleneck` by going through the same rounds, in the same
-order, which is most of the time of a contended load. `bmf` need not do that."""
-WHOLE_TEXT = """Whole processes, from files to finish dates: the interpreter and imports, reading,
-adding, running (loading of kernels included), with `bmf`. The jobs of the first six loads are given
-to both as lists of flows."""
+With `fairbottleneck`, we compute SimGrid's rates by the same rounds in the same order. They take
+most of the time of a contended load. `bmf` does not need them."""
+WHOLE_TEXT = """Whole processes, from files to the ends of all tasks, with `bmf`: start of the interpreter
+and imports, reading, adding, and running (with the loading of kernels). Both simulators get the
+jobs of the first six loads as lists of flows."""
 SOLVERS = ("fairbottleneck", "bmf")
 
 

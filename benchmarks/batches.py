@@ -24,15 +24,15 @@ LOGS = {
 PEER_LOG = "KTH-SP2-1996-2.1-cln"
 PEER_POLICIES = {"fcfs": "fifo", "easy": "easy"}
 TEXT = """`ptaskmodel batch` with the jobs of logs of the Parallel Workloads Archive as delays,
-first fit, a host a processor. *simulation*: wall time of the simulation alone; *whole command*:
-seconds on a processor from the start of the process to the last byte of its results."""
+first fit, one host for each processor. *simulation*: wall time of the simulation alone;
+*whole command*: processor time from the start of the process to the last byte of its results."""
 PTASKS = ("CEA-Curie-2011-2.1-cln", 18)
 PTASK_TEXT = """All jobs of {log} as parallel tasks (`--profiles ptask`, 16 processors a host,
-EASY, walltimes not enforced) on a fat tree of {hosts:,} hosts, times alone included: by default,
-and by the open loop (`--loop open`), whose results are the same to the bit."""
-PEER_TEXT = """KTH-SP2-1996-2.1-cln by AccaSim 1.1.3 (whole process on a processor; it writes
-what ran where and when, as ours does). Its FIFO starts jobs when our `fcfs` does ({equal}); its
-EASY reserves named nodes, so dates differ."""
+EASY, walltimes not enforced) on a fat tree of {hosts:,} hosts, with times alone: by default,
+and by the open loop (`--loop open`), whose results are bit-identical."""
+PEER_TEXT = """KTH-SP2-1996-2.1-cln by AccaSim 1.1.3 (processor time of whole processes; both write
+what ran where and when). Its FIFO starts jobs when our `fcfs` does ({equal}); its EASY reserves
+named nodes, so times differ."""
 
 
 def write_cluster(hosts: int, path: Path) -> None:

@@ -16,14 +16,14 @@ MOST = 1_000_000
 PICTURE = ROOT / "benchmarks" / "growth.png"
 TEXT = """![Cost of an event by hosts, starts per minute and number of jobs](growth.png)
 
-- **Platform**: the same 10,000 all-to-all jobs of 2-16 hosts on clusters of ever more hosts. An
-  event costs the same on all; making the simulation takes time and memory for each host, once.
-- **Contention**: 2,000 such jobs on 1,024 hosts, by starts per minute. What grows is the number of
-  jobs that share: an event changes the rates of most of those that are connected, so twice the jobs
-  at a time cost more than twice.
-- **Jobs**: all-to-all jobs of 4-64 hosts of their own on a fat tree of 1,024, as a batch gives
-  them: with a hundred times as many, an event costs up to a third more; memory holds what is known
-  of each."""
+- **Platform**: the same 10,000 all-to-all jobs of 2-16 hosts on ever larger clusters. An event
+  costs the same on all; creating the simulation takes time and memory for each host, once.
+- **Contention**: 2,000 such jobs on 1,024 hosts, by starts per minute. The number of jobs that share
+  grows. An event changes the rates of most jobs that are connected with its own, so twice as many
+  jobs at a time cost more than twice as much.
+- **Jobs**: all-to-all jobs of 4-64 hosts of their own on a fat tree of 1,024, as a batch creates
+  them. With a hundred times as many jobs, an event costs up to a third more; memory grows with the
+  number of jobs."""
 
 
 def figures(names: dict[int, str], repetitions: int) -> dict[str, dict[int, Cost]]:

@@ -1,6 +1,6 @@
 """Arrays of records that kernels read and write: types of fields, allocation, growth.
 
-Every room with kernels makes its state of these.
+Every package with kernels makes its state of these.
 """
 
 from __future__ import annotations
