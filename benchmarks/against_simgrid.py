@@ -39,9 +39,9 @@ most of these loads.
 
 With `fairbottleneck`, we compute SimGrid's rates by the same rounds in the same order. They take
 most of the time of a contended load. `bmf` does not need them."""
-WHOLE_TEXT = """Whole processes, from files to the ends of all tasks, with `bmf`: start of the interpreter
-and imports, reading, adding, and running (with the loading of kernels). Both simulators get the
-jobs of the first six loads as lists of flows."""
+WHOLE_TEXT = """Whole processes, from files to the ends of all tasks, with `bmf`: start of the
+interpreter and imports, reading, adding, and running (with the loading of kernels). Both simulators
+get the jobs of the first six loads as lists of flows."""
 SOLVERS = ("fairbottleneck", "bmf")
 
 

@@ -18,9 +18,9 @@ TEXT = """![Cost of an event by hosts, starts per minute and number of jobs](gro
 
 - **Platform**: the same 10,000 all-to-all jobs of 2-16 hosts on ever larger clusters. An event
   costs the same on all; creating the simulation takes time and memory for each host, once.
-- **Contention**: 2,000 such jobs on 1,024 hosts, by starts per minute. The number of jobs that share
-  grows. An event changes the rates of most jobs that are connected with its own, so twice as many
-  jobs at a time cost more than twice as much.
+- **Contention**: 2,000 such jobs on 1,024 hosts, by starts per minute. More jobs share. An event
+  changes the rates of most jobs that are connected with its own, so twice as many jobs at a time
+  cost more than twice as much.
 - **Jobs**: all-to-all jobs of 4-64 hosts of their own on a fat tree of 1,024, as a batch creates
   them. With a hundred times as many jobs, an event costs up to a third more; memory grows with the
   number of jobs."""
