@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The order of a date: the engine says what happens at one time, one thing after the other.
+"""The order of events at one time: traces, waits, ends, failures, rates.
 
 Every front end asks `next_happening` and branches on the answer: tasks, MPI ranks, and `advance`,
 which serves front ends in Python. docs/background/events.md states what users see of this order.

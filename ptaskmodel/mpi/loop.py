@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The compiled loop of a replay: how MPI ranks react to the events of a date.
+"""The compiled loop of a replay: how MPI ranks react to the events at one time.
 
 `engine.loop` defines the order of events. `look_ahead` finds the pairs of hosts that ranks will
 soon need, so that Python finds their routes together.

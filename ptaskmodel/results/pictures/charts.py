@@ -1,4 +1,4 @@
-"""The kinds of charts that pictures are made of, each once.
+"""Functions that draw the charts of pictures, one for each kind.
 
 A panel of tracks over one time, strips of quantiles by class, cumulative curves, and a matrix; the
 map is in `topology`.

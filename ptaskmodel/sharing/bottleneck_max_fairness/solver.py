@@ -1,6 +1,6 @@
 """Bottleneck max fairness: every task is at its bound or has a bottleneck of its own.
 
-The other way, from event to event: `levels.levels`.
+Counterpart that updates rates from event to event: `levels.levels`.
 
 A rate allocation x is bottleneck max fair (T. Bonald and J. Roberts, Multi-resource fairness:
 objectives, algorithms and performance, SIGMETRICS 2015) when no capacity is exceeded and every task
@@ -14,7 +14,7 @@ task, with
 
 and load_r = C_r wherever a task has its minimum. A solution always exists,
 whatever m: over a box of levels wide enough, C - load(lambda) is continuous, so the complementarity
-problem has a solution (Hartman and Stampacchia), and lambda_r = 0 is none since r is then empty. It
+problem has a solution (Hartman and Stampacchia), and lambda_r = 0 does not solve it, since r is then empty. It
 need not be unique. If one level rises, the right levels of others can only fall, so simple
 iterations may cycle. The steps are:
 

@@ -1,7 +1,7 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Fair bottleneck from event to event: rounds on candidate bottlenecks only.
 
-The other way, from nothing: `solver`.
+Counterpart that computes rates from nothing: `solver`.
 
 Many resources change no round: each live task could take more of them, in every round, than its
 increment, and something is left of them in the end. Rounds without these resources are

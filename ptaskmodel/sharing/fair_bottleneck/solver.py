@@ -1,6 +1,6 @@
 """Fair bottleneck, the allocation of SimGrid's parallel-task model, and its corrected variant.
 
-The other way, from event to event: `heavy`.
+Counterpart that updates rates from event to event: `heavy`.
 
 The rounds are over the *live* tasks (rate not fixed yet) and the *active* resources (with a live
 user). R_r is the remaining capacity of r, a_ri the usage of task i, p_i its weight, n_r the sum of

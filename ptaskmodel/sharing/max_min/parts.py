@@ -1,7 +1,7 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Max-min fairness from event to event: only activities whose rate is affected are re-solved.
 
-The other way, from nothing: `water_filling`.
+Counterpart that computes rates from nothing: `water_filling`.
 
 A max-min fair allocation is the only one in which every activity is at its bound, or on a full
 resource where no activity has a higher level (rate times penalty). This can be checked one resource

@@ -15,7 +15,7 @@ The prices minimise a convex function, whose gradient is C_r - load_r. Two steps
   with the matrix need only the elements. It is kept if the residual falls.
 
 From event to event it begins with the prices in force, so that a turn or two are enough; what is
-solved is the component that changed. The other way: none, the steps are the same.
+solved is the component that changed. There is no counterpart from event to event: the steps are the same.
 
 Capacities are scaled to 1 here. A FATPIPE limits each use alone: it is a bound C_r / a_ri. A task
 that uses a resource of capacity 0 has the rate 0.
