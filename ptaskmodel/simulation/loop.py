@@ -1,7 +1,7 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """The compiled loop of tasks: how tasks react to the events at one time.
 
-The order of events at one time is the engine's (see `engine.loop`). Tasks add to its numbered steps:
+The engine defines the order of events at one time (see `engine.loop`). Tasks add to its steps:
 
 2. a start time that has come queues its task; the end of a delay or a latency may end a stage;
 5. walltimes kill;

@@ -12,11 +12,11 @@ task, with
 
     x_i = min(bound_i, min over r of lambda_r p_i / m_ri),   load_r = sum of a_ri x_i <= C_r,
 
-and load_r = C_r wherever a task has its minimum. A solution always exists,
-whatever m: over a box of levels wide enough, C - load(lambda) is continuous, so the complementarity
-problem has a solution (Hartman and Stampacchia), and lambda_r = 0 does not solve it, since r is then empty. It
-need not be unique. If one level rises, the right levels of others can only fall, so simple
-iterations may cycle. The steps are:
+and load_r = C_r wherever a task has its minimum. A solution exists for every m: over a wide enough
+box of levels, C - load(lambda) is continuous, so the complementarity problem has a solution
+(Hartman and Stampacchia), and lambda_r = 0 does not solve it, since r is then empty. It need not be
+unique. If one level rises, the right levels of others can only fall, so simple iterations may
+cycle. The steps are:
 
 * `presolve`: fold FATPIPEs and single users into bounds; drop resources that cannot be filled; fix
   tasks whose bound is below their guaranteed share C_r p_i / (m_ri W_r), with W_r = sum of

@@ -1,7 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Levels from event to event (bmf, max-min): slack resources have no level and cost nothing.
 
-Counterpart that computes rates from nothing: `bottleneck_max_fairness.solver`, `max_min.water_filling`.
+Counterparts that compute rates from nothing: `bottleneck_max_fairness.solver` and
+`max_min.water_filling`.
 
 Both rules are bottleneck max fairness; max-min fairness is that with every share coefficient 1.
 

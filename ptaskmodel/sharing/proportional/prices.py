@@ -14,8 +14,8 @@ The prices minimise a convex function, whose gradient is C_r - load_r. Two steps
 - Newton's step for all prices above 0 together, its system solved by conjugate gradients: products
   with the matrix need only the elements. It is kept if the residual falls.
 
-From event to event it begins with the prices in force, so that a turn or two are enough; what is
-solved is the component that changed. There is no counterpart from event to event: the steps are the same.
+From event to event, the same steps begin with the present prices, so that one or two are enough,
+and solve the component that changed.
 
 Capacities are scaled to 1 here. A FATPIPE limits each use alone: it is a bound C_r / a_ri. A task
 that uses a resource of capacity 0 has the rate 0.
