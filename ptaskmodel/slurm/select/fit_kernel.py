@@ -147,8 +147,8 @@ def end_of(s, need, among, required, running, fewest, latest):
                 s.trial_spare,
                 s.trial_present,
             )
-    for j in range(position):
-        _put_back(s, among, j)
+    for gone in range(position):
+        _put_back(s, among, gone)
     return (last + 1 if count > 0 else np.int64(0)), count
 
 
