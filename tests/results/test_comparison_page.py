@@ -103,6 +103,9 @@ def test_many_runs_are_rows_named_by_what_differs(runs, browser, tmp_path, capsy
     cells = "document.querySelectorAll('[data-table=\"0\"] tbody th')"
     script = f"return [...{cells}].map((cell) => cell.textContent)"
     assert browser.execute_script(script) == list("01234567")
+    cells = "document.querySelectorAll('[data-table=\"1\"] tbody tr')"
+    script = f"return [...{cells}].map((row) => row.textContent)"
+    assert browser.execute_script(script)[:3] == ["0fcfs", "1easy", "2sjf"]
 
 
 @pytest.mark.parametrize("count", [0, 1])

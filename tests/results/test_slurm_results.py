@@ -218,6 +218,13 @@ def test_a_page_names_the_spell_in_which_most_cpus_stand_idle(runs, tmp_path):
     assert "only 8 of 32 CPUs work in out, although jobs wait; job b waits for all 32." in page
 
 
+def test_waits_stand_by_size_and_run_time(runs, tmp_path):
+    write_report(runs / "backfill", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "Who waits, by size and run time" in page
+    assert "5-16 CPUs, 1 to 10 min: half of 1 job wait at most" in page
+
+
 def test_other_results_are_not_compared_with_it(runs, tmp_path):
     other = tmp_path / "other"
     other.mkdir()

@@ -100,9 +100,9 @@ def _differences(found: Standings) -> list[Section]:
         return []
     if len(found.runs) < MANY:
         return [Section("What was different?", "", (Table(("differs", *found.runs), choices),))]
-    heads, *columns = zip(("run", *found.runs), *choices, strict=True)
-    rows = list(zip(heads[1:], *(column[1:] for column in columns), strict=True))
-    return [Section("What was different?", "", (Table(("run", *(c[0] for c in columns)), rows),))]
+    rows = [[run, *(row[k] for row in choices)] for k, run in enumerate(found.runs, 1)]
+    table = Table(("run", *(name for name, *_ in choices)), rows)
+    return [Section("What was different?", "", (table,))]
 
 
 def _changes(found: Comparison) -> Section:

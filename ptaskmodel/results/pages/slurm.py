@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.results.comparison.metrics import TIME, idle_while_waiting_h
@@ -19,7 +21,7 @@ from ptaskmodel.results.pages.drawn import MIDDLE, Mark, cell, cumulative_chart
 from ptaskmodel.results.pages.metrics import metric_sections
 from ptaskmodel.results.pages.page import Section, Table, pictured
 from ptaskmodel.results.pictures import slurm as slurm_pictures
-from ptaskmodel.results.tables.slurm_reading import idle_of, last_date_s, read_jobs
+from ptaskmodel.results.tables.slurm_reading import grouped, idle_of, last_date_s, read_jobs
 from ptaskmodel.style.quantities import count, date, duration, number
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ def sections_of(results: Results, against: Results | None = None) -> list[Sectio
     Raises PTaskModelError if the other run is none of Slurm, or has no job in common.
     """
     found = [] if against is None else changes(against, results)
+    found += _by_size_and_length(results)
     for title, note, draw in PICTURES:
         found.append(pictured(title, functools.partial(draw, results), note))
     backfill = results.summary.get("backfill")
@@ -183,6 +186,35 @@ def _parts(group: GroupChange) -> list[Mark]:
         marks.append((at, to, role, "thick", MIDDLE))
         at = to
     return marks
+
+
+def _by_size_and_length(results: Results) -> list[Section]:
+    """Median waits of jobs by size and run time, with how many there are; none if no job ran."""
+    jobs = [job for job in read_jobs(results.directory) if job.wait_s is not None]
+    sizes, lengths = grouped(jobs, "size"), grouped(jobs, "length")
+    if len(sizes) * len(lengths) < 2:
+        return []
+    halves = {}
+    for size, of_size in sizes.items():
+        for length, of_length in lengths.items():
+            waits = [jobs[k].wait_s or 0.0 for k in sorted(set(of_size) & set(of_length))]
+            if waits:
+                halves[size, length] = median(waits), len(waits)
+    most = math.log1p(max(half for half, _ in halves.values())) or 1.0
+    rows: list[list[Any]] = []
+    for size in sizes:
+        row: list[Any] = [size]
+        for length in lengths:
+            half, many = halves.get((size, length), (0.0, 0))
+            text = f"{size}, {length}: half of {count(many, 'job')} wait at most {duration(half)}"
+            bar: Mark = (0.0, math.log1p(half) / most, "wait", "thick", MIDDLE)
+            label = f"{duration(half)} · {count(many)}"
+            row.append(cell(text, [bar], label, half) if many else None)
+        rows.append(row)
+    kinds = ["text", *["drawn"] * len(lengths)]
+    caption = "What half wait at most · how many jobs; bars on a logarithmic scale"
+    table = Table(["size", *lengths], rows, kinds=kinds, caption=caption)
+    return [Section("Who waits, by size and run time", "", (table,))]
 
 
 def _text(value: Any) -> str:
