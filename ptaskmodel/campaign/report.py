@@ -32,12 +32,9 @@ from ptaskmodel.campaign.store import DONE, FAILED
 from ptaskmodel.campaign.words import in_short
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.results.pages.page import Section, Table, empty_data, write_page
-from ptaskmodel.results.pictures.drawing import (
-    NoMatplotlib,
-    lasting,
-)
+from ptaskmodel.results.pictures.drawing import NoMatplotlib
 from ptaskmodel.results.states import ENDED, WORDS, in_words
-from ptaskmodel.style.quantities import count
+from ptaskmodel.style.quantities import count, duration
 
 if TYPE_CHECKING:
     import pandas
@@ -170,7 +167,7 @@ def _cards(campaign: Campaign, whole: pandas.DataFrame, factors: list[str]) -> l
     cards.append(["repetitions", f"{campaign.plan.repetitions:,}"])
     seconds = float(whole["wall_s"].sum()) if "wall_s" in whole else 0.0
     if seconds > 0.0:
-        cards.append(["total computing time", lasting(seconds)])
+        cards.append(["total computing time", duration(seconds)])
     return cards
 
 

@@ -24,16 +24,7 @@ from ptaskmodel.results.directory import (
     provenance,
     whole_directory,
 )
-from ptaskmodel.results.pictures.drawing import (
-    BLUE,
-    GREY,
-    ORANGE,
-    RED,
-    NoMatplotlib,
-    new_figure,
-    save,
-    time_unit,
-)
+from ptaskmodel.results.pictures.drawing import NoMatplotlib, new_figure, save
 from ptaskmodel.results.states import outcome_remarks
 from ptaskmodel.results.tables.slurm import (
     CYCLE_COLUMNS,
@@ -60,6 +51,8 @@ from ptaskmodel.slurm.live.run import T0, LiveOptions, LiveRun, run_live
 from ptaskmodel.slurm.loop import Progress
 from ptaskmodel.slurm.requests.submissions import AS_GIVEN, read_submissions, with_profiles
 from ptaskmodel.slurm.run import SlurmRun, execution_on, simulate_slurm
+from ptaskmodel.style.colours import CATEGORIES, LIGHT
+from ptaskmodel.style.quantities import unit_of
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform
@@ -183,13 +176,15 @@ def draw(found: LiveComparison, path: Path) -> None:
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2.0, 1.0))
     started = [pair for pair in found.pairs if pair.gap_s is not None]
     dates = [start for pair in started for start in pair.starts_s if start is not None]
-    unit, unit_name = time_unit(max(dates, default=1))
+    unit, unit_name = unit_of(max(dates, default=1), "time")
     for row, pair in enumerate(started):
         real, simulated = (float(start or 0) / unit for start in pair.starts_s)
-        colour = RED if pair.differs else GREY
+        colour = LIGHT.lost if pair.differs else LIGHT.soft
         upper.plot([pair.submit_s / unit, max(real, simulated)], [row, row], color=colour, lw=0.8)
-        upper.plot(real, row, "o", color=BLUE, ms=6, label="real" if row == 0 else None)
-        upper.plot(simulated, row, "x", color=ORANGE, ms=5, label="simulated" if row == 0 else None)
+        upper.plot(real, row, "o", color=CATEGORIES[0], ms=6, label="real" if row == 0 else None)
+        upper.plot(
+            simulated, row, "x", color=CATEGORIES[4], ms=5, label="simulated" if row == 0 else None
+        )
     if len(started) <= 60:
         upper.set_yticks(range(len(started)), [pair.job for pair in started], fontsize=7)
     else:
@@ -198,12 +193,12 @@ def draw(found: LiveComparison, path: Path) -> None:
     upper.set_title("From submission to start of each job; red: different decision", fontsize=10)
     if started:
         upper.legend(loc="upper right", frameon=False, ncols=2)
-    lower.axhspan(-NEAR_S, NEAR_S, color=GREY, alpha=0.2, lw=0)
+    lower.axhspan(-NEAR_S, NEAR_S, color=LIGHT.soft, alpha=0.2, lw=0)
     lower.plot(
         [float(pair.starts_s[0] or 0) / unit for pair in started],
         [float(pair.gap_s or 0) for pair in started],
         "o",
-        color=BLUE,
+        color=CATEGORIES[0],
         ms=4,
     )
     lower.set_ylabel("simulated start minus real start (s)")

@@ -22,8 +22,10 @@ from ptaskmodel.mpi.run import Progress, Several
 from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import for_summary, joining, warn
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
-from ptaskmodel.results.pictures.drawing import NoMatplotlib, colour_of, new_figure, save, time_unit
+from ptaskmodel.results.pictures.drawing import NoMatplotlib, new_figure, save
 from ptaskmodel.simulation.simulation import Simulation
+from ptaskmodel.style.colours import category
+from ptaskmodel.style.quantities import unit_of
 from ptaskmodel.workload.tasks import Task
 
 if TYPE_CHECKING:
@@ -249,7 +251,7 @@ def _times(axes: Any, made: TraceComparison) -> None:
     """Makespan over the number of flows, a line a model; the replay is black and thick."""
     numbers = [row.flows for row in made.rows if row.model == made.rows[0].model]
     span_s = max(row.makespan_s for row in made.rows)
-    unit, unit_name = time_unit(span_s)
+    unit, unit_name = unit_of(span_s, "time")
     for k, model in enumerate(made.models):
         dates = [row.makespan_s / unit for row in made.of(model)]
         axes.plot(range(len(numbers)), dates, label=model, **_style(k))
@@ -266,7 +268,7 @@ def _style(k: int) -> dict[str, Any]:
     if k == 0:
         return {"color": "black", "linewidth": 2.5, "marker": "o", "markersize": 4, "zorder": 1}
     marker = MARKERS[k % len(MARKERS)]
-    return {"color": colour_of(k - 1), "linewidth": 1.2, "marker": marker, "markersize": 6,
+    return {"color": category(k - 1), "linewidth": 1.2, "marker": marker, "markersize": 6,
             "fillstyle": "none", "zorder": 2}  # fmt: skip
 
 

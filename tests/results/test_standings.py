@@ -15,7 +15,6 @@ from ptaskmodel.results.comparison.batches import curves_of, standings
 from ptaskmodel.results.comparison.metrics import COUNT, NUMBER, SHARE, change_text
 from ptaskmodel.results.comparison.repetitions import short_names
 from ptaskmodel.results.comparison.tasks import compare
-from ptaskmodel.results.pictures.drawing import clock_text
 from ptaskmodel.results.states import WORDS, in_words, outcome_of
 from ptaskmodel.results.tables.idle import Spell, idle_while_waiting
 from ptaskmodel.simulation.records import STATE_NAMES
@@ -202,9 +201,3 @@ def test_every_state_has_plain_words():
     assert {in_words(state) for state in states} <= set(WORDS)
     ended = {state for state in states if outcome_of(state) == "ended"}
     assert ended == {"completed", attempt.SUCCESS, record.COMPLETED}
-
-
-def test_lengths_of_time_as_one_says_them():
-    lengths = (0.0, 0.131, 0.9996, 33.5, 2580.0, 57240.0, 676800.0, 7200.0, 86400 * 7)
-    said = ["0 s", "131 ms", "1 s", "33.5 s", "43 min", "15 h 54 min", "7 d 20 h", "2 h", "7 d"]
-    assert [clock_text(length) for length in lengths] == said

@@ -16,16 +16,10 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_file
 from ptaskmodel.recording.limits import WAITING
 from ptaskmodel.results.loading import Results, ShownTask, results_of
-from ptaskmodel.results.pictures.drawing import (
-    BLUE,
-    GREY,
-    RED,
-    check_picture,
-    new_figure,
-    save,
-    time_unit,
-)
+from ptaskmodel.results.pictures.drawing import check_picture, new_figure, save
 from ptaskmodel.results.states import ENDED, NOT_RUN, OUTCOMES, in_words, outcome_of
+from ptaskmodel.style.colours import LIGHT
+from ptaskmodel.style.quantities import unit_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,7 +50,7 @@ WAITS = ("wait less", "wait the same", "wait longer")
 # Of a task that was killed, or did not run, in one of the runs or both: its time says nothing.
 NOT_BOTH = "did not end in both"
 # Of what takes less, the same and more: colours and markers.
-STYLES = ((BLUE, "v"), (GREY, "o"), (RED, "^"))
+STYLES = ((LIGHT.gain, "v"), (LIGHT.soft, "o"), (LIGHT.lose, "^"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +265,7 @@ def comparison_figure(comparison: Comparison) -> Figure:
         _step(right, ratios)
         if ratios[0] > 0.0 and ratios[-1] > 20 * ratios[0]:
             right.set_xscale("log")
-    right.axvline(1.0, color=GREY, linewidth=1.0)
+    right.axvline(1.0, color=LIGHT.soft, linewidth=1.0)
     right.set_xlabel("time in b / time in a")
     right.set_ylabel(f"{comparison.a.what}s with at most that ratio (%)")
     return figure
@@ -284,9 +278,9 @@ def _waiting_figure(comparison: Comparison) -> Figure:
     verdicts = np.array([comparison.waiting_verdict(pair) for pair in pairs])
     figure, right = _against(comparison, waits, verdicts, WAITS, "waiting")
     changes = np.sort(waits[:, 1] - waits[:, 0])
-    unit, unit_name = time_unit(float(np.abs(changes).max()))
+    unit, unit_name = unit_of(float(np.abs(changes).max()), "time")
     _step(right, changes / unit)
-    right.axvline(0.0, color=GREY, linewidth=1.0)
+    right.axvline(0.0, color=LIGHT.soft, linewidth=1.0)
     right.set_xlabel(f"waiting in b minus that in a ({unit_name})")
     right.set_ylabel("jobs with at most that change (%)")
     return figure
@@ -303,7 +297,7 @@ def _against(
 
     names: of the verdicts that times in b are less, the same, and more.
     """
-    unit, unit_name = time_unit(float(times.max()))
+    unit, unit_name = unit_of(float(times.max()), "time")
     figure = new_figure(11.0, 5.2)
     left, right = figure.subplots(1, 2)
     size = 30.0 if len(times) <= 200 else 6.0
@@ -313,7 +307,7 @@ def _against(
             chosen[:, 0], chosen[:, 1], s=size, c=colour, marker=marker, linewidths=0, alpha=0.8,
             rasterized=len(times) > 2000, label=f"{len(chosen):,} {name}",
         )  # fmt: skip
-    left.axline((1.0, 1.0), (2.0, 2.0), color=GREY, linewidth=1.0)
+    left.axline((1.0, 1.0), (2.0, 2.0), color=LIGHT.soft, linewidth=1.0)
     scale = _log_scale(left, times / unit)
     left.set_xlabel(f"{what} in a ({unit_name}{scale})")
     left.set_ylabel(f"{what} in b ({unit_name}{scale})")
@@ -346,4 +340,4 @@ def _log_scale(axes: Any, times: FloatArray) -> str:
 def _step(axes: Any, values: FloatArray) -> None:
     """The distribution of sorted values, in %."""
     part = 100.0 * np.arange(1, len(values) + 1) / len(values)
-    axes.step(values, part, where="post", color=BLUE, linewidth=2)
+    axes.step(values, part, where="post", color=LIGHT.use, linewidth=2)

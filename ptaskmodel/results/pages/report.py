@@ -27,7 +27,7 @@ from ptaskmodel.results.pages.page import Section, Table, empty_data, write_page
 from ptaskmodel.results.pages.panel import link_tracks, load_tracks, panel_says, power_tracks
 from ptaskmodel.results.pages.platform import topology_data
 from ptaskmodel.results.pages.waits import slowdown_sections, waiting_sections
-from ptaskmodel.results.pictures.drawing import clock_text, host_order, natural
+from ptaskmodel.results.pictures.drawing import host_order, natural
 from ptaskmodel.results.pictures.topology import platform_of
 from ptaskmodel.results.pictures.waiting import (
     CLASSES,
@@ -40,7 +40,7 @@ from ptaskmodel.results.readings import other_remarks, stopped_text, warnings_of
 from ptaskmodel.results.states import KILLED, in_words, outcome_of
 from ptaskmodel.results.tables.places import Place, host_groups, link_name, link_places
 from ptaskmodel.results.tables.slurm_reading import is_slurm, read_jobs
-from ptaskmodel.style.quantities import number
+from ptaskmodel.style.quantities import duration, number
 
 MAX_USES = {HOST: 200, LINK: 300}
 # More spells of tasks than these are not sent.
@@ -434,7 +434,7 @@ def _uses(results: Results) -> tuple[list[list[Any]], float, str]:
             part = 1000 * share
             parts[round(start / width)] = round(part) if part >= FINE else round(part, 1)
         uses.append([name, kind, mean[name, kind], parts])
-    note = f"Means over {clock_text(width)}, the most used first."
+    note = f"Means over {duration(width)}, the most used first."
     if len(table) > len(chosen):
         most = " and ".join(
             f"{count - left[kind]} most used {kind}s" for kind, count in MAX_USES.items()

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, cast
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_path
 from ptaskmodel.results.loading import Results, ShownTask
-from ptaskmodel.style.colours import CATEGORIES, HEAT, LIGHT, category
-from ptaskmodel.style.quantities import duration, ticks, unit_of
+from ptaskmodel.style.colours import CATEGORIES, HEAT, LIGHT
+from ptaskmodel.style.quantities import ticks, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
@@ -35,10 +35,6 @@ FONTS: Final = (
 )
 # Lines of what is not used at all: a line is thinner than an area, so it is darker.
 UNUSED_LINE: Final = "#B7BFC8"
-# Names of before; they go with their last users.
-BLUE, ORANGE, RED, GREY = LIGHT.use, LIGHT.wait, LIGHT.lost, LIGHT.soft
-lasting = clock_text = duration
-colour_of = category
 NEEDS_ATTRIBUTION = "this picture needs a run with --attribution"
 P = ParamSpec("P")
 
@@ -222,17 +218,6 @@ def slowdown_bar(axes: Any) -> None:
     bar = colour_bar(axes, ScalarMappable(slowdown_scale(), heat()), "max")
     bar.set_ticks([1, 2, 3, 4], labels=["1", "2", "3", "4+"])
     bar.set_label("contention slowdown")
-
-
-def time_unit(span_s: float) -> tuple[float, str]:
-    """(seconds, name) of the unit in which a span of time reads well."""
-    return unit_of(span_s, "time")
-
-
-def prefix_of(value: float) -> tuple[float, str]:
-    """The prefix of a unit in which a value reads well: its scale, and its letter."""
-    scale, unit = unit_of(value, "bytes")
-    return scale, unit.removesuffix("B")
 
 
 def check_picture(path: str | Path) -> None:
