@@ -229,7 +229,7 @@ RADICALS = {"0..7": "0", "0-3,5:7": "0-3,5", "0 - 3": "0-3"}
 def test_validate_finds_a_radical_that_is_read_otherwise_than_written(capsys, tmp_path, radical):
     given = f'id="c" prefix="n" suffix="" speed="1Gf" bw="1Gbps" lat="1us" radical="{radical}"'
     out = validate_text(capsys, tmp_path, f"<cluster {given}/>")
-    said = f"number: cluster 'c': radical '{radical}' is read as '{RADICALS[radical]}', as by"
+    said = f"number: cluster 'c': radical '{radical}' is read as '{RADICALS[radical]}', as SimGrid"
     assert said in out
 
 
