@@ -171,7 +171,7 @@ def test_what_cannot_be_applied_is_told(rates):
     with pytest.raises(MeasurementError, match="0 groups match"):
         apply(ptask_calibration(), None, [], {"cluster": "graphene"})
     labels = {"cluster": "paravance", "broadcast": "blocking", "block_subdivisions": "1"}
-    with pytest.raises(MeasurementError, match="model 'rates' has no parameters for parallel tasks"):
+    with pytest.raises(MeasurementError, match="'rates' has no parameters for parallel tasks"):
         apply(rates, None, [], labels)
 
 
