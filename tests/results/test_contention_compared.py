@@ -9,6 +9,7 @@ import re
 import pytest
 
 from ptaskmodel.cli import main
+from ptaskmodel.style.quantities import number
 
 PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -88,7 +89,7 @@ def test_batch_says_once_what_part_of_the_machine_was_of_use(place, capsys):
     printed = capsys.readouterr().out
     summary = json.loads((place / "random" / "summary.json").read_text())
     assert printed.count("useful") == 1
-    assert f"of it useful {summary['useful_utilisation']:.6g}\n" in printed
+    assert f"of it useful {number(summary['useful_utilisation'], 'share')}\n" in printed
     assert summary["useful_utilisation"] < 0.5 * summary["utilisation"]
 
 
