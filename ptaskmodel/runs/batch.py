@@ -234,7 +234,8 @@ def without_larger(
     limit = machine_with(options or BatchOptions(), platform).num_hosts
     kept = tuple(job for job in workload.jobs if job.num_hosts <= limit)
     gone = len(workload.jobs) - len(kept)
-    note = f"left out {gone} jobs that need more than {limit} hosts"
+    which = "job that needs" if gone == 1 else "jobs that need"
+    note = f"left out {gone} {which} more than {limit} hosts"
     return workload.with_jobs(kept, note) if gone else workload
 
 

@@ -10,8 +10,7 @@ cautionary tale", NSDI 2006.
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import cycle, islice
 from typing import Any
 
@@ -67,13 +66,20 @@ def closed_loop(
 
 def exponential(mean_s: float, seed: str) -> Iterator[float]:
     """Pauses drawn from an exponential distribution with the mean ``mean_s``; a ``seed`` each."""
-    draw = random.Random(seed).random
+    draw = _draws(seed)
     while True:
         yield -mean_s * math.log1p(-draw())
 
 
 def uniform(low_s: float, high_s: float, seed: str) -> Iterator[float]:
     """Pauses drawn evenly between ``low_s`` and ``high_s``; a ``seed`` each."""
-    draw = random.Random(seed).random
+    draw = _draws(seed)
     while True:
         yield low_s + (high_s - low_s) * draw()
+
+
+def _draws(seed: str) -> Callable[[], float]:
+    """Numbers from 0 to 1, the same ones for a seed on every machine."""
+    import random
+
+    return random.Random(seed).random

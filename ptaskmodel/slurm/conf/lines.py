@@ -87,6 +87,8 @@ def _lines_of(path: AnyPath, reading: _Reading) -> Iterator[list[Pair]]:
         where = f"{name}:{number}"
         if reading.lines[0] > MAX_LINES:
             raise SlurmError(f"{where}: there are more than {MAX_LINES:,} lines; give fewer")
+        if reading.lines[0] == 1 and "=" not in line and ("," in line or "|" in line):
+            raise SlurmError(f"{where}: is a table of jobs; slurm.conf comes first, then the jobs")
         include = _INCLUDE.fullmatch(line)
         with reading.account.problems():
             if include is not None:
@@ -132,12 +134,8 @@ def _pairs(line: str, where: str) -> list[Pair]:
     while place < len(line):
         found = _PAIR.match(line, place)
         if found is None:
-            rest = line[place:].strip()
-            table = "=" not in rest and ("," in rest or "|" in rest)
-            hint = "; slurm.conf comes first, then the jobs" if table else ""
-            raise SlurmError(
-                f"{where}: {shown(rest)}; write Key=Value, a value with blanks quoted{hint}"
-            )
+            rest = shown(line[place:].strip())
+            raise SlurmError(f"{where}: {rest}; write Key=Value, a value with blanks quoted")
         if found[2]:
             raise SlurmError(f"{where}: {found[1]}{found[2]}=: only = is known here; write it so")
         value = found[4] if found[3] is None else found[3]
