@@ -305,7 +305,11 @@ def test_jobs_too_large_can_be_left_out(capsys, workload):
     jobs = [*JOBS, JOBS[0] | {"id": 9, "res": 145}]
     found = summary(capsys, GRAPHENE, workload(jobs), "--leave-out-larger")
     assert found["jobs"]["all"] == 3
-    note = {"level": "note", "text": "left out 1 jobs of more than 144 hosts", "effect": None}
+    note = {
+        "level": "note",
+        "text": "left out 1 job that needs more than 144 hosts",
+        "effect": None,
+    }
     assert note in found["remarks"]
 
 

@@ -219,7 +219,7 @@ def test_mistakes_of_the_command_line(tmp_path, capsys):
         (["run", str(tmp_path / "no.toml")], "no such file"),
         (["run", file, "--part", "3/2"], "is no part"),
         (["resume", str(tmp_path)], "contains no campaign"),
-        (["run", file, "-o", str(tmp_path)], "which is of no campaign"),
+        (["run", file, "-o", str(tmp_path)], "which belongs to no campaign"),
         (["merge", str(tmp_path), "-o", str(tmp_path / "m")], "contains no campaign"),
     ):
         assert main(["campaign", *arguments]) == 2

@@ -191,4 +191,4 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path, capsys):
     save_checkpoint(simulation, tmp_path / "run.checkpoint", {"solver": "maxmin"})
     command = ["simulate", PLATFORM, TASKS, "--output", str(tmp_path / "run"), "--resume"]
     assert main(command) == 2
-    assert "is of another run" in capsys.readouterr().err
+    assert "belongs to another run" in capsys.readouterr().err

@@ -106,5 +106,5 @@ def test_tasks_that_one_link_limits_are_solved_once(tmp_path, solver):
 
 
 def test_an_unknown_name(tmp_path):
-    with pytest.raises(SimulationError, match="'level' is not known; choose from levels, parts"):
+    with pytest.raises(SimulationError, match="'level' is unknown; choose from levels, parts"):
         pm.Simulation(machine(tmp_path, 100), optimise=("level",))

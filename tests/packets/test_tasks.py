@@ -180,7 +180,7 @@ def test_the_command_writes_results_with_queues_and_pauses(files, capsys, model,
         (["--network-model", "CM02"], "needs a wire model"),
         (["--network-model", "DCTCP", "--attribution"], "--attribution: --network-level packets"),
         (["--network-model", "DCTCP", "--solver", "bmf"], "--solver: --network-level packets"),
-        (["--network-model", "DCTCP", "--draws", "2", "--until", "1"], "leave --until out"),
+        (["--network-model", "DCTCP", "--draws", "2", "--until", "1"], "leave out --until"),
     ],
 )
 def test_the_command_refuses_in_one_line(files, capsys, more, message):

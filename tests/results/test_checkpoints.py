@@ -60,7 +60,7 @@ def inputs(place):
 def test_a_run_with_another_input_does_not_go_on(begun, name, text):
     (begun / name).write_text(text)
     other = "tasks" if name == "t.json" else "platform"
-    with pytest.raises(pm.SimulationError, match=rf"is of another run \(other {other}\)"):
+    with pytest.raises(pm.SimulationError, match=rf"belongs to another run \(different {other}\)"):
         simulate_into(begun / "run", *inputs(begun), OPTIONS)
 
 
@@ -68,7 +68,7 @@ def test_a_run_with_another_input_does_not_go_on(begun, name, text):
                                     {"count": "flow"}])  # fmt: skip
 def test_a_run_with_another_option_does_not_go_on(begun, option):
     options = SimulationOptions(resume=True, **option)
-    with pytest.raises(pm.SimulationError, match=rf"\(other {next(iter(option))}\)"):
+    with pytest.raises(pm.SimulationError, match=rf"\(different {next(iter(option))}\)"):
         simulate_into(begun / "run", *inputs(begun), options)
 
 
@@ -98,5 +98,5 @@ def test_runs_with_other_traces_had_other_inputs(begun):
     ((name, *changed),) = standings([begun / "one", begun / "other"]).choices()
     assert (name, [text.rpartition(" ")[0] for text in changed]) == (
         "input",
-        [str(begun / "speed.txt")] * 2,
+        ["speed.txt"] * 2,
     )

@@ -89,4 +89,4 @@ def test_a_trace_is_compared_without_its_picture(place, tmp_path, caplog):
     inputs = [str(place / "platform.xml"), str(place / "trace.txt")]
     assert main(["trace", "compare", *inputs, "-o", str(made)]) == 0
     assert sorted(path.name for path in made.iterdir()) == ["comparison.csv", "summary.json"]
-    assert f"comparison.png: left out; {LACK}" in caplog.messages
+    assert f"comparison.png is not drawn: {LACK}" in caplog.messages

@@ -102,6 +102,6 @@ def test_a_wrong_array_is_refused_by_its_name(platform, case):
 
 def test_an_id_that_is_taken_adds_nothing(platform):
     simulation = Simulation(platform)
-    with pytest.raises(WorkloadError, match="the id is taken"):
+    with pytest.raises(WorkloadError, match="another task has this id"):
         simulation.add_block(TaskBlock([0, 1], [1, 1], 1.0, ids=["a", "a"]))
     assert not list(simulation.tasks())

@@ -158,7 +158,7 @@ def test_jobs_of_users_whom_nobody_knows_are_explained(files, capsys):
     assert main(words) == 0
     said = capsys.readouterr().out
     assert "3 jobs are refused, as AccountingStorageEnforce lets in known users only" in said
-    assert "2.000 s  refused by sbatch: InvalidAccount" in said
+    assert "2.000 s  refused at submission: InvalidAccount" in said
 
 
 def test_a_table_of_jobs_may_have_deadlines(files):
