@@ -9,13 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ptaskmodel import interrupts
 from ptaskmodel.batch.machine.failures import FailureLaw
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
 from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.reader.xml import remarks_on
-from ptaskmodel.remarks import for_summary, joining
+from ptaskmodel.remarks import STOPPED, Remark, for_summary, joining
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.results.states import outcome_remarks
 from ptaskmodel.results.tables.slurm import (
@@ -306,6 +307,16 @@ def slurm_into(
             "simulation_wall_time_s": took_s,
             **provenance(inputs, parameters),
         }
+        over = sum(each.run.loop.controller.over for each in found)
+        if interrupts.arrived() and over < len(submissions.jobs):
+            taken = sum(len(each.run.jobs) for each in found)
+            to_come = len(submissions.jobs) - taken
+            now = max(each.run.loop.now for each in found)
+            summary["stopped_early"] = {"at_s": now, "not_submitted": to_come}
+            text = (
+                f"stopped at {now:g} s: {taken - over:,} jobs run or wait, {to_come:,} are to come"
+            )
+            summary["remarks"] += for_summary([Remark(text, effect=STOPPED)])
         return found, alone, summary
 
     if directory is None:
@@ -316,6 +327,7 @@ def slurm_into(
         stories = _stories(found)
         files = (*write_tables(place, found, alone), *_write_stories(place, stories), SUMMARY)
         write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
+    interrupts.check()
     return SlurmResults(summary, _runs(found), stories, Path(directory), files, alone)
 
 

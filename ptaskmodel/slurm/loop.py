@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from math import ceil, inf
 
+from ptaskmodel import interrupts
 from ptaskmodel.batch.jobs.execution import Ended, Execution
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.slurm.conf import phases as phases_of
@@ -152,16 +153,20 @@ class Loop:
         return self._now
 
     def run(self, progress: Progress | None = None) -> None:
-        """Go on until every job is over, or nothing will ever happen again.
+        """Go on until every job is over, nothing will ever happen again, or a signal has come.
 
         progress: called often, with the date (s), how many jobs are over and how many wait.
         """
         steps = 0
-        with collector_at_rest():
+        with collector_at_rest(), interrupts.held():
             while self.step():
                 steps += 1
-                if progress is not None and steps % PROGRESS_EVERY == 0:
+                if steps % PROGRESS_EVERY:
+                    continue
+                if progress is not None:
                     progress(self._now, self.controller.over, len(self.controller.queue.jobs))
+                if interrupts.arrived():
+                    return
 
     def step(self) -> bool:
         """Go to the next event, and do what is due then; False: there is none."""

@@ -18,6 +18,7 @@ from itertools import count
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
+from ptaskmodel import interrupts
 from ptaskmodel.batch.jobs.execution import DelayExecution, Execution
 from ptaskmodel.batch.jobs.parallel_tasks import PtaskExecution
 from ptaskmodel.batch.machine.host_sets import Mask
@@ -426,14 +427,14 @@ def _drawn(
 def run_together(
     loops: Sequence[Loop], execution: Execution, progress: Progress | None = None
 ) -> None:
-    """Go on until the jobs of every loop are over, or nothing will ever happen again.
+    """Go on until the jobs of every loop are over, nothing will happen, or a signal has come.
 
     Of events at one date those of the first loop come first; jobs that end come before all. The
     numbers of attempts are unique among the loops. progress: as in `Loop.run`, of all jobs.
     """
     coming = {loop: event for loop in loops if (event := loop.next_event()) is not None}
     steps = 0
-    with collector_at_rest():
+    with collector_at_rest(), interrupts.held():
         while coming:
             first = min(coming, key=lambda loop: coming[loop][0])
             date = coming[first][0]
@@ -451,6 +452,10 @@ def run_together(
                 else:
                     coming[loop] = event
             steps += 1
-            if progress is not None and steps % PROGRESS_EVERY == 0:
+            if steps % PROGRESS_EVERY:
+                continue
+            if progress is not None:
                 over = sum(loop.controller.over for loop in loops)
                 progress(now, over, sum(len(loop.controller.queue.jobs) for loop in loops))
+            if interrupts.arrived():
+                return

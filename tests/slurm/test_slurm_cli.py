@@ -2,6 +2,9 @@
 
 import csv
 import json
+import os
+import signal
+from contextlib import nullcontext as given
 
 import pytest
 
@@ -83,6 +86,26 @@ def test_a_mistake_is_one_line(files, capsys, name, text, says):
     assert says in error
     assert error.count("\n") == 1
     assert "Traceback" not in error
+
+
+def test_a_signal_ends_a_run_with_what_it_has_so_far(files, capsys, monkeypatch):
+    def stopping(date, over, waiting):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    many = "".join(f"{k},{60 * k},1,,300,120\n" for k in range(400))
+    (files / "jobs.csv").write_text("id,submit,nodes,cores,limit,run\n" + many)
+    monkeypatch.setattr("ptaskmodel.cli.progress.told_progress", lambda *_, **__: given(stopping))
+    out = files / "out"
+    arguments = [str(files / "slurm.conf"), str(files / "jobs.csv"), "-o", str(out)]
+    assert main(["slurm", *arguments]) == 128 + signal.SIGTERM
+    summary = json.loads((out / "summary.json").read_text())
+    stopped = summary["stopped_early"]
+    over = [row for row in rows(out / "jobs.csv") if row["finish_time"]]
+    assert 0 < len(over) < 400
+    assert max(float(row["finish_time"]) for row in over) <= stopped["at_s"]
+    assert len(rows(out / "jobs.csv")) + stopped["not_submitted"] == 400
+    assert any(one["effect"] == "stopped" for one in summary["remarks"])
+    assert main(["report", str(out), "-o", str(files / "page.html")]) == 0
 
 
 HOSTS = """<?xml version='1.0'?>
