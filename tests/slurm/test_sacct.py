@@ -71,6 +71,27 @@ def test_a_job(tmp_path):
     assert not job.fails
 
 
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (
+            "sbatch --exclusive -C 'fast|slow' --colour=red -x n9 --ntasks-per-node=9 job.sh -w n1",
+            ("nodes", "fast|slow", ("n9",), ()),
+        ),
+        ("/usr/bin/sbatch -w n[1-2] --wrap=hostname", (None, None, (), ("n1", "n2"))),
+        ("srun -w n1 hostname", (None, None, (), ())),
+        ("sbatch -N two job.sh", (None, None, (), ())),
+    ],
+)
+def test_a_submit_line_tells_what_no_column_does(tmp_path, line, found):
+    header = HEADER.replace("JobID|", "JobID|SubmitLine|")
+    text = header + row("7").replace("7|", f"7|{line}|", 1)
+    (tmp_path / "log").write_text(text + "\n")
+    (asked,) = read_sacct(tmp_path / "log").jobs
+    assert (asked.exclusive, asked.constraint, asked.exclude, asked.nodelist) == found
+    assert (asked.tasks, asked.tasks_per_node) == (16, None)
+
+
 def test_what_became_of_jobs(tmp_path):
     found = read(
         tmp_path,

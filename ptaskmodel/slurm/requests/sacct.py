@@ -24,6 +24,11 @@ from ptaskmodel.slurm.requests.sacct_rows import JOB_ID, Row, json_rows, table_r
 from ptaskmodel.workload.formats.json import read_json
 from ptaskmodel.workload.works import DelayWork
 
+# What a submit line tells and no other column does.
+OF_SUBMIT_LINE = (
+    *("constraint", "contiguous", "distribution", "exclude", "exclusive", "least_cpus_per_node"),
+    *("nodelist", "one_thread", "oversubscribe", "spread", "switches", "switch_wait_s"),
+)
 ALIGNED_s = 60
 # Amounts and lengths of time that are read once, as many jobs ask for the same.
 KEPT = 10_000
@@ -57,8 +62,9 @@ def read_sacct(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
 
     Columns: JobID and Submit; Elapsed, ElapsedRaw, or Start and End; of the others those that are
     there, best Eligible, Timelimit, ReqNodes (or NNodes), ReqCPUS (or NCPUS), ReqTRES (or ReqMem),
-    User, Account, QOS, Partition, State, ExitCode, Constraints, JobName. Dates may be local (they
-    are taken for UTC) or Unix seconds; -X (no steps) makes the table shorter.
+    User, Account, QOS, Partition, State, ExitCode, Constraints, JobName, SubmitLine (what options
+    of sbatch tell and no other column does). Dates may be local (they are taken for UTC) or Unix
+    seconds; -X (no steps) makes the table shorter.
 
     A job runs as long as it did; one that was killed at its limit would have run for a day more;
     one that was cancelled before it started is cancelled then, each task of an array by itself.
@@ -211,6 +217,9 @@ def _jobs(row: Row | str, where: str, notes: Counter[str]) -> tuple[list[JobRequ
         **{name: row.get(name) or None for name in ("user", "account", "qos")},
         **_size(row),
     }
+    for name, value in _of_submit_line(row.get("submitline", ""), notes).items():
+        if fields.get(name) is None:
+            fields[name] = value
     eligible = _value(row, "eligible", _date)
     if eligible is not None and eligible > submit:
         fields["begin_s"] = eligible
@@ -235,6 +244,19 @@ def _jobs(row: Row | str, where: str, notes: Counter[str]) -> tuple[list[JobRequ
     return [
         JobRequest(f"{job}_{one.index}", submit, work, array=one, **fields) for one in tasks_
     ], is_open_ended
+
+
+def _of_submit_line(line: str, notes: Counter[str]) -> dict[str, Any]:
+    """What the options of a command line of sbatch tell that no column does; {}: of none."""
+    command, _, rest = line.partition(" ")
+    if command.rpartition("/")[2] != "sbatch":
+        return {}
+    try:
+        found = sbatch.options(rest, before_script=True, unknown=lambda name: None)
+    except ValueError:
+        notes["submit lines that could not be read"] += 1
+        return {}
+    return {name: found[name] for name in OF_SUBMIT_LINE if name in found}
 
 
 def _size(row: Row) -> dict[str, Any]:
