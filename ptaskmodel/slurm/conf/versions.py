@@ -38,7 +38,7 @@ _REFUSED = ("maxcpuspersocket", "exclusivetopo", "restrictedcorespergpu", "topol
 
 
 class Gone(NamedTuple):
-    """A value that a version no longer takes. remedy: what to write instead."""
+    """A value, without its kind/, that a version no longer takes. remedy: what to write instead."""
 
     key: str
     value: str
@@ -46,7 +46,7 @@ class Gone(NamedTuple):
     remedy: str
 
 
-_GONE = (Gone("selecttype", "select/cons_res", "23.11", "write SelectType=select/cons_tres"),)
+_GONE = (Gone("selecttype", "cons_res", "23.11", "write SelectType=select/cons_tres"),)
 
 
 def since(key: str) -> str:
@@ -74,7 +74,9 @@ def defaults_of(version: str) -> dict[str, str]:
 def refusal(key: str, value: str, version: str) -> str | None:
     """Why a key with its value, in lower case, is refused for `version`, with a remedy; or None."""
     for gone in _GONE:
-        if (key, value) == (gone.key, gone.value) and reaches(version, gone.since):
+        if (key, value.rpartition("/")[2]) == (gone.key, gone.value) and reaches(
+            version, gone.since
+        ):
             return f"Slurm {gone.since} dropped it; {gone.remedy}"
     if key in _REFUSED and reaches(version, SINCE[key]):
         return (
