@@ -112,6 +112,17 @@ def from_json(document: Any) -> Calibration:
     return Calibration(data["model"], data["fit_on"], data["source"], groups)
 
 
+def parameter_json(parameter: Parameter) -> dict[str, Any]:
+    """Return a `parameter` as a JSON object; an end of its interval that is infinite is null."""
+    ends = parameter.interval95
+    return {
+        "value": parameter.value,
+        "stderr": parameter.stderr,
+        "unit": parameter.unit,
+        "interval95": None if ends is None else tuple(map(_finite, ends)),
+    }
+
+
 def _group_json(group: GroupCalibration) -> dict[str, Any]:
     return {
         "labels": dict(group.labels),
@@ -119,13 +130,7 @@ def _group_json(group: GroupCalibration) -> dict[str, Any]:
         "chi_square": group.chi_square,
         "degrees_of_freedom": group.degrees_of_freedom,
         "parameters": {
-            name: {
-                "value": parameter.value,
-                "stderr": parameter.stderr,
-                "unit": parameter.unit,
-                "interval95": parameter.interval95,
-            }
-            for name, parameter in group.parameters.items()
+            name: parameter_json(parameter) for name, parameter in group.parameters.items()
         },
         "predictions": [
             {

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ptaskmodel.calibration.file import parameter_json
 from ptaskmodel.calibration.least_squares import CONFIDENCE, Parameter
 from ptaskmodel.calibration.measurements import MeasurementError
 from ptaskmodel.engine.usage.wires import WIRES
@@ -102,15 +103,7 @@ class WireFit:
             "model": "wire",
             **self.parameters(),
             "bandwidth_Bps": self.bandwidth_Bps,
-            "parameters": {
-                name: {
-                    "value": each.value,
-                    "unit": each.unit,
-                    "stderr": each.stderr,
-                    "interval95": each.interval95,
-                }
-                for name, each in named.items()
-            },
+            "parameters": {name: parameter_json(each) for name, each in named.items()},
             "transfers": len(self.used),
             "residual_s": {
                 "median": float(np.median(residuals)),
@@ -205,7 +198,7 @@ def fit_wire(
         )
     if not alone:
         raise MeasurementError(f"{transfers}: every transfer overlaps another; measure some alone")
-    used, values, covariance, residuals = _fitted(str(transfers), alone, packet, bandwidth_Bps)
+    used, found, residuals = _fitted(str(transfers), alone, packet, bandwidth_Bps)
     if len(used) < len(alone):
         remarks.append(
             Remark(
@@ -214,7 +207,6 @@ def fit_wire(
             )
         )
     names = sorted({each.client for each in used})
-    found = _parameters(values, covariance, len(used), ["B", *("s" for _ in names)])
     fit = WireFit(
         model, packet, bandwidth_Bps, found[0], dict(zip(names, found[1:], strict=True)),
         None, None, used, residuals, tuple(remarks),
@@ -241,8 +233,8 @@ def _alone(rows: Sequence[Transfer]) -> list[Transfer]:
 
 def _fitted(
     where: str, rows: Sequence[Transfer], packet_B: float, bandwidth_Bps: float
-) -> tuple[tuple[Transfer, ...], FloatArray, FloatArray, FloatArray]:
-    """The transfers of the fit, values (header, costs), their covariance, residuals in s."""
+) -> tuple[tuple[Transfer, ...], list[Parameter], FloatArray]:
+    """The transfers of the fit, what is fitted (header, costs), and residuals in s."""
     names = sorted({each.client for each in rows})
     sizes = np.array([each.size_B for each in rows])
     durations = np.array([each.duration_s for each in rows])
@@ -259,19 +251,15 @@ def _fitted(
     apart = np.abs(beyond - design @ _least_deviations(design, beyond))
     scale = np.maximum(MAD_SCALE * np.median(apart), ROUNDING * durations)
     kept = apart <= APART * scale
-    solution, *_ = np.linalg.lstsq(design[kept], beyond[kept], rcond=None)
-    if solution.min() < 0.0:
+    found, residuals = _least_squares(design[kept], beyond[kept], ["B", *("s" for _ in names)])
+    if min(each.value for each in found) < 0.0:
         lasting = float(np.min(durations - sizes / bandwidth_Bps))
         raise MeasurementError(
             f"{where}: transfers are faster than the link (by up to {-min(lasting, 0.0):.3g} s), "
             "or do not last longer with more packets; check --bandwidth and the units"
         )
-    residuals = beyond[kept] - design[kept] @ solution
-    freedom = max(int(kept.sum()) - design.shape[1], 1)
-    variance = float(residuals @ residuals) / freedom
-    covariance = variance * np.linalg.pinv(design[kept].T @ design[kept])
     used = tuple(each for each, is_kept in zip(rows, kept.tolist(), strict=True) if is_kept)
-    return used, solution, covariance, residuals
+    return used, found, residuals
 
 
 def _least_deviations(design: FloatArray, measured: FloatArray) -> FloatArray:
@@ -292,17 +280,27 @@ def _least_deviations(design: FloatArray, measured: FloatArray) -> FloatArray:
     return np.asarray(found.x[:width]) * unit / scales
 
 
-def _parameters(
-    values: FloatArray, covariance: FloatArray, rows: int, units: Sequence[str]
-) -> list[Parameter]:
+def _least_squares(
+    design: FloatArray, measured: FloatArray, units: Sequence[str]
+) -> tuple[list[Parameter], FloatArray]:
+    """A parameter in its unit for each column of `design`, and what of `measured` they leave."""
     from scipy.stats import t
 
-    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    quantile = float(t.ppf(0.5 + CONFIDENCE / 2.0, max(rows - len(values), 1)))
-    return [
+    scales = np.abs(design).max(axis=0)
+    scaled = design / scales
+    solution, *_ = np.linalg.lstsq(scaled, measured, rcond=None)
+    residuals = measured - scaled @ solution
+    freedom = max(len(measured) - len(solution), 1)
+    variances = float(residuals @ residuals) / freedom * np.diag(np.linalg.pinv(scaled.T @ scaled))
+    errors = np.sqrt(np.maximum(variances, 0.0)) / scales
+    quantile = float(t.ppf(0.5 + CONFIDENCE / 2.0, freedom))
+    found = [
         Parameter(value, unit, error, (value - quantile * error, value + quantile * error))
-        for value, error, unit in zip(values.tolist(), errors.tolist(), units, strict=True)
+        for value, error, unit in zip(
+            (solution / scales).tolist(), errors.tolist(), units, strict=True
+        )
     ]
+    return found, residuals
 
 
 def _with_think_times(fit: WireFit, loops: str | Path, clients: int | None) -> WireFit:
@@ -320,15 +318,7 @@ def _with_think_times(fit: WireFit, loops: str | Path, clients: int | None) -> W
     design = np.stack([np.ones_like(sizes), sizes], axis=1)
     if len(set(sizes.tolist())) == 1:
         design = design[:, :1]
-    scales = design.max(axis=0)
-    solution, *_ = np.linalg.lstsq(design / scales, times, rcond=None)
-    residuals = times - design / scales @ solution
-    variance = float(residuals @ residuals) / max(len(times) - len(solution), 1)
-    inverse = np.linalg.pinv((design / scales).T @ (design / scales))
-    found = _parameters(
-        solution / scales, variance * inverse / np.outer(scales, scales), len(times),
-        ["s", "s/B"][: len(solution)],
-    )  # fmt: skip
+    found, _ = _least_squares(design, times, ["s", "s/B"][: design.shape[1]])
     slope = found[1] if len(found) > 1 else None
     return replace(
         fit,

@@ -97,6 +97,16 @@ def test_think_times_follow_from_a_loop_that_keeps_the_link_busy(tmp_path):
         fit_wire(table, LINE_BPS, loops=loops)
 
 
+def test_a_rate_of_thought_that_may_be_infinite_is_null_in_json(tmp_path, capsys):
+    table = write(tmp_path / "t.csv", [(size, alone_s(size)) for size in SIZES])
+    busy = [(s, 11 * alone_s(s, cost=0.0) - t) for s in SIZES for t in (100e-6, 190e-6 + s * 1e-11)]
+    loops = write(tmp_path / "loops.csv", busy)
+    words = ["calibrate", str(table), "--model", "wire", "--bandwidth", "10Gbps", "--json"]
+    assert main([*words, "--loops", str(loops), "--clients", "11"]) == 0
+    found = json.loads(capsys.readouterr().out)["parameters"]["think_Bps"]
+    assert found["interval95"][1] is None
+
+
 def test_a_bad_row_is_left_out_with_its_line(tmp_path):
     rows = [*((size, alone_s(size)) for size in SIZES), ("x", 1.0)]
     found, remarks = read_transfers(write(tmp_path / "t.csv", rows))
