@@ -224,9 +224,8 @@ def test_whose_a_job_is():
     loose = Members(Conf((), (), database=True), known, tree)
     assert loose.of(JobRequest("j", 0.0, DelayWork(1.0), user="eve"), MAIN) == Member()
     closed = Partition("p", allow_accounts=frozenset({"a"}), deny_qos=frozenset({"high"}))
-    job = JobRequest("j", 0.0, DelayWork(1.0))
-    assert members.refused(job, of(user="ann"), closed) == "AccountNotAllowed"
-    assert members.refused(job, of(user="ann", account="a"), closed) == "QOSNotAllowed"
+    assert members.refused(of(user="ann"), closed) == "AccountNotAllowed"
+    assert members.refused(of(user="ann", account="a"), closed) == "QOSNotAllowed"
 
 
 def request(**fields):

@@ -10,6 +10,7 @@ from ptaskmodel.slurm.conf.facts import Conf, Partition
 from ptaskmodel.slurm.jobs.request import JobRequest
 
 INVALID_ACCOUNT, INVALID_QOS = "InvalidAccount", "InvalidQOS"
+ACCOUNT_NOT_ALLOWED, QOS_NOT_ALLOWED = "AccountNotAllowed", "QOSNotAllowed"
 
 
 class Member(NamedTuple):
@@ -52,18 +53,20 @@ class Members:
             return Member(association, self._any_qos(name))
         return Member(association, name)
 
-    def refused(self, request: JobRequest, member: Member, partition: Partition) -> str | None:
-        """Why a partition takes no jobs of this account or QOS; None: it does."""
-        account = self.account(member) or request.account
-        qos = member.qos or request.qos
+    def refused(self, member: Member, partition: Partition) -> str | None:
+        """Why a partition takes no jobs of this account or QOS; None: it does.
+
+        The account of a job that belongs to no association is not known, whatever it names.
+        """
+        account, qos = self.account(member), member.qos
         if partition.allow_accounts is not None and account not in partition.allow_accounts:
-            return "AccountNotAllowed"
+            return ACCOUNT_NOT_ALLOWED
         if partition.allow_accounts is None and account in partition.deny_accounts:
-            return "AccountNotAllowed"
+            return ACCOUNT_NOT_ALLOWED
         if partition.allow_qos is not None and qos not in partition.allow_qos:
-            return "QOSNotAllowed"
+            return QOS_NOT_ALLOWED
         if partition.allow_qos is None and qos in partition.deny_qos:
-            return "QOSNotAllowed"
+            return QOS_NOT_ALLOWED
         return None
 
     def account(self, member: Member) -> str | None:

@@ -163,6 +163,12 @@ class Partition:
         return self.state in ("UP", "DOWN")
 
     @property
+    def selective(self) -> bool:
+        """Whether it does not take all accounts and QOSs."""
+        lists = self.allow_accounts, self.allow_qos
+        return bool(self.deny_accounts or self.deny_qos) or lists != (None, None)
+
+    @property
     def starts(self) -> bool:
         """Whether its jobs may start."""
         return self.state in ("UP", "DRAIN")

@@ -115,8 +115,12 @@ class Controller:
 
     def refresh(self, date: float) -> None:
         """Compute all priorities anew at a `date`, and order the queue by them."""
-        if self.rules.refresh(self.events.second(date), self.jobs.heads):
+        changed = self.rules.refresh(self.events.second(date), self.jobs.heads)
+        if "CALCULATE_RUNNING" in self.conf.priority.flags:  # even of jobs that are over
+            changed |= bool(self.jobs.running or self.jobs.ended)
+        if len(self.queue):
             self.queue.sort()
+        if changed:
             self.events.change(date)
 
     def command(self, job: JobRecord, action: str, date: float) -> None:

@@ -90,6 +90,7 @@ def refused_by(
     rooms: Mapping[str, Room] = MappingProxyType({}),
     over_memory: Collection[str] = (),
     outside: Collection[str] = (),
+    not_admitted: Mapping[str, str | None] = MappingProxyType({}),
 ) -> str | None:
     """Why partitions refuse a job at its submission, as EnforcePartLimits says; None: they do not.
 
@@ -97,7 +98,8 @@ def refused_by(
     whatever --time-min says, and the nodes of --nodelist. Whatever it says, a partition that takes
     no jobs refuses the job, and so does a --time-min that is longer than all partitions allow, or
     than the limit of the job. over_memory: names of those whose MaxMemPerNode would make it wait.
-    outside: names of those that lack a node of its --nodelist.
+    outside: names of those that lack a node of its --nodelist. not_admitted: why they do not take
+    its account or QOS, by name.
     """
     closed = next((one for one in partitions if not one.accepts), None)
     if closed is not None:
@@ -111,8 +113,10 @@ def refused_by(
             why.append(MEMORY)
         elif one.name in outside:
             why.append(OUTSIDE)
+        elif reason in (TIME, NODES, CONFIG):
+            why.append(reason)
         else:
-            why.append(reason if reason in (TIME, NODES, CONFIG) else None)
+            why.append(not_admitted.get(one.name))
     if conf.enforce_part_limits == "ALL" and any(why):
         return next(filter(None, why))
     if conf.enforce_part_limits == "ANY" and all(why):

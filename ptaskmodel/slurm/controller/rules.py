@@ -25,6 +25,7 @@ from ptaskmodel.slurm.accounts.members import Member, Members
 from ptaskmodel.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Nodes, Partition
 from ptaskmodel.slurm.conf.reservations import Reserved
 from ptaskmodel.slurm.controller.limits import (
+    CONFIG,
     DOWN,
     MEMORY,
     Licences,
@@ -43,7 +44,7 @@ from ptaskmodel.slurm.jobs.needs import (
 )
 from ptaskmodel.slurm.jobs.record import Allocation, JobRecord
 from ptaskmodel.slurm.jobs.request import OF_USER, JobRequest, parsed
-from ptaskmodel.slurm.queue.priority import Sizes, priorities_of
+from ptaskmodel.slurm.queue.priority import priorities_of, sizes_of
 from ptaskmodel.slurm.queue.queue import ARRAY_LIMIT
 from ptaskmodel.slurm.select.constraints import by_constraint
 from ptaskmodel.slurm.select.offers import asks_gpus
@@ -66,8 +67,8 @@ class Rules:
 
     conf, nodes: the cluster. boot_s: when the controller starts, Unix seconds. reserved: advance
     reservations. requests: all jobs that will come. unreserved: whether neither advance
-    reservations nor limits of accounts matter. owning: whether some jobs share their nodes with
-    those of their own user alone.
+    reservations nor limits of accounts matter, nor whom partitions let start. owning: whether some
+    jobs share their nodes with those of their own user alone.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Rules:
         self._kinds: dict[tuple[object, ...], int] = {}
         self._possible: dict[Hashable, Allocation | None] = {}
         self._needs: dict[tuple[object, ...], Need] = {}
-        self._waits: dict[tuple[Need, str, str | None, bool], str | None] = {}
+        self._waits: dict[tuple[object, ...], str | None] = {}
         self._refused: dict[tuple[object, ...], str | None] = {}
         self._features = {name for line in conf.nodes for name in line.features}
         self._rooms = {
@@ -103,7 +104,10 @@ class Rules:
             if mask
         }
         self.limits = Limits(conf, self.accounts, tree, boot_s)
-        self.unreserved = not self.limits.enforced and self.reserved.empty
+        # Whether partitions take in jobs whose accounts or QOSs they never let start.
+        enforced = conf.enforce_part_limits != "NO"
+        self._picks = not enforced and any(one.selective for one in conf.partitions)
+        self.unreserved = not (self.limits.enforced or self._picks) and self.reserved.empty
         self.owning = any(partition.exclusive_user for partition in conf.partitions) or any(
             request.exclusive == OF_USER for request in requests
         )
@@ -132,6 +136,8 @@ class Rules:
                 return True
         elif any(map(self.could_ever, job.needs)):
             return True
+        if any(self.never_starts(job, partition) for partition in job.partitions):
+            return True
         if len(job.partitions) == 1:
             return self.waits_for(job, job.partitions[0]) not in (None, DOWN)
         # The one that is tried last says what becomes of the job.
@@ -146,15 +152,28 @@ class Rules:
         """
         whole = whole and job.request.time_min_min is not None
         qos_name = None if job.account is None else job.account.qos
-        key = job.needs[0], partition.name, qos_name, whole
+        account = None if job.account is None else self.members.account(job.account)
+        key = job.needs[0], partition.name, qos_name, account, whole
         if key not in self._waits:
             qos = None if job.account is None else self.members.qos(job.account)
             least = job.min_nodes
             room = self._rooms[partition.name]
             request = with_whole_limit(job.request) if whole else job.request
             reason = waits_for(request, partition, qos, room, least)
+            if reason is None and not self._picks and self._refused_in(job, partition):
+                reason = CONFIG
             self._waits[key] = reason or self._over_memory(job.request, partition)
         return self._waits[key]
+
+    def never_starts(self, job: JobRecord, partition: Partition) -> str | None:
+        """Why a `partition` never starts a `job` that it has taken in: its account or QOS.
+
+        That is so without EnforcePartLimits; with it the job is refused, or waits for CONFIG.
+        """
+        return self._refused_in(job, partition) if self._picks else None
+
+    def _refused_in(self, job: JobRecord, partition: Partition) -> str | None:
+        return None if job.account is None else self.members.refused(job.account, partition)
 
     def _over_memory(self, request: JobRequest, partition: Partition) -> str | None:
         first = self._first_nodes.get(partition.name)
@@ -247,9 +266,6 @@ class Rules:
 
     def _partitions_refuse(self, job: JobRecord, member: Member) -> str | None:
         """Why no partition takes a job, if that is so: the same for all alike."""
-        refused = [self.members.refused(job.request, member, p) for p in job.partitions]
-        if all(reason is not None for reason in refused):
-            return refused[0]
         try:
             asked = parsed(job.request.constraint).names
         except ValueError:
@@ -260,7 +276,10 @@ class Rules:
         over = {p.name for p in job.partitions if self._over_memory(job.request, p)}
         required = job.needs[0].required
         outside = {p.name for p in job.partitions if required & ~self._nodes.partitions[p.name]}
-        return refused_by(self._conf, job.request, job.partitions, qos, self._rooms, over, outside)
+        refused = {p.name: self.members.refused(member, p) for p in job.partitions}
+        return refused_by(
+            self._conf, job.request, job.partitions, qos, self._rooms, over, outside, refused
+        )
 
     def _refused_by_limits(self, job: JobRecord) -> str | None:
         """Why limits to submissions refuse a job; the tasks of an array come together."""
@@ -471,26 +490,3 @@ class Rules:
         if job.request.array is not None:
             key = job.request.array.job
             self._tasks[key] = self._tasks.get(key, 0) + sign
-
-
-def sizes_of(conf: Conf, nodes: Nodes) -> Sizes:
-    """How large the cluster and its partitions are."""
-    return Sizes(
-        len(nodes),
-        sum(nodes.cpus),
-        {p.name: _tres(nodes, nodes.partitions[p.name]) for p in conf.partitions},
-    )
-
-
-def _tres(nodes: Nodes, mask: Mask) -> dict[str, float]:
-    inside = members(mask)
-    found: dict[str, float] = {
-        "cpu": sum(nodes.cpus[k] for k in inside),
-        "mem": sum(nodes.memory_MiB[k] for k in inside),
-        "node": len(inside),
-    }
-    for k in inside:
-        for one in nodes.lines[k].gres:
-            for name in {f"gres/{one.name}", *gres_names(one.name, one.type)}:
-                found[name] = found.get(name, 0) + one.count
-    return found

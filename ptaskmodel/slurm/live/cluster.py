@@ -255,7 +255,10 @@ class Cluster:
         while not self.go_on(-self._settle_s):
             pass
         self.start_controller()
-        wanted = self.nodes.usable.bit_count()
+        listed = 0  # sinfo prints no nodes that are in no partition
+        for nodes in self.nodes.partitions.values():
+            listed |= nodes
+        wanted = (self.nodes.usable & listed).bit_count()
         while self._up() < wanted:
             if self.now > -READY_S:
                 raise LiveFault(

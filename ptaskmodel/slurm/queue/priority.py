@@ -12,11 +12,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.slurm.accounts.facts import Accounts, Amounts, billed, requested
+from ptaskmodel.batch.machine.host_sets import Mask, members
+from ptaskmodel.slurm.accounts.facts import Accounts, Amounts, billed, gres_names, requested
 from ptaskmodel.slurm.accounts.fair_share import ShareTree
 from ptaskmodel.slurm.accounts.members import Member
 from ptaskmodel.slurm.accounts.usage import Rows, Usage
-from ptaskmodel.slurm.conf.facts import MULTIFACTOR, Conf, Partition
+from ptaskmodel.slurm.conf.facts import MULTIFACTOR, Conf, Nodes, Partition
 from ptaskmodel.slurm.jobs.request import JobRequest
 
 TOP = 0xFFFF0000
@@ -50,6 +51,29 @@ class Sizes(NamedTuple):
     nodes: int
     cpus: int
     tres: Mapping[str, Amounts]
+
+
+def sizes_of(conf: Conf, nodes: Nodes) -> Sizes:
+    """Return how large the cluster and its partitions are."""
+    return Sizes(
+        len(nodes),
+        sum(nodes.cpus),
+        {p.name: _tres(nodes, nodes.partitions[p.name]) for p in conf.partitions},
+    )
+
+
+def _tres(nodes: Nodes, mask: Mask) -> dict[str, float]:
+    inside = members(mask)
+    found: dict[str, float] = {
+        "cpu": sum(nodes.cpus[k] for k in inside),
+        "mem": sum(nodes.memory_MiB[k] for k in inside),
+        "node": len(inside),
+    }
+    for k in inside:
+        for one in nodes.lines[k].gres:
+            for name in {f"gres/{one.name}", *gres_names(one.name, one.type)}:
+                found[name] = found.get(name, 0) + one.count
+    return found
 
 
 class Basic:
@@ -211,21 +235,25 @@ class Multifactor:
             self._rows.give_back(row)
 
     def refresh(self, now: int, heads: Mapping[str, int]) -> bool:
-        """Bring usage and priorities up to date; whether any job waits.
+        """Bring usage and priorities up to date; whether that counts as a change of jobs.
+
+        It does if the priority of some job that waits was set: of one that is not held, and with
+        INCR_ONLY of one that grows.
 
         heads: where what is left of each array is in the list of all jobs, by its id.
         """
         if self.usage is not None:
             self.usage.refresh(now, self._first_waiting(heads))
+        changed = False
         for block, places in self._rows.taken():
             if self.usage is not None:
                 factors, account = self.usage.factors, block["account"][places]
                 factor = np.where(account >= 0, factors[np.maximum(account, 0)], 0.0)
                 block["fairshare"][places] = factor * self._weight_fairshare
-            self._evaluate(block, places, now)
+            changed |= self._evaluate(block, places, now)
         for number in self._several:
             self._copy_several(number)
-        return self._rows.count > 0
+        return changed
 
     def table(self) -> Mapping[str, NDArray]:
         """The weighted factors of all jobs that wait, as of the last refresh, by number.
@@ -328,8 +356,8 @@ class Multifactor:
 
     # All rows at once
 
-    def _evaluate(self, block: NDArray, places: NDArray, now: int) -> None:
-        """Compute age and priority of the rows at some places of a block."""
+    def _evaluate(self, block: NDArray, places: NDArray, now: int) -> bool:
+        """Compute age and priority of the rows at some places of a block; whether one was set."""
         accrue = block["accrue"][places]
         waited = np.where(accrue > 0, np.maximum(now - accrue, 0), 0)
         longest = self._of.max_age_s
@@ -344,9 +372,10 @@ class Multifactor:
             total = np.where(several, _total(term, nice, True), total)
         value = np.clip(total, 1, MOST).astype(np.int64)
         old = block["value"][places]
-        if "INCR_ONLY" in self._of.flags:
-            value = np.maximum(value, old)
-        block["value"][places] = np.where(block["frozen"][places], old, value)
+        if "INCR_ONLY" in self._of.flags:  # that does not hold where each partition has its own
+            value = np.where(several, value, np.maximum(value, old))
+        block["value"][places] = value = np.where(block["frozen"][places], old, value)
+        return bool((value > old if "INCR_ONLY" in self._of.flags else value > 0).any())
 
     def _copy_several(self, number: int) -> None:
         if number in self._several:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.machine.host_sets import Mask
+from ptaskmodel.slurm.accounts.members import ACCOUNT_NOT_ALLOWED
 from ptaskmodel.slurm.conf.facts import LINEAR, OFF
 from ptaskmodel.slurm.conf.phases import CHANGED, DEPTH, FREE, QUEUE, ROOM, STARTS, TIME, Costs
 from ptaskmodel.slurm.jobs.needs import YEAR_S, Need
@@ -293,7 +294,11 @@ class Cycle:
         rules = controller.rules
         if rules.waits_for(job, partition) is not None:
             return True
-        reason = rules.limits.blocks(job, partition) if rules.limits.enforced else None
+        reason = rules.never_starts(job, partition)
+        if reason == ACCOUNT_NOT_ALLOWED:
+            reason = None  # that is not found before the job is to start
+        if reason is None and rules.limits.enforced:
+            reason = rules.limits.blocks(job, partition)
         if reason is not None:
             controller.queue.waits_because(job, reason)
         return reason is not None
@@ -432,6 +437,10 @@ class Cycle:
         reason = rules.limits.blocks(job, job.partitions[which]) if rules.limits.enforced else None
         found = None
         if reason is None:
+            refused = rules.never_starts(job, job.partitions[which])
+            if refused is not None:
+                controller.queue.waits_because(job, refused)
+                return None
             found = controller.allocations.find(job, which, among, self._now, planned=True)
             reason = rules.exceeds(job, job.partitions[which], found)
         if reason is not None:

@@ -284,6 +284,13 @@ class _Pass:
             else:
                 self._limited(job, partition.name, reason)
             return reason != LICENCES or not self._options.bf_licenses
+        reason = controller.rules.never_starts(job, partition)
+        if reason is not None:
+            self.is_plain = False
+            queue.waits_because(job, reason)
+            controller.events.change_at(now)
+            self._withdraw_required(need)
+            return True
         within = controller.reservations.allowed(job, need, now) & ~self._withdrawn
         found = controller.allocations.find(job, entry.which, within & ~self._completing, now)
         reason = controller.rules.exceeds(job, partition, found)
@@ -306,6 +313,13 @@ class _Pass:
         self._blocked.add(name)
         self._withdrawn |= self._partitions[name]
 
+    def _withdraw_required(self, need: Need) -> bool:
+        """Whether a job that waits names nodes that suffice: those are kept, and nothing else."""
+        named = bool(need.required) and need.required.bit_count() >= need.least
+        if named:
+            self._withdrawn |= need.required
+        return named
+
     def _limited(self, job: JobRecord, name: str, reason: str) -> None:
         """A limit keeps a job from starting."""
         self._controller.queue.waits_because(job, reason)
@@ -322,8 +336,7 @@ class _Pass:
             stops = controller.allocations.may_wait_for(need, self._partitions[name] & within)
             if not stops:
                 controller.queue.waits_because(job, NOT_AVAILABLE)
-        if need.required and need.required.bit_count() >= need.least:
-            self._withdrawn |= need.required
+        if self._withdraw_required(need):
             return
         if job.reservation is not None:
             inside = controller.nodes.usable & job.reservation.nodes

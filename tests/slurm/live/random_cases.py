@@ -321,8 +321,8 @@ def _words(given: Mapping[str, str]) -> list[str]:
     return [f"{key}={value}" if value else key for key, value in given.items()]
 
 
-def _node_lines(draw: random.Random, site: Site) -> tuple[int, int, list[str]]:
-    """How many nodes and cores, and the lines of the nodes."""
+def _node_lines(draw: random.Random, site: Site, units: str) -> tuple[int, int, list[str]]:
+    """How many nodes and cores, and the lines of the nodes. units: SelectTypeParameters."""
     lines: list[str] = []
     nodes = cores = 0
     shape = {key: site.node[key] for key in ("Sockets", "CoresPerSocket")}
@@ -335,6 +335,8 @@ def _node_lines(draw: random.Random, site: Site) -> tuple[int, int, list[str]]:
             given["SocketsPerBoard"] = given.pop("Sockets")
         per_node = int(given.get("Sockets", given.get("SocketsPerBoard", "1")))
         per_node *= int(given["CoresPerSocket"])
+        if "CR_Socket" in units:  # such a node would have no socket for jobs
+            given.pop("CoreSpecCount", None)
         given["CPUs"] = str(per_node * int(given.get("ThreadsPerCore", "1")))
         lines.append(f"NodeName=n[{nodes + 1}-{nodes + count}] {' '.join(_words(given))}")
         nodes, cores = nodes + count, cores + count * per_node
@@ -448,7 +450,7 @@ def case(kind: str, seed: int) -> dict[str, str]:
     drawn = _given(draw, SCHEDULER | {key: site.conf[key] for key in SCHEDULER if key in site.conf})
     given = {key: value for key, value in given.items() if key not in SCHEDULER}
     lines = [*_words(given), f"SchedulerParameters={','.join(_words(drawn))}"]
-    nodes, cores, node_lines = _node_lines(draw, site)
+    nodes, cores, node_lines = _node_lines(draw, site, given.get("SelectTypeParameters", ""))
     lines += [*node_lines, *_partition_lines(draw, site, nodes)]
     texts: dict[str, str] = {}
     if site.tree:
