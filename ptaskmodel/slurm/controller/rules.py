@@ -41,9 +41,10 @@ from ptaskmodel.slurm.jobs.needs import (
     need_of,
     over_memory,
     with_cpus_for_memory,
+    with_named_nodes,
 )
 from ptaskmodel.slurm.jobs.record import Allocation, JobRecord
-from ptaskmodel.slurm.jobs.request import OF_USER, JobRequest, parsed
+from ptaskmodel.slurm.jobs.request import OF_USER, UNBOUNDED, JobRequest, parsed
 from ptaskmodel.slurm.queue.priority import priorities_of, sizes_of
 from ptaskmodel.slurm.queue.queue import ARRAY_LIMIT
 from ptaskmodel.slurm.select.constraints import by_constraint
@@ -182,6 +183,8 @@ class Rules:
 
     def as_taken_in(self, request: JobRequest, partition: Partition) -> JobRequest:
         """What Slurm makes of a request that is submitted to a partition."""
+        if request.nodelist:
+            request = with_named_nodes(request, self._nodes)
         first = self._first_nodes.get(partition.name)
         if first is None:
             return request
@@ -247,6 +250,8 @@ class Rules:
             return member
         job.set_account(member)
         request = job.request
+        if request.nodelist and (request.min_nodes or 0) > (request.max_nodes or UNBOUNDED):
+            return "InvalidNodeCount"
         if self.arrays.refuses(request):
             return "InvalidArray"
         if request.licenses and self._licences.refuses(request):

@@ -343,6 +343,26 @@ def limit_min(request: JobRequest, partition: Partition) -> float:
     return inf
 
 
+def with_named_nodes(request: JobRequest, nodes: Nodes) -> JobRequest:
+    """The `request` as sbatch sends it: its ``--nodelist`` says how many nodes it asks for, too.
+
+    Of more nodes than it has tasks only the first are named. One that asks for fewer nodes than it
+    names has a ``min_nodes`` above its ``max_nodes``: sbatch refuses it.
+    """
+    named = members(nodes.mask(request.nodelist))
+    least = max(len(named), request.min_nodes or 0)
+    if request.tasks is not None and request.tasks < least:
+        if request.max_nodes is not None and request.max_nodes < least:
+            return replace(request, min_nodes=least)
+        names = tuple(nodes.names[k] for k in named[: request.tasks])
+        tasks = request.tasks
+        return replace(request, nodelist=names, min_nodes=tasks, max_nodes=tasks)
+    if request.min_nodes is None:
+        return request
+    most = request.min_nodes if request.max_nodes is None else request.max_nodes
+    return replace(request, min_nodes=least, max_nodes=most)
+
+
 class FirstNode(NamedTuple):
     """CPUs and memory (MiB) of a partition's first node."""
 

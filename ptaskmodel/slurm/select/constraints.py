@@ -28,17 +28,18 @@ def by_constraint(
         return ask(need, within)
     if need.ways:
         return next(filter(None, (ask(way, within) for way in need.ways)), None)
-    required, apart = need.required, 0
+    # Named nodes are the job's, but no portion need have them; behind one in brackets, none may.
+    required, taken, is_apart = 0, need.required, False
     for place, portion in enumerate(need.portions):
-        part = _part(need, place, required, apart)
+        part = _part(need, place, required, taken if is_apart else 0)
         found = ask(part, within)
         if found is None:
             return None
-        if portion[2]:
-            apart |= found.nodes
-        else:
+        is_apart |= portion[2]
+        if not is_apart:
             required |= found.nodes
-    required |= apart
+        taken |= found.nodes
+    required = taken
     count = required.bit_count()
     least = max(need.least, count)
     if least > need.most:
@@ -56,11 +57,11 @@ def by_constraint(
 
 
 def _part(need: Need, place: int, required: Mask, apart: Mask) -> Need:
-    """What a job needs of one portion: as many CPUs as nodes, beside what it has of others."""
-    nodes, count, is_apart = need.portions[place]
+    """What a job needs of one portion: as many CPUs as nodes, on other nodes than ``apart``."""
+    nodes, count, _ = need.portions[place]
     return replace(
         need,
-        nodes=need.nodes & nodes & ~(apart if is_apart else 0),
+        nodes=need.nodes & nodes & ~apart,
         required=required,
         least=max(count, required.bit_count()),
         wanted=max(count, required.bit_count()),
