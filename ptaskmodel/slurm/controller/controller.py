@@ -53,7 +53,7 @@ class Controller:
             rules.dependencies.state,
             rules.eligible,
             events.change_at,
-            rules.array_is_full,
+            rules.arrays.is_full,
             Precedence(preemption, jobs.place).order,
         )
         self.allocations = allocations = Allocations(conf, nodes, rules, preemption, jobs)

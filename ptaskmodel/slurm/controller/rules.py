@@ -114,7 +114,6 @@ class Rules:
         )
         self.dependencies = Dependencies()
         self._licences = Licences(conf.licenses)
-        self._tasks: dict[str, int] = {}
         # All arrays, and why those that came were refused.
         self.arrays = Arrays(conf, requests)
         self._arrays_refused: dict[str, str | None] = {}
@@ -299,6 +298,7 @@ class Rules:
         """Register a submitted job: its dependencies, and the limits that it counts for."""
         self.limits.submitted(job)
         self.dependencies.add(job)
+        self.arrays.submitted(job)
 
     def waits(self, job: JobRecord, now: int) -> None:
         """A job waits, for the first time or again: its priorities."""
@@ -319,7 +319,7 @@ class Rules:
         reason = self.waits_for(job, partition)
         if reason is not None:
             return reason
-        if self.array_is_full(job):
+        if self.arrays.is_full(job):
             return ARRAY_LIMIT
         if self.lacks_licences(job):
             return LICENCES
@@ -357,12 +357,6 @@ class Rules:
     def lacks_licences(self, job: JobRecord) -> bool:
         """Whether a job asks for more licences than are free."""
         return self._licences.missing(job.request)
-
-    def array_is_full(self, job: JobRecord) -> bool:
-        """Whether as many tasks of the job's array run as may at once."""
-        array = job.request.array
-        most = None if array is None else array.at_most
-        return array is not None and most is not None and self._tasks.get(array.job, 0) >= most
 
     def exceeds(
         self,
@@ -411,9 +405,11 @@ class Rules:
         self.tested_cpus(job, self.cpus_of(found))
 
     def tested_cpus(self, job: JobRecord, cpus: int) -> None:
-        """A job was found to take so many CPUs."""
-        job.set_tested_cpus(cpus)
-        self.priorities.tested(job, cpus)
+        """A job was found to take so many CPUs, and with it all that waits of its array."""
+        if job.tested_cpus != cpus:
+            for each in self.arrays.of_one_record(job):
+                each.set_tested_cpus(cpus)
+                self.priorities.tested(each, cpus)
 
     # --- lives ------------------------------------------------------------------------------
 
@@ -426,7 +422,7 @@ class Rules:
         nodes = tuple(members(allocation.nodes)) if self.limits.enforced else ()
         self.limits.started(job, job.partition, tres, nodes, now, job.end_s)
         self._licences.take(job.request)
-        self._count(job, 1)
+        self.arrays.started(job)
 
     def ended(self, job: JobRecord, now: int, *, again: bool) -> None:
         """A job that ran is over, or begins anew later."""
@@ -434,7 +430,7 @@ class Rules:
         self.limits.ended(job, now)
         if not again:
             self.limits.gone(job)
-        self._count(job, -1)
+        self.arrays.ended(job)
 
     def clean(self, job: JobRecord) -> None:
         """The nodes of a job that is over are clean: not before are its licences free."""
@@ -444,6 +440,7 @@ class Rules:
         """A job that waited is over."""
         self.priorities.gone(job)
         self.limits.gone(job)
+        self.arrays.gone(job)
 
     def refresh(self, now: int, heads: Mapping[str, int]) -> bool:
         """Compute all priorities anew; whether that counts as a change of jobs.
@@ -490,8 +487,3 @@ class Rules:
         if not self.limits.enforced:
             return tres
         return {**tres, "billing": int(billed(tres, partition, self._conf))}
-
-    def _count(self, job: JobRecord, sign: int) -> None:
-        if job.request.array is not None:
-            key = job.request.array.job
-            self._tasks[key] = self._tasks.get(key, 0) + sign

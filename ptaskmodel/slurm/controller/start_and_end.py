@@ -68,8 +68,6 @@ class Runs:
         self._queue.remove(job)
         self._allocations.victims.started(job)
         listed = self._jobs.place_at_start(job)
-        if job.request.array is not None and not job.restarts:
-            self._tell_size(job)
         limit = need.limit_s if need.least_limit_s is None or by == "main" else need.least_limit_s
         job.start(
             job.partitions[which],
@@ -87,15 +85,6 @@ class Runs:
         self._events.change(date)
         self._events.tell(date, by, job)
         self._suspension.started(job, date)
-
-    def _tell_size(self, job: JobRecord) -> None:
-        """What is left of an array is known to be as large as the task that starts."""
-        for other in self._queue.jobs:
-            if other.request.array_id != job.request.array_id or other.restarts:
-                continue
-            if other.tested_cpus == job.tested_cpus:
-                return
-            self._rules.tested_cpus(other, job.tested_cpus)
 
     def is_of(self, attempt: Attempt) -> bool:
         """Whether an `attempt` is of one of these jobs."""

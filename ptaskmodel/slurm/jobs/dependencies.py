@@ -8,12 +8,13 @@ Source: Slurm's manual of sbatch's --dependency, and its behaviour for arrays.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import ceil
 from typing import NamedTuple, Protocol
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.slurm.conf.facts import Conf
+from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
 
 READY, WAITING, NEVER = "ready", "waiting", "never"
@@ -205,12 +206,17 @@ def _over(job: Depending) -> bool:
 
 
 class Arrays:
-    """How many tasks each array has, and how high its indices go."""
+    """How many tasks each array has, how high its indices go, which tasks wait, how many run.
+
+    conf: of the cluster. requests: all jobs that will come.
+    """
 
     def __init__(self, conf: Conf, requests: Iterable[JobRequest]) -> None:
         self._most_tasks, self._most = conf.scheduler.max_array_tasks, conf.max_array_size
         self._sizes: dict[str, int] = {}
         self._highest: dict[str, int] = {}
+        self._running: dict[str, int] = {}
+        self._waiting: dict[str, dict[JobRecord, None]] = {}
         for request in requests:
             if request.array is not None:
                 name, index = request.array.job, request.array.index
@@ -227,3 +233,35 @@ class Arrays:
             return False
         too_many = self._most_tasks is not None and self.size(request) > self._most_tasks
         return too_many or self._highest.get(request.array_id, 0) >= self._most
+
+    def submitted(self, job: JobRecord) -> None:
+        """A job was taken in."""
+        if job.is_task:
+            self._waiting.setdefault(job.request.array_id, {})[job] = None
+
+    def started(self, job: JobRecord) -> None:
+        """A job runs."""
+        self.gone(job)
+        if job.request.array is not None:
+            name = job.request.array_id
+            self._running[name] = self._running.get(name, 0) + 1
+
+    def ended(self, job: JobRecord) -> None:
+        """A job runs no longer."""
+        if job.request.array is not None:
+            self._running[job.request.array_id] -= 1
+
+    def gone(self, job: JobRecord) -> None:
+        """A job waits no longer."""
+        if job.is_task:
+            self._waiting[job.request.array_id].pop(job, None)
+
+    def is_full(self, job: JobRecord) -> bool:
+        """Whether as many tasks of the job's array run as may at once."""
+        array = job.request.array
+        most = None if array is None else array.at_most
+        return array is not None and most is not None and self._running.get(array.job, 0) >= most
+
+    def of_one_record(self, job: JobRecord) -> Sequence[JobRecord]:
+        """The jobs that Slurm has one record of: all tasks that wait and never started, or one."""
+        return list(self._waiting.get(job.request.array_id, ())) if job.is_task else [job]

@@ -204,6 +204,11 @@ class JobRecord:
         """Hold the job, or release it if it is not `held`."""
         self.held = held
 
+    @property
+    def is_task(self) -> bool:
+        """Whether it is a task of an array that has never started."""
+        return self.request.array is not None and not self.restarts
+
     def set_tested_cpus(self, cpus: int) -> None:
         """Set how many `cpus` the job takes."""
         self.tested_cpus = cpus

@@ -307,7 +307,7 @@ class Cycle:
         """Whether so many tasks of an array or so many jobs of a user were there already."""
         job, which = entry.job, entry.which
         controller = self._controller
-        if controller.rules.array_is_full(job):
+        if controller.rules.arrays.is_full(job):
             controller.queue.waits_for_array(job)
             return True
         options, partition = self._options, job.partitions[which].name

@@ -388,7 +388,7 @@ def _is_queued(
         if _array_in(entry) in rejected:
             return False
         rejected.add(_array_in(entry))
-        if controller.rules.array_is_full(job):
+        if controller.rules.arrays.is_full(job):
             controller.queue.waits_for_array(job)
             return False
     return True
