@@ -68,3 +68,11 @@ def test_nodes_of_one_kind_or_of_each(tmp_path, constraint, nodes, chosen):
     found, records = run(conf, [asked])
     record = records["a"]
     assert (None if record.allocation is None else nodes_of(found, record)) == chosen
+
+
+def test_a_portion_in_brackets_takes_none_of_the_named_nodes_behind_another(tmp_path):
+    """As a real slurmctld 22.05.8 did: the named node is beside one of each kind."""
+    conf = conf_of(tmp_path, CORES + TWO_KINDS)
+    asked = {"tasks": 1, "constraint": "[ib*1&eth*1]", "nodelist": ("n3",)}
+    found, records = run(conf, [job("a", 0, 10, 10, **asked)])
+    assert nodes_of(found, records["a"]) == [1, 3, 4]

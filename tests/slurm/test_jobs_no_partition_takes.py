@@ -1,7 +1,7 @@
 """Jobs that no partition will ever take: refused at once, or left alone however many there are."""
 
 import pytest
-from slurm.small_clusters import CORES, FOUR, LINEAR, conf_of, job, run
+from slurm.small_clusters import CORES, FOUR, LINEAR, conf_of, job, nodes_of, run
 
 from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.requests.sbatch import options
@@ -48,3 +48,43 @@ def test_who_waits_for_ever_is_in_nobodys_way_and_keeps_the_reason(tmp_path, sel
     assert {jobs[one.id].reason for one in long} == {"PartitionTimeLimit"}
     assert not found.loop.controller.queue.entries
     assert len(found.loop.controller.queue) == len(long)
+
+
+PICKY = FOUR + "PartitionName=q Nodes=ALL AllowAccounts=lab DenyQos=low\n"
+
+
+@pytest.mark.parametrize(
+    ("enforced", "partitions", "becomes"),
+    [
+        ("NO", ("q",), ("PENDING", "AccountNotAllowed")),
+        ("ANY", ("q",), ("REFUSED", "AccountNotAllowed")),
+        ("ALL", ("p", "q"), ("REFUSED", "AccountNotAllowed")),
+        ("ANY", ("q", "p"), ("COMPLETED", "None")),
+    ],
+)
+def test_accounts_that_a_partition_does_not_take(tmp_path, enforced, partitions, becomes):
+    """They wait for ever, and nobody behind them does."""
+    conf = conf_of(tmp_path, f"{CORES}{PICKY}EnforcePartLimits={enforced}\n")
+    strange = job("a", 0, 60, 60, tasks=1, partitions=partitions)
+    _, jobs = run(conf, [strange, job("b", 1, 60, 60, tasks=32)])
+    assert (jobs["a"].state, jobs["a"].reason) == becomes
+    assert jobs["b"].state == "COMPLETED"
+
+
+@pytest.mark.parametrize(
+    ("asked", "nodes"),
+    [
+        ({"tasks": 1}, [1]),  # sbatch names no more nodes than there are tasks
+        ({"tasks": 5}, [1, 3]),
+        ({"tasks": 5, "nodes": 3}, [1, 2, 3]),
+        ({"tasks": 5, "nodes": 1}, None),
+        ({"nodes": 1}, None),
+    ],
+)
+def test_named_nodes_are_asked_for(tmp_path, asked, nodes):
+    named = job("a", 0, 60, 60, nodelist=("n3", "n1"), **asked)
+    found, jobs = run(conf_of(tmp_path, CORES + FOUR), [named])
+    if nodes is None:
+        assert (jobs["a"].state, jobs["a"].reason) == ("REFUSED", "InvalidNodeCount")
+    else:
+        assert nodes_of(found, jobs["a"]) == nodes

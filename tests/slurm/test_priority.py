@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from slurm.recorded_runs import folder, meta, rows
+from slurm.small_clusters import FOUR, conf_of, job, run
 
 from ptaskmodel.slurm.accounts.facts import Accounts, Association, Qos, plain_accounts
 from ptaskmodel.slurm.accounts.fair_share import ShareTree
@@ -184,9 +185,9 @@ def test_usage_decays_and_grows_with_running_jobs(enforced, counts):
 def test_basic_is_first_come_first_served_but_for_nice():
     basic = Basic()
     jobs = [record(request(nice=nice)) for nice in (0, 100, 0, -5)]
-    for job in jobs:
-        basic.at_submit(job, 0)
-    assert [job.priorities[0] - 0xFFFF0000 for job in jobs] == [-1, -102, -3, 1]
+    for one in jobs:
+        basic.at_submit(one, 0)
+    assert [one.priorities[0] - 0xFFFF0000 for one in jobs] == [-1, -102, -3, 1]
 
 
 def test_priorities_set_by_hand_and_held_jobs_stay():
@@ -270,8 +271,8 @@ def replayed(path, run, refreshed_s):
 )
 def test_priorities_as_sprio_printed_them(name, run, refreshed_s):
     count = 0
-    for (date, job, ours), real in replayed(folder(name), run, refreshed_s):
-        assert ours == real, (date, job)
+    for (date, which, ours), real in replayed(folder(name), run, refreshed_s):
+        assert ours == real, (date, which)
         count += 1
     assert count > 1000
 
@@ -343,3 +344,20 @@ def test_classic_shares_count_who_stands_before_in_the_list():
         seen.append(int(waits.priorities[0]))
     # A task of an array has started: what is left of it stands behind the one that runs.
     assert seen[1] < seen[0]
+
+
+@pytest.mark.parametrize(("flags", "changed"), [((), True), (("INCR_ONLY",), False)])
+def test_priorities_that_may_not_sink_are_no_change(flags, changed):
+    found, _ = example(flags)
+    assert found.refresh(1, {}) == changed
+    assert found.refresh(DAY, {})  # its age has grown
+
+
+def test_what_waits_of_an_array_is_as_large_as_the_task_tested_last(tmp_path):
+    multifactor = "PriorityType=priority/multifactor\nPriorityWeightJobSize=1000\n"
+    sockets = "SelectType=select/cons_tres\nSelectTypeParameters=CR_Socket\n"
+    conf = conf_of(tmp_path, sockets + multifactor + FOUR)
+    tasks = [job(f"a_{k}", 1, 60, 10, tasks=1, array=ArrayTask("a", k, 1)) for k in range(3)]
+    _, jobs = run(conf, [job("first", 0, 30, 10, nodes=4), *tasks])
+    assert {jobs[one.id].tested_cpus for one in tasks} == {4}
+    assert [jobs[one.id].start_s for one in tasks] == sorted(jobs[one.id].start_s for one in tasks)

@@ -19,8 +19,8 @@ def decisions(run):
 
 
 @needs_slurm
-def test_shared_nodes_with_memory_and_tiers(tmp_path):
-    write("cores_memory_tiers", 1, tmp_path)
+def test_a_tree_of_switches(tmp_path):
+    write("tree", 1, tmp_path)
     live = ran(tmp_path / "slurm.conf", tmp_path / "jobs.csv")
     conf = read_conf(tmp_path / "slurm.conf")
     jobs = read_submissions(tmp_path / "jobs.csv", conf).jobs
