@@ -54,7 +54,7 @@ class Sizes(NamedTuple):
 
 
 def sizes_of(conf: Conf, nodes: Nodes) -> Sizes:
-    """Return how large the cluster and its partitions are."""
+    """Return how large the cluster of a `conf` and its partitions are, and their ``nodes``."""
     return Sizes(
         len(nodes),
         sum(nodes.cpus),
