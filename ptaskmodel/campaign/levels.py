@@ -300,9 +300,9 @@ def wait_sections(plan: Plan, every: pandas.DataFrame) -> list[Section]:
             values = its[names].dropna().to_numpy(float)
             if len(values):
                 ends = values.min(axis=0), values.max(axis=0)
-                curves.append(
-                    Curve(str(level), len(values), parts, np.median(values, axis=0), *ends)
-                )
+                middle = np.median(values, axis=0)
+                half, most = (float(middle[np.searchsorted(parts, p)]) for p in (0.5, 0.95))
+                curves.append(Curve(str(level), len(values), parts, middle, *ends, half, most))
         if curves:
             charts.append(
                 cumulative_chart(f"waiting{', ' * bool(where)}{where}", "time", curves, joined=True)

@@ -12,7 +12,7 @@ from ptaskmodel.cli.show import (
     standings_text,
     written,
 )
-from ptaskmodel.results.sentences import jobs_answer
+from ptaskmodel.results.sentences import jobs_answer, log_answer
 from ptaskmodel.results.states import count_text, counted
 from ptaskmodel.style.quantities import change, count, duration, number
 from ptaskmodel.style.text import fact_lines, text_table
@@ -50,7 +50,7 @@ def slurm_text(found: SlurmResults | LiveResults) -> str:
     if found.directory is not None:
         lines.append(("written", written(found.directory, found.files)))
     parts = [
-        "\n".join(jobs_answer(states, summary)),
+        "\n".join(line for line in (*jobs_answer(states, summary), log_answer(summary)) if line),
         metric_table(summary),
         fact_lines(lines, 13),
     ]

@@ -8,6 +8,22 @@ from typing import Any
 from ptaskmodel.results.states import ENDED, NOT_SUBMITTED, count_text
 from ptaskmodel.style.quantities import count, duration
 
+MINUTE_s = 60.0
+
+
+def log_answer(summary: Mapping[str, Any]) -> str:
+    """Return how far the waits of a `summary` are from those in its log; "": it has none."""
+    found = summary.get("against_log")
+    if not found:
+        return ""
+    here, log, apart = (found[name] for name in ("waiting_s", "logged_waiting_s", "difference_s"))
+    means = f"Simulated mean wait {duration(here['mean'])}, in the log {duration(log['mean'])}"
+    jobs = count(found["jobs"], "wait")
+    if apart["max"] <= MINUTE_s:
+        return f"{means}; none of {jobs} differs by over {duration(apart['max'])}."
+    half, most = duration(apart["p50"]), duration(apart["p95"])
+    return f"{means}; half of {jobs} differ by at most {half}, 5 % by over {most}."
+
 
 def jobs_answer(counts: Mapping[str, int], summary: Mapping[str, Any]) -> list[str]:
     """Return what became of the jobs of a batch, and how long they waited, a line each.

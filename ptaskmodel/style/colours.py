@@ -53,6 +53,10 @@ SIDE_BY_SIDE: Final = ("use", "wait", "transfer", "lost", "nothing")
 # Users, tasks, runs, policies, in order of size; `OTHERS` from the seventh on.
 CATEGORIES: Final = ("#332288", "#88CCEE", "#44AA99", "#DDCC77", "#CC6677", "#882255")
 OTHERS: Final = LIGHT.nothing
+# The same on a dark ground, where the first and the last of those cannot be seen.
+DARK_CATEGORIES: Final = ("#9080F0", "#A8E0F7", "#3DAF8A", "#F0E08A", "#E0705F", "#B0437E")
+# Why jobs wait, the commonest reason first; the last is of all others.
+REASONS: Final = ("#E69F00", "#8A5A00", "#F7D488", "#B87B00", "#5E3D00", "#FBEBC8")
 # Markers of runs beside each other, for print in grey: of matplotlib, and as a letter.
 MARKERS: Final = ("o", "s", "^", "D", "v", "P")
 SIGNS: Final = ("●", "■", "▲", "◆", "▼", "✚")
@@ -92,12 +96,16 @@ def css() -> str:
     Those of `DARK` hold where the reader's system is dark, but never in print, nor where the
     document has the attribute data-paper.
     """
-    dark = f"@media screen and (prefers-color-scheme: dark) {{ {_variables(DARK, HEAT[::-1])} }}"
-    return f"{_variables(LIGHT, HEAT, ':root, :root[data-paper]')}\n{dark}\n"
+    there = _variables(DARK, HEAT[::-1], DARK_CATEGORIES)
+    dark = f"@media screen and (prefers-color-scheme: dark) {{ {there} }}"
+    light = _variables(LIGHT, HEAT, CATEGORIES, ":root, :root[data-paper]")
+    return f"{light}\n{dark}\n"
 
 
-def _variables(roles: Colours, heat: tuple[str, ...], which: str = ":root") -> str:
+def _variables(
+    roles: Colours, heat: tuple[str, ...], categories: tuple[str, ...], which: str = ":root"
+) -> str:
     named = {name.replace("_", "-"): colour for name, colour in roles._asdict().items()}
-    named |= {f"heat-{k}": colour for k, colour in enumerate(heat)}
-    named |= {f"category-{k}": colour for k, colour in enumerate(CATEGORIES)}
+    scales = (("heat", heat), ("category", categories), ("reason", REASONS))
+    named |= {f"{name}-{k}": colour for name, scale in scales for k, colour in enumerate(scale)}
     return f"{which} {{ {' '.join(f'--{name}: {colour};' for name, colour in named.items())} }}"

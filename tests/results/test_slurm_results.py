@@ -240,10 +240,38 @@ def test_other_results_are_not_compared_with_it(runs, tmp_path):
 def test_the_report_shows_the_run_and_what_changed(runs, tmp_path):
     write_report(runs / "backfill", tmp_path / "r.html", against=runs / "builtin")
     page = (tmp_path / "r.html").read_text()
-    for title in ("What changed", "Who gains, who loses", "Why jobs waited", "Backfill"):
+    titles = "What changed", "Who gains, who loses", "Why jobs waited", "What backfill earned"
+    for title in titles:
         assert f"<h2>{title}</h2>" in page
-    assert page.count('<img class="picture"') == 2
+    assert "Backfill starts 1 of 3 jobs" in page
+    assert "<img" not in page
     assert "scheduler_type" in page
+
+
+LOG = """JobID|User|Partition|Submit|Start|Elapsed|Timelimit|NNodes|State
+1|anna|p|2024-03-04T08:00:00|2024-03-04T08:00:00|00:10:00|00:20:00|4|COMPLETED
+2|bert|p|2024-03-04T08:01:00|2024-03-04T08:31:00|00:10:00|00:20:00|4|COMPLETED
+3|bert|p|2024-03-04T08:40:00|Unknown|00:00:00|00:20:00|4|CANCELLED
+"""
+
+
+def test_waits_are_held_against_those_of_the_log(runs, tmp_path, browser, capsys):
+    (tmp_path / "log.txt").write_text(LOG)
+    place = tmp_path / "run"
+    command = ["slurm", str(runs / "backfill.conf"), str(tmp_path / "log.txt"), "-o", str(place)]
+    assert main(command) == 0
+    first, second = (job.wait_s for job in read_jobs(place)[:2])
+    assert [job.logged_wait_s for job in read_jobs(place)] == [0.0, 1800.0, None]
+    found = json.loads((place / "summary.json").read_text())["against_log"]
+    assert found["jobs"] == 2
+    assert found["logged_waiting_s"]["mean"] == 900.0
+    assert found["difference_s"]["max"] == max(first, 1800.0 - second)
+    said = r"in the log 15 min; half of 2 waits differ by at most \d+ min, 5 % by over \d+ min\."
+    assert re.search(said, capsys.readouterr().out)
+    write_report(place, tmp_path / "r.html")
+    text = well_made(browser, tmp_path / "r.html")
+    assert "Against the log" in text
+    assert re.search(said, text)
 
 
 def test_names_in_a_report_are_no_html(runs, tmp_path):

@@ -11,9 +11,11 @@ import pytest
 from ptaskmodel.style.colours import (
     CATEGORIES,
     DARK,
+    DARK_CATEGORIES,
     HEAT,
     LIGHT,
     MARKERS,
+    REASONS,
     SIDE_BY_SIDE,
     SIGNS,
     contrast,
@@ -64,8 +66,9 @@ def closest(colours, eye):
         ([LIGHT.gain, LIGHT.lose], (100, 57.5, 57.5, 57.5)),
         ([DARK.gain, DARK.lose], (80, 40.5, 40.5, 40.5)),
         (CATEGORIES, (28.5, 16.5, 15.5, 16.5)),
+        (DARK_CATEGORIES, (43.5, 18.5, 14.0, 19.0)),
     ],
-    ids=["light", "dark", "gain", "dark gain", "categories"],
+    ids=["light", "dark", "gain", "dark gain", "categories", "dark categories"],
 )
 def test_colours_side_by_side_are_told_apart(colours, least):
     for eye, distance in zip(("normal", "deutan", "protan", "tritan"), least, strict=True):
@@ -95,6 +98,10 @@ def test_marks_are_seen_or_have_an_outline_of_ink():
         assert contrast(text_on(colour), colour) >= 4.0
 
 
+def test_lines_of_categories_are_seen_on_dark_paper():
+    assert min(contrast(colour, DARK.paper) for colour in DARK_CATEGORIES) >= 3
+
+
 def test_amounts_get_darker():
     lightness = [lab(colour, "normal")[0] for colour in HEAT]
     assert lightness == sorted(lightness, reverse=True)
@@ -102,9 +109,10 @@ def test_amounts_get_darker():
 
 def test_a_page_has_the_same_colours():
     light, dark = css().splitlines()
-    for text, roles, heat in ((light, LIGHT, HEAT), (dark, DARK, HEAT[::-1])):
+    grounds = (light, LIGHT, HEAT, CATEGORIES), (dark, DARK, HEAT[::-1], DARK_CATEGORIES)
+    for text, roles, heat, categories in grounds:
         found = dict(re.findall(r"--([\w-]+): (#\w{6});", text))
         assert found["wait-text"] == roles.wait_text
         assert found["heat-0"] == heat[0]
-        assert set(found.values()) == {*roles, *HEAT, *CATEGORIES}
+        assert set(found.values()) == {*roles, *HEAT, *categories, *REASONS}
     assert len(MARKERS) == len(SIGNS) == len(CATEGORIES)

@@ -27,7 +27,8 @@ class Curve(NamedTuple):
     """The cumulative curve of a run, or of several that differ only by their seed.
 
     parts: of the values, 0 to 1, ascending, shape (n,). middle: what that part is at most, the
-    median over runs; low, high: the least and the most of a run. runs: how many there are.
+    median over runs; low, high: the least and the most of a run. half, most: the median and the
+    95th percentile as metrics have them, the median over runs. runs: how many there are.
     """
 
     name: str
@@ -36,10 +37,8 @@ class Curve(NamedTuple):
     middle: Array
     low: Array
     high: Array
-
-    def at(self, part: float) -> float:
-        """What that `part` of the values is at most."""
-        return float(self.middle[np.searchsorted(self.parts, part - 1e-9)])
+    half: float
+    most: float
 
 
 def short_names(names: Sequence[str]) -> list[str]:
@@ -118,5 +117,7 @@ def curves(groups: Mapping[str, Iterable[Iterable[float]]]) -> list[Curve]:
             [one[np.ceil(parts * len(one) - 1e-9).astype(int) - 1] for one in columns]
         )
         low, high = levels.min(axis=0), levels.max(axis=0)
-        found.append(Curve(name, len(columns), parts, np.median(levels, axis=0), low, high))
+        half, most = np.median([np.percentile(one, (50, 95)) for one in columns], axis=0).tolist()
+        middle = np.median(levels, axis=0)
+        found.append(Curve(name, len(columns), parts, middle, low, high, half, most))
     return found

@@ -221,22 +221,26 @@ class SlurmComparison:
 
 def class_table(groups: Sequence[GroupChange]) -> tuple[list[str], list[tuple[str, ...]]]:
     """Return heads, but for the first, and rows of texts of a table of `groups`, one or more."""
-    levels = [[*each.before_s, *each.after_s] for each in groups]
+    levels = [[x for pair in zip(each.before_s, each.after_s, strict=True) for x in pair]
+              for each in groups]  # fmt: skip
     median, high = (
-        column([row[k] for row in levels for k in (first, first + 2)], TIME) for first in (0, 1)
+        column([x for row in levels for x in row[first : first + 2]], TIME) for first in (0, 2)
     )
     rows = [
         (
             each.name,
             count(each.jobs),
-            *(unit.text(value) for unit, value in zip((median, high) * 2, row, strict=True)),
+            *(
+                unit.text(value)
+                for unit, value in zip((median, median, high, high), row, strict=True)
+            ),
             *(count(number) for number in (each.gain, each.same, each.lose)),
             each.verdict,
         )
         for each, row in zip(groups, levels, strict=True)
     ]
-    heads = [f"{unit.head(name)} {run}" for run in "ab"
-             for unit, name in ((median, "median"), (high, "95 %"))]  # fmt: skip
+    heads = [unit.head(f"{name} {run}")
+             for unit, name in ((median, "median"), (high, "95 %")) for run in "ab"]  # fmt: skip
     return ["jobs", *heads, "gain", "same", "lose", "waits are"], rows
 
 

@@ -61,8 +61,8 @@ def cumulative_chart(
             one["reach"] = [[_short(value) for value in row] for row in rows]
         series.append(one)
     half, high = (
-        ", ".join(f"{curve.name} {number(curve.at(part), kind)}" for curve in of_runs)
-        for part in (0.5, 0.95)
+        ", ".join(f"{curve.name} {number(level, kind)}" for curve, level in levels)
+        for levels in ([(c, c.half) for c in of_runs], [(c, c.most) for c in of_runs])
     )
     sentence = f"{label[0].upper()}{label[1:]}. Half at most: {half}; 95 %: {high}."
     note = "Areas: the range over seeds." if any(curve.runs > 1 for curve in of_runs) else ""

@@ -43,6 +43,7 @@ class Table:
     names. right: instead of kinds, the columns that hold numbers as texts. caption: what the table
     is of, for those who hear it. order: (column, whether the largest come first); None: as given.
     key: the two columns that small screens show beside the first. file: where all rows are.
+    same: columns that have one unit.
     """
 
     header: Sequence[str]
@@ -53,6 +54,7 @@ class Table:
     order: tuple[int, bool] | None = None
     key: Sequence[int] | None = None
     file: str = ""
+    same: Sequence[int] = ()
 
     def data(self, title: str) -> dict[str, Any]:
         """What the script `table` takes; title: of the section."""
@@ -60,7 +62,7 @@ class Table:
         kinds = self.kinds or texts
         found = {"caption": self.caption or title, "heads": list(self.header), "kinds": list(kinds),
                  "rows": [list(row) for row in self.rows], "order": self.order,
-                 "file": self.file}  # fmt: skip
+                 "file": self.file, "same": list(self.same)}  # fmt: skip
         return found if self.key is None else found | {"key": list(self.key)}
 
 

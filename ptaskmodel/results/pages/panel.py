@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,14 @@ from ptaskmodel.results.pictures.drawing import ran
 from ptaskmodel.results.pictures.load import load_in_cells
 from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.results.tables.places import DOWN, UP, Place, level_of
+from ptaskmodel.results.tables.slurm_reading import SlurmJob
+from ptaskmodel.style.colours import REASONS
 from ptaskmodel.style.quantities import count, date, number
 
 CELLS = 600
+# Cells of the track of starts, and who starts jobs: roles.
+STARTS = 120
+SCHEDULERS = {"main": "use", "backfill": "transfer"}
 # A link is full from this part of its bandwidth on.
 FULL = 0.995
 WAITING = "jobs waiting"
@@ -55,7 +60,40 @@ def load_tracks(results: Results) -> list[dict[str, Any]]:
     if columns[2][1].any():
         tracks.append(_area(f"{what} waited for", "wait", *columns[1], end_s))
         tracks.append(_area(WAITING, "wait", *columns[2], end_s))
+    return [*tracks, *_slurm_tracks(results, jobs)] if slurm else tracks
+
+
+def _slurm_tracks(results: Results, jobs: Sequence[SlurmJob]) -> list[dict[str, Any]]:
+    """Why jobs wait, and which scheduler started them, as layers."""
+    end_s = results.end_s
+    reasons = list(slurm_reading.reason_curves(results.directory, end_s).items())
+    shown, others = reasons[: len(REASONS) - 1], reasons[len(REASONS) - 1 :]
+    layers = []
+    for k, (name, curve) in enumerate(shown):
+        rows = [(date_s, value, 0.0, 0.0) for date_s, value in zip(*curve, strict=True)]
+        layers.append((name, f"reason-{k}", load_in_cells(rows, end_s, CELLS).mean[:, 0]))
+    tracks = []
+    if len(reasons) > 1:
+        name = "reasons to wait" + f", the {len(shown)} commonest" * bool(others)
+        tracks.append(_layered(name, layers, end_s))
+    edges = np.linspace(0.0, end_s, STARTS + 1)
+    started = {by: [job.start_s for job in jobs if job.scheduler == by and job.start_s is not None]
+               for by in SCHEDULERS}  # fmt: skip
+    if all(started.values()):
+        layers = [(f"by {by}", SCHEDULERS[by], np.histogram(dates, edges)[0].astype(float))
+                  for by, dates in started.items()]  # fmt: skip
+        tracks.append(_layered("jobs started", layers, end_s))
     return tracks
+
+
+def _layered(name: str, layers: Sequence[tuple[str, str, Any]], end_s: float) -> dict[str, Any]:
+    """A track of layers (name, role, mean in each cell) on each other."""
+    whole = sum(mean for _, _, mean in layers)
+    track = _area(name, layers[0][1], whole, whole, end_s)
+    del track["most"]
+    rounded = [{"name": each, "role": role, "mean": [round(value, 2) for value in mean.tolist()]}
+               for each, role, mean in layers]  # fmt: skip
+    return track | {"width": end_s / len(whole), "layers": rounded}
 
 
 def power_tracks(results: Results) -> list[dict[str, Any]]:

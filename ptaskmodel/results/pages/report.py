@@ -72,15 +72,20 @@ def write_report(
     before: list[Section] = []
     after: list[Section] = []
     subject = SUBJECTS[results.what]
-    answer, columns = answer_of(page.found), None
+    answer, columns, title = answer_of(page.found), None, _title(results)
+    cards = numbers_of(page.found)
     if is_slurm(results.summary):
-        from ptaskmodel.results.pages.slurm import answer_of_slurm, job_columns, sections_of
+        from ptaskmodel.results.pages import slurm
 
         earlier = None if against is None else results_of(against)
-        subject, columns = SLURM, job_columns(results)
-        before = sections_of(results, earlier)
+        subject, columns = SLURM, slurm.job_columns(results, earlier)
+        before = slurm.sections_of(results, earlier)
         before += [*waiting_sections(page.results, page.users), *slowdown_sections(page.results)]
-        answer = answer_of_slurm(results, earlier, answer)
+        answer = slurm.answer_of_slurm(results, earlier, answer)
+        if earlier is not None:
+            subject = f"What a change of slurm.conf does: {title}"
+            title = f"From {earlier.directory.name} to {results.directory.name}"
+            cards = slurm.numbers_against(earlier, results)
     elif against is not None:
         raise PTaskModelError(f"{results.directory}: --against is for results of slurm")
     else:
@@ -92,7 +97,8 @@ def write_report(
             after = class_tables(results)
         before += slowdown_sections(results)
     data = page.data() | {"columns": columns, "epoch": results.summary.get("begin_unix_s")}
-    write_page(path, data, title=_title(results), subject=subject, before=before, after=after,
+    data["cards"] = cards
+    write_page(path, data, title=title, subject=subject, before=before, after=after,
                answer=answer)  # fmt: skip
 
 
@@ -214,7 +220,6 @@ class _Report:
             named |= {row[0] for row in topology["links"]}
         return empty_data(results.what) | {
             "end": results.end_s,
-            "cards": numbers_of(self.found),
             "facts": facts_of(results),
             "warnings": warnings_of(results),
             "stopped": stopped_text(results),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from ptaskmodel.results.comparison.metrics import TIME, idle_while_waiting_h
+from ptaskmodel.results.comparison.repetitions import curves
 from ptaskmodel.results.comparison.slurm import (
     BETTER,
     WORSE,
@@ -19,18 +21,18 @@ from ptaskmodel.results.comparison.slurm import (
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pages.drawn import MIDDLE, Mark, cell, cumulative_chart
 from ptaskmodel.results.pages.metrics import metric_sections
-from ptaskmodel.results.pages.page import Section, Table, pictured
-from ptaskmodel.results.pictures import slurm as slurm_pictures
-from ptaskmodel.results.tables.slurm_reading import grouped, idle_of, last_date_s, read_jobs
+from ptaskmodel.results.pages.page import Section, Table
+from ptaskmodel.results.sentences import log_answer
+from ptaskmodel.results.tables.slurm_reading import (
+    SlurmJob,
+    grouped,
+    idle_of,
+    last_date_s,
+    read_jobs,
+    reason_curves,
+)
 from ptaskmodel.style.quantities import count, date, duration, number
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-PICTURES: tuple[tuple[str, str, Callable[[Results], Figure]], ...] = (
-    ("Why jobs waited", "The reason that squeue would show.", slurm_pictures.reasons),
-    ("Backfill", "As sdiag counts it.", slurm_pictures.backfill),
-)
 MOST_SETTINGS = 200
 # What the summary says of backfill, in words.
 BACKFILL = {
@@ -52,51 +54,161 @@ CLEAR = (
 
 
 def sections_of(results: Results, against: Results | None = None) -> list[Section]:
-    """The sections: what changed against another run, if there is one, then what happened.
+    """Return what changed from the run `against`, if there is one, then what happened in `results`.
 
     Raises PTaskModelError if the other run is none of Slurm, or has no job in common.
     """
-    found = [] if against is None else changes(against, results)
-    found += _by_size_and_length(results)
-    for title, note, draw in PICTURES:
-        found.append(pictured(title, functools.partial(draw, results), note))
-    backfill = results.summary.get("backfill")
-    if isinstance(backfill, dict):
-        rows = [(BACKFILL.get(name, name.replace("_", " ")), _text(value))
-                for name, value in backfill.items()]  # fmt: skip
-        found[-1] = Section(
-            found[-1].title,
-            found[-1].note,
-            (Table(("backfill", "value"), rows, (1,)),),
-            found[-1].picture,
-        )
-    return found
-
-
-def job_columns(results: Results) -> dict[str, Any]:
-    """Columns of the page's table of jobs beside those that any batch has, in order of its jobs.
-
-    heads: names; the first sorts, largest first. texts: which of them are no numbers.
-    """
-    rows = [
-        [job.wait_s, job.cpus or None, job.user, job.account, job.partition, job.reason]
-        for job in read_jobs(results.directory)
+    jobs = read_jobs(results.directory)
+    return [
+        *([] if against is None else changes(against, results)),
+        *_against_log(results, jobs),
+        *_reasons(results, jobs),
+        *_backfill(results, jobs),
+        *_by_size_and_length(jobs),
     ]
-    heads = ["wait (s)", "CPUs", "user", "account", "partition", "reason"]
-    return {"heads": heads, "texts": [2, 3, 4, 5], "rows": rows}
+
+
+def _against_log(results: Results, jobs: Sequence[SlurmJob]) -> list[Section]:
+    """How long jobs waited here and in the log that they are from; none if it does not say."""
+    jobs = [job for job in jobs if job.wait_s is not None and job.logged_wait_s is not None]
+    if not jobs:
+        return []
+    here = np.array([job.wait_s for job in jobs])
+    log = np.array([job.logged_wait_s for job in jobs])
+    by = next((by for by in ("partition", "size") if len(grouped(jobs, by)) > 1), "partition")
+    rows = []
+    for name, members in grouped(jobs, by).items():
+        levels = [np.percentile(waits[members], part) for part in (50, 95) for waits in (log, here)]
+        apart = float(np.median(np.abs(here - log)[members]))
+        rows.append([name, len(members), *map(float, levels), apart])
+    heads = (by, "jobs", "median, log", "median, simulated", "95 %, log", "95 %, simulated",
+             "half differ by at most")  # fmt: skip
+    table = Table(heads, rows, kinds=("text", "count", *["time"] * 5), key=(2, 3),
+                  same=(2, 3, 4, 5), caption=f"Waits by {by}")  # fmt: skip
+    chart = cumulative_chart("waiting", TIME, curves({"log": [log], "simulated": [here]}))
+    note = "Where the two are far apart, do not believe what a change of slurm.conf does here."
+    return [Section("Against the log", f"{log_answer(results.summary)} {note}", (table,),
+                    charts=(chart,))]  # fmt: skip
+
+
+def _reasons(results: Results, jobs: Sequence[SlurmJob]) -> list[Section]:
+    """For how long jobs waited for which reason; none if no job waited."""
+    found = reason_curves(results.directory, last_date_s(jobs))
+    whole = sum(curve.integral for curve in found.values())
+    if not whole:
+        return []
+    rows = [(reason, curve.integral / whole, curve.integral / 3600, float(curve.values.max()))
+            for reason, curve in found.items()]  # fmt: skip
+    first = next(iter(rows))
+    note = (
+        f"{first[0]} is the reason for {number(first[1], 'share')} of all waiting, as squeue would "
+        "show it. When: below, over time."
+    )
+    table = Table(("reason", "of all waiting", "job h", "jobs at once, most"), rows,
+                  kinds=("text", "share", "number", "count"), key=(1, 2))  # fmt: skip
+    return [Section("Why jobs waited", note, (table,))]
+
+
+def _backfill(results: Results, jobs: Sequence[SlurmJob]) -> list[Section]:
+    """What each scheduler started, and what sdiag counts of backfill."""
+    counted = results.summary.get("backfill")
+    ran = [job for job in jobs if job.run_s is not None]
+    hours = {by: [(job.run_s or 0.0) * job.cpus / 3600 for job in ran if job.scheduler == by]
+             for by in ("main", "backfill")}  # fmt: skip
+    whole = sum(map(sum, hours.values()))
+    if not isinstance(counted, dict) or not counted.get("cycles") or not whole:
+        return []
+    rows = []
+    for by, its in hours.items():
+        waits = [job.wait_s for job in ran if job.scheduler == by and job.wait_s is not None]
+        levels = np.percentile(waits, (50, 95)).tolist() if waits else (None, None)
+        rows.append([by, len(its), sum(its), sum(its) / whole, *levels])
+    part = number(sum(hours["backfill"]) / whole, "share")
+    tested, queue = (number(counted.get(name)) for name in ("mean_tested", "mean_queue"))
+    note = (
+        f"Backfill starts {count(len(hours['backfill']))} of {count(len(ran), 'job')}, with {part} "
+        f"of the CPU hours. A cycle tests {tested} jobs of {queue} in the queue on average"
+    )
+    limit = counted.get("cycles_at_limit")
+    note += f"; {count(limit)} of {count(counted['cycles'])} reach bf_max_time." if limit else "."
+    told = [(BACKFILL.get(name, name.replace("_", " ")), _text(value))
+            for name, value in counted.items()]  # fmt: skip
+    heads = ("started by", "jobs", "CPU h", "of all CPU h", "median wait", "95 % wait")
+    kinds = ("text", "count", "number", "share", "time", "time")
+    tables = (Table(heads, rows, kinds=kinds, caption="Who started jobs", key=(1, 3)),
+              Table(("backfill", "value"), told, (1,), caption="As sdiag counts"))  # fmt: skip
+    return [Section("What backfill earned", note, tables)]
+
+
+def job_columns(results: Results, against: Results | None = None) -> dict[str, Any]:
+    """Return columns of the table of jobs of `results` beside those that any batch has.
+
+    heads: names; the first sorts, largest first. texts: which of them are no numbers. against: an
+    earlier run, whose waits stand beside.
+    """
+    earlier = {} if against is None else {j.job_id: j.wait_s for j in read_jobs(against.directory)}
+    waits = ["wait (s)", "wait in the log (s)"]
+    if against is not None:
+        waits = ["change of wait (s)", "wait before (s)", "wait (s)"]
+    rows: list[list[Any]] = []
+    for job in read_jobs(results.directory):
+        told = [job.wait_s, job.logged_wait_s]
+        if against is not None:
+            before = earlier.get(job.job_id)
+            change = None if before is None or job.wait_s is None else job.wait_s - before
+            told = [change, before, job.wait_s]
+        rows.append([*told, job.cpus or None, job.user, job.account, job.partition, job.reason])
+    heads = [*waits, "CPUs", "user", "account", "partition", "reason"]
+    texts = list(range(len(waits) + 1, len(heads)))
+    same = list(range(len(waits)))
+    return {
+        "heads": heads,
+        "texts": texts,
+        "rows": rows,
+        "same": same,
+        "signed": against is not None,
+    }
 
 
 def answer_of_slurm(results: Results, against: Results | None, answer: str) -> str:
     """Return the sentences at the head of the page of `results`, a line each.
 
-    answer: what is said of any batch. Where there is an earlier run `against` which it is compared,
-    they say instead what the change does. Last comes when CPUs stood idle although jobs waited.
+    answer: what is said of any batch: what became of jobs, and how long they wait. Where there is
+    an earlier run `against` which it is compared, they say instead what the change does. Last comes
+    when CPUs stood idle although jobs waited.
     """
     if against is not None:
-        return f"{compare_slurm(against, results).answer()}{_idle_spell(results)}"
+        return f"{compare_slurm(against, results).answer()}\n{_idle_spell(results)}"
+    first, *waits = answer.splitlines()
     hours = idle_while_waiting_h(results)
-    idle = f"\n{number(hours)} CPU h stood idle while jobs waited." if hours else ""
-    return f"{answer}{idle}{_idle_spell(results).replace(chr(10), ' ')}"
+    if waits and hours:
+        waits[0] = f"{waits[0].rstrip('.')}; {number(hours)} CPU h stood idle while jobs waited."
+    # What became of jobs comes first only if they did not all end.
+    lines = [*waits, first] if waits and first.startswith("All ") else [first, *waits]
+    lines[-1] = f"{lines[-1]} {log_answer(results.summary)}"
+    return "\n".join([*lines, _idle_spell(results)])
+
+
+def numbers_against(against: Results, results: Results) -> list[list[str]]:
+    """Return [name, value, of what] of four numbers in `against`, and later in `results`."""
+
+    def arrow(name: str, kind: str, *path: str) -> list[str]:
+        before, after = (_of(each.summary, path) for each in (against, results))
+        return [name, f"{number(before, kind)} → {number(after, kind)}"]
+
+    idle = [number(idle_while_waiting_h(each)) for each in (against, results)]
+    return [
+        [*arrow("median wait", TIME, "waiting_s", "p50"), "half wait at most"],
+        [*arrow("95 % wait", TIME, "waiting_s", "p95"), "5 % wait longer"],
+        [*arrow("utilisation", "share", "utilisation"), f"of {results.summary.get('cpus')} CPUs"],
+        ["idle while jobs wait", f"{' → '.join(idle)} CPU h", "CPUs that stood idle"],
+    ]
+
+
+def _of(summary: Any, path: Sequence[str]) -> float | None:
+    for name in path:
+        summary = summary.get(name) if isinstance(summary, dict) else None
+    return summary if isinstance(summary, int | float) else None
 
 
 def _idle_spell(results: Results) -> str:
@@ -120,7 +232,7 @@ def _idle_spell(results: Results) -> str:
     used = few if few == most else f"{few} to {most}"
     size = f"all {cpus}" if largest.cpus == cpus else f"{largest.cpus}"
     return (
-        f"\nFrom {begin} to {end} only {used} of {cpus} CPUs work in {results.directory.name}, "
+        f"From {begin} to {end} only {used} of {cpus} CPUs work in {results.directory.name}, "
         f"although jobs wait; job {largest.job_id} waits for {size}."
     )
 
@@ -188,9 +300,9 @@ def _parts(group: GroupChange) -> list[Mark]:
     return marks
 
 
-def _by_size_and_length(results: Results) -> list[Section]:
+def _by_size_and_length(every: Sequence[SlurmJob]) -> list[Section]:
     """Median waits of jobs by size and run time, with how many there are; none if no job ran."""
-    jobs = [job for job in read_jobs(results.directory) if job.wait_s is not None]
+    jobs = [job for job in every if job.wait_s is not None]
     sizes, lengths = grouped(jobs, "size"), grouped(jobs, "length")
     if len(sizes) * len(lengths) < 2:
         return []

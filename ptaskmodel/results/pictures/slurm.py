@@ -17,21 +17,16 @@ from ptaskmodel.results.tables.slurm_reading import (
     last_date_s,
     read_cycles,
     read_jobs,
-    read_reasons,
+    reason_curves,
     thinned,
     used,
     waiting,
 )
-from ptaskmodel.style.colours import LIGHT
+from ptaskmodel.style.colours import LIGHT, REASONS
 from ptaskmodel.style.quantities import count, date, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-# Full passes are a minute or two apart; where there is no sample for three, nobody waited.
-GAP_s = 180.0
-# Shades of waiting, from the commonest reason on; the last is of all others.
-SHADES = ("#E69F00", "#8A5A00", "#F7D488", "#B87B00", "#5E3D00", "#FBEBC8")
 
 
 def check_slurm(results: Results) -> None:
@@ -79,33 +74,23 @@ def load(results: Results) -> Figure:
 def reasons(results: Results) -> Figure:
     """How many jobs wait for which reason, over time."""
     check_slurm(results)
-    found = read_reasons(results.directory)
-    if not found:
-        raise PTaskModelError(f"{results.directory}: no job waited; nothing to draw")
     end_s = last_date_s(read_jobs(results.directory))
-    dates = np.array(sorted({date for points in found.values() for date, _ in points}))
-    after = np.append(dates[1:], max(end_s, dates[-1] + GAP_s))
-    emptied = dates[after - dates > GAP_s] + GAP_s / 2
-    every = np.unique(np.concatenate([[min(0.0, dates[0])], dates, emptied, after[-1:]]))
-    order = sorted(found, key=lambda reason: -sum(jobs for _, jobs in found[reason]))
-    curves = {}
-    for reason in order:
-        values = np.zeros(len(every))
-        for at, jobs in found[reason]:
-            values[np.searchsorted(every, at)] = jobs
-        curves[reason] = thinned(Curve(every, values))
-    seconds = {k: float((c.values[:-1] * np.diff(c.dates_s)).sum()) for k, c in curves.items()}
+    curves = reason_curves(results.directory, end_s)
+    if not curves:
+        raise PTaskModelError(f"{results.directory}: no job waited; nothing to draw")
+    seconds = {reason: curve.integral for reason, curve in curves.items()}
+    most = next(iter(curves))
     layers = [
-        (reason, curve.values, SHADES[min(k, len(SHADES) - 1)])
+        (reason, curve.values, REASONS[min(k, len(REASONS) - 1)])
         for k, (reason, curve) in enumerate(curves.items())
     ]
-    at_s = curves[order[0]].dates_s
+    at_s = curves[most].dates_s
     track = Track(
         lambda axes: unit_axis(axes, "jobs that wait", "number", areas(axes, at_s, layers)), 2.6
     )
     figure = time_panel([track], end_s, results)
-    share = number(seconds[order[0]] / (sum(seconds.values()) or 1.0), "share")
-    title = f"{order[0]} is the reason for {share} of all waiting"
+    share = number(seconds[most] / (sum(seconds.values()) or 1.0), "share")
+    title = f"{most} is the reason for {share} of all waiting"
     listed = ", ".join(f"{name} {number(its / 3600)} job h" for name, its in seconds.items())
     note = "Why jobs wait, at the full passes of the main scheduler"
     return finished(figure, title, note, f"{title}: {listed}.")

@@ -22,7 +22,7 @@ JOB_COLUMNS = (
     *("job_id", "user", "account", "partition", "qos", "submission_time", "eligible_time"),
     *("starting_time", "finish_time", "execution_time", "waiting_time", "requested_time"),
     *("nodes", "num_nodes", "cpus", "final_state", "scheduler", "restarts", "suspended_time"),
-    *("reason", "controller", "time_alone", "contention_slowdown"),
+    *("reason", "controller", "time_alone", "contention_slowdown", "logged_waiting_time"),
 )
 # Of these those that hold text; the others are numbers, or empty.
 JOB_TEXTS = (
@@ -125,10 +125,11 @@ def job_row(run: Run, job: JobRecord, controller: int, alone_s: Alone) -> tuple[
     dates = (job.submit_s - t0, "" if job.eligible_s is None else job.eligible_s - t0)
     head = (*asked, qos, *dates)
     limit = "" if request.limit_min is None else request.limit_min * 60
+    logged = "" if request.logged_wait_s is None else f"{request.logged_wait_s:.0f}"
     if allocation is None:
         return (
             *(*head, "", "", "", "", limit, "", "", "", job.state, "", job.restarts, 0),
-            *(job.reason, controller, "", ""),
+            *(job.reason, controller, "", "", logged),
         )
     over = is_over(job)
     start, end = job.start_s - t0, int(job.end_s) - t0
@@ -143,7 +144,7 @@ def job_row(run: Run, job: JobRecord, controller: int, alone_s: Alone) -> tuple[
     return (
         *(*head, start, *ran, job.start_s - job.submit_s, limit, nodes, allocation.size),
         *(run.cpus_of(job), job.state, job.by, job.restarts, f"{suspended_s(job):g}", job.reason),
-        *(controller, "" if alone is None else f"{alone:.6f}", slowdown),
+        *(controller, "" if alone is None else f"{alone:.6f}", slowdown, logged),
     )
 
 

@@ -25,7 +25,7 @@ from ptaskmodel.slurm.conf import values
 COMMANDS = ("slurm", "slurm-live")
 JOBS, REASONS, CYCLES = "jobs.csv", "reasons.csv", "cycles.csv"
 NO_REASON = "None"  # as Slurm writes that a job does not wait
-# What is read of jobs.csv; account, reason and contention_slowdown may be missing.
+# What is read of jobs.csv; the columns of later versions may be missing.
 NEEDED = (
     *("job_id", "user", "partition", "submission_time", "starting_time", "finish_time"),
     *("nodes", "cpus", "final_state", "scheduler"),
@@ -33,6 +33,8 @@ NEEDED = (
 # More points than these are no more than a picture can show.
 MOST_POINTS = 3000
 Array = NDArray[np.float64]
+# Full passes are a minute or two apart; where there is no sample for three, no job waited.
+GAP_s = 180.0
 # Sizes are powers of this, in CPUs.
 STEP = 4
 LENGTHS = (
@@ -50,7 +52,7 @@ class SlurmJob:
     """A job of a Slurm run. Dates in s from date 0; None for what did not happen.
 
     nodes: as Slurm writes them. slowdown: by contention on the platform. reason: why it is refused
-    or waits; "": neither.
+    or waits; "": neither. logged_wait_s: how long it waited in the log that it is from.
     """
 
     job_id: str
@@ -68,6 +70,7 @@ class SlurmJob:
     suspended_s: float
     slowdown: float | None
     reason: str
+    logged_wait_s: float | None = None
 
     @property
     def wait_s(self) -> float | None:
@@ -117,6 +120,7 @@ def jobs_of(directory: Path) -> Iterator[SlurmJob]:
             number(row.get("suspended_time")) or 0.0,
             number(row.get("contention_slowdown")),
             "" if row.get("reason") in (None, NO_REASON) else row["reason"],
+            number(row.get("logged_waiting_time")),
         )
 
 
@@ -131,6 +135,30 @@ def read_reasons(directory: Path) -> dict[str, list[tuple[float, int]]]:
     for row in _table(directory / REASONS, REASON_COLUMNS):
         found.setdefault(row["reason"], []).append((finite(row["time"]), int(row["jobs"])))
     return found
+
+
+def reason_curves(directory: Path, end_s: float) -> dict[str, Curve]:
+    """Jobs that wait for each reason up to ``end_s``, that of most waiting first; {}: none waits.
+
+    directory: of results.
+
+    The main scheduler's full passes tell of it, a minute or two apart; where there is none for
+    three minutes, no job waited.
+    """
+    found = read_reasons(directory)
+    if not found:
+        return {}
+    dates = np.array(sorted({date for points in found.values() for date, _ in points}))
+    after = np.append(dates[1:], max(end_s, dates[-1] + GAP_s))
+    emptied = dates[after - dates > GAP_s] + GAP_s / 2
+    every = np.unique(np.concatenate([[min(0.0, dates[0])], dates, emptied, after[-1:]]))
+    curves = {}
+    for reason, points in found.items():
+        values = np.zeros(len(every))
+        for at, jobs in points:
+            values[np.searchsorted(every, at)] = jobs
+        curves[reason] = thinned(Curve(every, values))
+    return dict(sorted(curves.items(), key=lambda item: -item[1].integral))
 
 
 def read_cycles(directory: Path) -> list[tuple[float, int, int, float, str]]:
@@ -161,6 +189,11 @@ class Curve(NamedTuple):
 
     dates_s: Array
     values: Array
+
+    @property
+    def integral(self) -> float:
+        """The sum of the values, times how long they hold, s."""
+        return float((self.values[:-1] * np.diff(self.dates_s)).sum())
 
 
 def waiting(jobs: Sequence[SlurmJob], end_s: float, cpus: bool = False) -> Curve:

@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptaskmodel import remarks
 from ptaskmodel.batch.measures.schedule import contention_measures, distribution
@@ -24,7 +25,7 @@ from ptaskmodel.slurm.conf.facts import Conf, NodeLine, Partition
 from ptaskmodel.slurm.conf.phases import BACKFILL_CYCLE
 from ptaskmodel.slurm.event_log import PASSES, hostlist
 from ptaskmodel.slurm.jobs.dependencies import parsed
-from ptaskmodel.slurm.jobs.record import REFUSED
+from ptaskmodel.slurm.jobs.record import REFUSED, JobRecord
 
 TAU_S = 60.0
 # As many notes of one kind are shown.
@@ -168,6 +169,28 @@ def outcome_of(runs: Sequence[Run], alone_s: Alone) -> dict[str, Any]:
         "execution_s": distribution(lasted),
         "bounded_slowdown": distribution(np.maximum(1.0, responses / np.maximum(lasted, TAU_S))),
         **(contention_measures(slowdowns) if alone_s else {}),
+        **_against_log([job for _, job in ran], waits),
+    }
+
+
+def _against_log(ran: Sequence[JobRecord], waits_s: NDArray[np.float64]) -> dict[str, Any]:
+    """How long jobs waited in their log, and here, and how far that is apart; {}: not known.
+
+    ran: jobs that ran. waits_s: how long they waited here, s.
+    """
+    logged = [job.request.logged_wait_s for job in ran]
+    known = np.array([wait is not None for wait in logged], dtype=bool)
+    if not known.any():
+        return {}
+    log_s = np.array([wait for wait in logged if wait is not None])
+    here_s = waits_s[known]
+    return {
+        "against_log": {
+            "jobs": len(log_s),
+            "logged_waiting_s": distribution(log_s),
+            "waiting_s": distribution(here_s),
+            "difference_s": distribution(np.abs(here_s - log_s)),
+        }
     }
 
 

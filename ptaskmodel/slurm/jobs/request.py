@@ -58,6 +58,7 @@ class JobRequest:
     ``--dependency``, with ids of the workload; think_s: how long it waits after the last of these
     has ended.
     fails: whether its exit code is not 0. stubborn: it ignores SIGTERM, so that KillWait passes.
+    logged_wait_s: how long it waited in the log that it is from, s; None: not known.
     """
 
     id: str
@@ -104,6 +105,7 @@ class JobRequest:
     fails: bool = False
     stubborn: bool = False
     commands: tuple[Command, ...] = ()
+    logged_wait_s: float | None = None
     where: str = ""
 
     @property

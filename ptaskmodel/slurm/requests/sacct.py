@@ -141,7 +141,9 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
             before = found.get(job.id)
             if before is not None:  # -D: it was requeued
                 notes["rows of requeued jobs: the last run counts"] += 1
-                job = replace(job, submit_s=min(job.submit_s, before.submit_s))
+                earlier_s = max(job.submit_s - before.submit_s, 0.0)
+                waited = None if job.logged_wait_s is None else job.logged_wait_s + earlier_s
+                job = replace(job, submit_s=job.submit_s - earlier_s, logged_wait_s=waited)
             elif "+" in job.id:
                 notes["components of heterogeneous jobs became jobs of their own"] += 1
             found[job.id], lines[job.id] = job, line
@@ -223,6 +225,8 @@ def _jobs(row: Row | str, where: str, notes: Counter[str]) -> tuple[list[JobRequ
     eligible = _value(row, "eligible", _date)
     if eligible is not None and eligible > submit:
         fields["begin_s"] = eligible
+    if start is not None and not cancelled:
+        fields["logged_wait_s"] = start - submit
     if state == "TIMEOUT":
         elapsed = max(elapsed, 60.0 * (limit or 0)) + BEYOND_s
     elif cancelled:

@@ -72,6 +72,7 @@ function legend() {
     if (ran.some((k) => by.of(k) === null)) item("not known", colour("nothing"));
   } else by.names.forEach((name, k) => item(elided(name, 32), colour(by.colours[k])));
   if (ran.some((k) => killed.has(tasks[k][STATE]))) item("right edge: killed", colour("lost"));
+  for (const track of data.tracks.filter((one) => one.layers)) { add(node, "span", `${track.name}:`, {className: "soft"}); for (const layer of track.layers) item(layer.name, colour(layer.role)); }
 }
 
 /* Tracks below: {name, kind: "area" or "heat", width: of a cell in s, mean, most, limit, role, share}. */
@@ -216,7 +217,11 @@ function drawTrack(pen, width, track, y) {
     const tallest = track.limit || track.top || 1;
     const rise = (value) => y + high * (1 - value / tallest);
     pen.strokeStyle = colour("line"); pen.lineWidth = 1; pen.beginPath(); for (const level of [0, tallest]) { pen.moveTo(from, rise(level)); pen.lineTo(from + wide, rise(level)); } pen.stroke();
-    for (const [list, alpha] of track.most ? [[track.most, 0.35], [values, 1]] : [[values, 1]]) {
+    if (track.layers) for (let k = first; k < last; k++) {
+      const a = Math.floor(toX(k * cell, width)), b = Math.ceil(toX((k + 1) * cell, width));
+      let below = 0;
+      for (const layer of track.layers) { const from = rise(below), to = rise(below += layer.mean[k]); pen.fillStyle = colour(layer.role); pen.fillRect(a, to, b - a, from - to); }
+    } else for (const [list, alpha] of track.most ? [[track.most, 0.35], [values, 1]] : [[values, 1]]) {
       pen.fillStyle = colour(track.role); pen.globalAlpha = alpha;
       for (let k = first; k < last; k++) if (list[k]) { const a = Math.floor(toX(k * cell, width)), b = Math.ceil(toX((k + 1) * cell, width)); pen.fillRect(a, rise(list[k]), b - a, y + high - rise(list[k])); }
       pen.globalAlpha = 1;
@@ -284,7 +289,7 @@ function trackAt(event) {
   const y = event.clientY - area().top, time = timeAt(event.clientX - area().left), track = tracks.find((one) => y >= one.y && y < one.y + HIGH[one.kind]);
   if (!track) return "";
   const k = Math.min(Math.max(Math.floor(time / track.width), 0), track.values.length - 1), says = (value) => track.kind === "heat" ? numbers.share(value / 1000) : (numbers[track.of] || numbers.number)(value);
-  const means = track.kind === "heat" ? `${track.name}: ${track.note} ${says(track.values[k])}` : `${track.name}: ${says(track.values[k])} on average` + (track.most ? `, ${says(track.most[k])} at most` : "");
+  const means = track.layers ? `${track.name}: ${track.layers.map((layer) => `${layer.name} ${says(layer.mean[k])}`).join(", ")}` : track.kind === "heat" ? `${track.name}: ${track.note} ${says(track.values[k])}` : `${track.name}: ${says(track.values[k])} on average` + (track.most ? `, ${says(track.most[k])} at most` : "");
   return `${means}\n${numbers.date(k * track.width, end, data.epoch)}, for ${numbers.duration(track.width)}${track.full === undefined ? "" : `\nfull for ${numbers.share(track.full)} of the time`}`;
 }
 pointing($("panel"), {
