@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptaskmodel.cli.parameters import COUNT, Choice, output_option
+from ptaskmodel.cli.command import COUNT, Choice, output_option
 from ptaskmodel.cli.progress import tell
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.formats.table import JOBS, Cleaning, Writing, formats_of

@@ -51,13 +51,6 @@ from ptaskmodel.mpi.point_to_point.messages import (
     take_from_bucket,
 )
 from ptaskmodel.mpi.point_to_point.posting import closes_request, looks, opens_request, posts
-from ptaskmodel.mpi.point_to_point.requests import (
-    drop_request,
-    is_of_nobody,
-    named_request,
-    request_of,
-    sender,
-)
 from ptaskmodel.mpi.point_to_point.waiting import (
     GOES_ON,
     TURNS,
@@ -65,6 +58,11 @@ from ptaskmodel.mpi.point_to_point.waiting import (
     asks_for_any,
     asks_for_first,
     asks_for_request,
+    drop_request,
+    is_of_nobody,
+    named_request,
+    request_of,
+    sender,
     sleep_now,
     waits_for_action,
     waits_for_requests,

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ptaskmodel.engine.usage.flows import flows_of
-from ptaskmodel.engine.usage.paths import Paths
+from ptaskmodel.engine.usage.paths import Paths, flows_of
 from ptaskmodel.engine.usage.placement import Clusters, Demands
 from ptaskmodel.errors import RouteError, shown
 from ptaskmodel.platform import Platform

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptaskmodel.engine.driver import Core
-from ptaskmodel.engine.usage.flows import flows_of
+from ptaskmodel.engine.usage.paths import flows_of
 from ptaskmodel.engine.usage.placement import NUMBER_BYTES, hosts_of, places_of
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError, shown
 from ptaskmodel.kernels.records import enlarged

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ptaskmodel.engine.driver import Core
-from ptaskmodel.engine.usage.flows import number_of_flows
+from ptaskmodel.engine.usage.paths import number_of_flows
 from ptaskmodel.engine.usage.placement import NUMBER_BYTES, FlowName
 from ptaskmodel.kernels.records import enlarged
 from ptaskmodel.simulation.life import STAGE, Tasks

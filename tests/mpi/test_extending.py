@@ -10,7 +10,7 @@ import sys
 from documents import ROOT, blocks
 
 PAGE = blocks((ROOT / "docs" / "guides" / "extend.md").read_text(encoding="utf-8"))
-IMPORTED = "from ptaskmodel.mpi.collectives.rings import (\n"
+IMPORTED = "from ptaskmodel.mpi.collectives.steps import (\n"
 
 
 def index_of(words: str) -> int:

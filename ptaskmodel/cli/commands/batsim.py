@@ -16,11 +16,11 @@ import click
 from ptaskmodel import __version__
 from ptaskmodel.batch.names import HOST_ORDERS
 from ptaskmodel.cli import run_as
-from ptaskmodel.cli.command import Command
-from ptaskmodel.cli.parameters import (
+from ptaskmodel.cli.command import (
     PATH,
     POSITIVE,
     Choice,
+    Command,
     directory_option,
     json_option,
     options_of,

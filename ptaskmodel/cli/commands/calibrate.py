@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from ptaskmodel.cli.command import Command
-from ptaskmodel.cli.parameters import BANDWIDTH, PATH, Choice, Real, output_option
+from ptaskmodel.cli.command import BANDWIDTH, PATH, Choice, Command, Real, output_option
 from ptaskmodel.errors import PTaskModelError
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptaskmodel.cli.command import Group
-from ptaskmodel.cli.parameters import COUNT, PATH, Choice
+from ptaskmodel.cli.command import COUNT, PATH, Choice, Group
 from ptaskmodel.cli.progress import (
     LOGGER,
     TERMINAL_S,

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import click
 
-from ptaskmodel.cli.command import Command
-from ptaskmodel.cli.parameters import PATH
+from ptaskmodel.cli.command import PATH, Command
 from ptaskmodel.errors import PTaskModelError
 
 WHAT = """\

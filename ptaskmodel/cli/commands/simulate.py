@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from ptaskmodel.cli.command import Command, Group
-from ptaskmodel.cli.parameters import (
+from ptaskmodel.cli.command import (
     PATH,
+    Command,
+    Group,
     directory_option,
     json_option,
     options_of,

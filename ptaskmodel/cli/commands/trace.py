@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptaskmodel.apps.names import PHASES, PROGRAMS
-from ptaskmodel.cli.command import Group
-from ptaskmodel.cli.parameters import (
+from ptaskmodel.cli.command import (
     COUNT,
     NOT_NEGATIVE,
     PATH,
     SEED,
     Choice,
+    Group,
     Real,
     directory_option,
     options_of,

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from ptaskmodel.cli.command import Group
-from ptaskmodel.cli.parameters import (
+from ptaskmodel.cli.command import (
     BANDWIDTH,
     COUNT,
     NOT_NEGATIVE,
@@ -18,6 +17,7 @@ from ptaskmodel.cli.parameters import (
     SEED,
     SPEED,
     Choice,
+    Group,
     options_of,
     output_option,
 )

@@ -23,9 +23,8 @@ from ptaskmodel.engine.usage.assembly import (
     lay_parallel_flows,
     lay_stages,
 )
-from ptaskmodel.engine.usage.flows import FlowRoutes, each_pair
 from ptaskmodel.engine.usage.network_models import COUNTS, NetworkModel
-from ptaskmodel.engine.usage.paths import WIFI_LINK, Paths
+from ptaskmodel.engine.usage.paths import WIFI_LINK, FlowRoutes, Paths, each_pair
 from ptaskmodel.engine.usage.placement import (
     NUMBER_BYTES,
     Clusters,

@@ -16,14 +16,6 @@ from ptaskmodel.kernels.records import numbers
 from ptaskmodel.mpi.collectives.alltoall import MESHES, in_mesh
 from ptaskmodel.mpi.collectives.bcast import broadcast_whole
 from ptaskmodel.mpi.collectives.gather_scatter import gather
-from ptaskmodel.mpi.collectives.rings import (
-    all_to_all_pairs,
-    doubling,
-    hands_on,
-    pairwise,
-    ring,
-    to_the_right,
-)
 from ptaskmodel.mpi.collectives.selection import POWER_OF_TWO, Collective, picked
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
@@ -34,11 +26,17 @@ from ptaskmodel.mpi.collectives.steps import (
     POST_RECEIVE,
     POST_SEND,
     REQUEST_RECEIVE,
+    all_to_all_pairs,
     counted,
+    doubling,
     exchange,
+    fan_in,
+    hands_on,
+    pairwise,
+    ring,
     swap,
+    to_the_right,
 )
-from ptaskmodel.mpi.collectives.trees import fan_in
 from ptaskmodel.workload.actions import (
     ALLGATHER,
     GATHER,

@@ -15,13 +15,6 @@ from ptaskmodel.mpi.collectives.allgather import allgather, of_all_gather
 from ptaskmodel.mpi.collectives.alltoall import alltoall, of_all_to_all
 from ptaskmodel.mpi.collectives.bcast import broadcast, broadcast_whole
 from ptaskmodel.mpi.collectives.reduce import reduce
-from ptaskmodel.mpi.collectives.rings import (
-    halve,
-    kept,
-    log2,
-    rank_of,
-    to_the_right,
-)
 from ptaskmodel.mpi.collectives.selection import POWER_OF_TWO, Collective, picked
 from ptaskmodel.mpi.collectives.steps import (
     AWAIT_RECEIVE,
@@ -30,10 +23,15 @@ from ptaskmodel.mpi.collectives.steps import (
     NO_MORE,
     REQUEST_RECEIVE,
     exchange,
+    fan_in,
+    halve,
+    kept,
+    log2,
     power_below,
+    rank_of,
     swap,
+    to_the_right,
 )
-from ptaskmodel.mpi.collectives.trees import fan_in
 from ptaskmodel.workload.actions import REDUCE
 
 # Algorithms.

@@ -15,11 +15,6 @@ import numpy as np
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.kernels.records import numbers
 from ptaskmodel.mpi.collectives.barrier import barrier
-from ptaskmodel.mpi.collectives.rings import (
-    doubling,
-    pairwise,
-    ring,
-)
 from ptaskmodel.mpi.collectives.selection import POWER_OF_TWO, Collective, Need, picked
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
@@ -29,8 +24,11 @@ from ptaskmodel.mpi.collectives.steps import (
     POST_RECEIVE,
     POST_SEND,
     REQUEST_RECEIVE,
+    doubling,
     exchange,
     other,
+    pairwise,
+    ring,
     swap,
 )
 from ptaskmodel.workload.actions import (

@@ -13,14 +13,11 @@ import numpy as np
 
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.kernels.records import numbers
-from ptaskmodel.mpi.collectives.rings import (
-    doubling,
-    ring_of_pieces,
-)
 from ptaskmodel.mpi.collectives.selection import Collective, picked
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
     AWAIT_RECEIVE,
+    BINARY,
     DO_RECEIVE,
     DO_SEND,
     NO_MORE,
@@ -28,13 +25,17 @@ from ptaskmodel.mpi.collectives.steps import (
     POST_SEND,
     REQUEST_RECEIVE,
     SHORT_SEGMENT,
+    binary_family,
+    child,
+    doubling,
     exchange,
+    fan_out,
     in_segments,
     lowest_bit,
     number_of,
     other,
+    ring_of_pieces,
 )
-from ptaskmodel.mpi.collectives.trees import BINARY, binary_family, child, fan_out
 from ptaskmodel.workload.actions import BCAST
 
 # Algorithms.

@@ -45,19 +45,19 @@ from ptaskmodel.mpi.collectives.reduce_scatter import (
     of_reduce_scatter,
     reduce_scatter,
 )
-from ptaskmodel.mpi.collectives.rings import prefix
 from ptaskmodel.mpi.collectives.selection import TABLES, Chosen, picked
 from ptaskmodel.mpi.collectives.steps import (
     FINISHED,
     UNWANTED,
     computed,
     counted,
+    fan_in,
     has_displacements_alone,
+    prefix,
     rooted,
     sized,
     sized_each,
 )
-from ptaskmodel.mpi.collectives.trees import fan_in
 from ptaskmodel.workload.actions import (
     ALLGATHER,
     ALLGATHERV,

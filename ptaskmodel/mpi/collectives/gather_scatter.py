@@ -21,14 +21,12 @@ from ptaskmodel.mpi.collectives.steps import (
     POST_RECEIVE,
     POST_SEND,
     REQUEST_RECEIVE,
-    in_segments,
-    lowest_bit,
-    other,
-)
-from ptaskmodel.mpi.collectives.trees import (
     fan_in,
     fan_in_by_turns,
     fan_out,
+    in_segments,
+    lowest_bit,
+    other,
 )
 
 # Algorithms.

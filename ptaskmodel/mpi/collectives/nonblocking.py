@@ -15,7 +15,6 @@ import numpy as np
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.mpi.collectives.alltoall import all_to_all_at_once, all_to_all_each
 from ptaskmodel.mpi.collectives.gather_scatter import fan_out_each
-from ptaskmodel.mpi.collectives.rings import all_to_all_pairs
 from ptaskmodel.mpi.collectives.steps import (
     CLOSE_REQUEST,
     DO_RECEIVE,
@@ -26,12 +25,14 @@ from ptaskmodel.mpi.collectives.steps import (
     OPEN_REQUEST,
     POST_RECEIVE,
     POST_SEND,
+    all_to_all_pairs,
     computed,
+    fan_in,
+    fan_out,
     rooted,
     sized,
     sized_each,
 )
-from ptaskmodel.mpi.collectives.trees import fan_in, fan_out
 from ptaskmodel.workload.actions import (
     IALLGATHER,
     IALLGATHERV,

@@ -11,32 +11,34 @@ from __future__ import annotations
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.kernels.records import numbers
 from ptaskmodel.mpi.collectives.gather_scatter import gather_tree
-from ptaskmodel.mpi.collectives.rings import halve, kept, log2, part, rank_of
 from ptaskmodel.mpi.collectives.selection import Collective
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
     AWAIT_RECEIVE,
+    BINARY,
+    BINOMIAL,
+    CHAIN,
     DO_RECEIVE,
     DO_SEND,
+    IN_ORDER,
     NO_MORE,
+    PIPELINE,
     POST_RECEIVE,
     POST_SEND,
     REQUEST_RECEIVE,
     SHORT_SEGMENT,
-    in_segments,
-    number_of,
-    power_below,
-)
-from ptaskmodel.mpi.collectives.trees import (
-    BINARY,
-    BINOMIAL,
-    CHAIN,
-    IN_ORDER,
-    PIPELINE,
     child,
     family,
     fan_in,
     fan_in_by_turns,
+    halve,
+    in_segments,
+    kept,
+    log2,
+    number_of,
+    part,
+    power_below,
+    rank_of,
 )
 
 # Algorithms, besides the kinds of trees.

@@ -12,11 +12,6 @@ import numpy as np
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.kernels.records import numbers
 from ptaskmodel.mpi.collectives.gather_scatter import fan_out_each
-from ptaskmodel.mpi.collectives.rings import (
-    hands_on,
-    log2,
-    rank_of,
-)
 from ptaskmodel.mpi.collectives.selection import POWER_OF_TWO, Collective
 from ptaskmodel.mpi.collectives.steps import (
     ALL,
@@ -27,10 +22,13 @@ from ptaskmodel.mpi.collectives.steps import (
     REQUEST_RECEIVE,
     counted,
     exchange,
+    fan_in,
+    hands_on,
+    log2,
     power_below,
+    rank_of,
     swap,
 )
-from ptaskmodel.mpi.collectives.trees import fan_in
 
 # Choices by ranks and sizes, and algorithms.
 MPICH, AUTOMATIC = numbers(-2, 0)

@@ -25,8 +25,7 @@ from ptaskmodel.mpi.point_to_point.messages import (
     room_to_post,
     route_between,
 )
-from ptaskmodel.mpi.point_to_point.requests import new_request
-from ptaskmodel.mpi.point_to_point.waiting import GOES_ON, TURNS, WAITS, sleep_now
+from ptaskmodel.mpi.point_to_point.waiting import GOES_ON, TURNS, WAITS, new_request, sleep_now
 from ptaskmodel.mpi.state import (
     ACTION,
     AWAITED,
