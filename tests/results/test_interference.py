@@ -50,6 +50,25 @@ def test_what_is_lost_is_divided_by_what_others_use(tmp_path):
     assert [float(row["seconds"]) for row in rows] == pytest.approx([1.0] * 6)
 
 
+def test_requests_of_closed_loops_are_told_by_loop(tmp_path):
+    (tmp_path / "p.xml").write_text(PLATFORM)
+    asks = {"hosts": ["n0", "n1"], "flows": [[0, 1, 1e8]], "count": 3}
+    loops = [{"id": "a", **asks}, {"id": "b", **asks}]
+    (tmp_path / "t.json").write_text(json.dumps({"loops": loops}))
+    files = [str(tmp_path / "p.xml"), str(tmp_path / "t.json")]
+    assert (
+        main(["simulate", *files, "--neighbours", "--attribution", "-o", str(tmp_path / "out")])
+        == 0
+    )
+    page = tmp_path / "page.html"
+    assert main(["report", str(tmp_path / "out"), "-o", str(page)]) == 0
+    text = page.read_text()
+    assert "Half of a&#x27;s requests take up to 2 s, 1 % more than 2 s; half of b&#x27;s" in text
+    assert '<p class="answer">a and b cost each other 3 s on link ' in text
+    assert "2 clients lost 6 s to 2 clients; client" in text
+    assert '["a",3,2.0' in text
+
+
 def test_the_page_says_who_slowed_whom(tmp_path):
     lost(tmp_path, TASKS, "--attribution")
     page = tmp_path / "page.html"
@@ -57,7 +76,7 @@ def test_the_page_says_who_slowed_whom(tmp_path):
     text = page.read_text()
     assert "<h2>Who slowed whom</h2>" in text
     assert '<p class="answer">long and short cost each other 1 s on link ' in text
-    assert "2 tasks lost 2 s to 2 tasks; short cost long most: 1 s." in text
+    assert "2 tasks lost 2 s to 2 tasks; task short cost task long most: 1 s." in text
 
 
 def test_a_run_without_company_says_that_nobody_lost(tmp_path):

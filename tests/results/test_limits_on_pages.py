@@ -10,9 +10,9 @@ from browsing import console, opened, ready
 
 from ptaskmodel.cli import main
 from ptaskmodel.results.loading import load_results
-from ptaskmodel.results.pages import report
+from ptaskmodel.results.pages import interference
 from ptaskmodel.results.pages.answers import Found, answer_of
-from ptaskmodel.results.pages.report import limits_of, spells_of
+from ptaskmodel.results.pages.interference import limits_of, limits_section, spells_of
 from ptaskmodel.results.tables.places import link_name
 
 PLATFORM = """<?xml version="1.0"?>
@@ -43,7 +43,7 @@ def results(tmp_path_factory):
 
 def test_spells_are_those_of_the_table(results):
     words = {}
-    found = spells_of(results, limits_of(results), words)
+    found = spells_of(results, words)
     names = list(words)
     listed = [
         (task.task_id, names[limit], end - start, sharers, names[who])
@@ -61,18 +61,17 @@ def test_spells_are_those_of_the_table(results):
 
 
 def test_a_limit_lists_its_tasks(results):
-    limits = limits_of(results)
-    found = spells_of(results, limits, {})
-    ids = {
-        (kind, name): [results.tasks[k].task_id for k in members]
-        for (kind, name, *_), members in zip(limits, found["of"], strict=True)
-    }
-    assert ids["link", limits[0][1]] == ["long", "short"]
+    (section,) = limits_section(results, limits_of(results), {})
+    (table,) = section.tables
+    members, text, link = table.picks[0]
+    assert [results.tasks[k].task_id for k in members] == ["long", "short"]
+    assert text == f"limited by {table.rows[0][0]}"
+    assert table.rows[0][0] == f"link {link_name(link, {})}"
 
 
 def test_of_too_many_spells_the_longest_are_kept(results, monkeypatch):
-    monkeypatch.setattr(report, "MAX_SPELLS", 3)
-    found = spells_of(results, limits_of(results), {})
+    monkeypatch.setattr(interference, "MAX_SPELLS", 3)
+    found = spells_of(results, {})
     assert found["kept"] == 3
     assert all(len(spells) <= 3 for spells in found["tasks"])
     assert all(spells == sorted(spells, key=lambda one: one[1]) for spells in found["tasks"])
@@ -101,7 +100,7 @@ def test_a_click_on_a_limit_filters_and_one_on_a_task_tells_its_spells(results, 
     def text(name):
         return browser.find_element("id", name).text
 
-    browser.execute_script("document.querySelector('#limits tbody button').click()")
+    browser.execute_script("document.querySelector('#why [data-table] tbody button').click()")
     ready(browser, lambda: text("tasks-count").startswith("2 of 3, limited by link "))
     browser.execute_script("document.querySelector('#tasks tbody button').click()")
     ready(browser, lambda: "spell by spell" in text("spells-title"))

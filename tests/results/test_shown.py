@@ -216,8 +216,11 @@ def test_the_report_in_a_browser(size, request, tmp_path, browser):
     shown = browser.find_elements("css selector", "#tasks tbody tr")
     assert shown
     assert all("<7>" in row.text for row in shown)
-    by_id("limits-search").send_keys("no such thing")
-    ready(browser, lambda: by_id("limits-count").text.startswith("0 of "))
+    by_id("tasks-search").send_keys("no such thing")
+    ready(browser, lambda: by_id("tasks-count").text.startswith("0 of "))
+    by_id("tasks-search").clear()
+    by_id("tasks-search").send_keys("<7>")
+    ready(browser, lambda: not by_id("tasks-count").text.startswith("0 of "))
     browser.find_element("css selector", "#tasks tbody button").click()
     ready(browser, lambda: browser.switch_to.active_element.get_attribute("id") == "panel")
     browser.execute_script("window.scrollTo(0, 0); document.getElementById('zoom-all').click()")

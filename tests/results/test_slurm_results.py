@@ -221,7 +221,7 @@ def test_a_page_names_the_spell_in_which_most_cpus_stand_idle(runs, tmp_path):
 def test_waits_stand_by_size_and_run_time(runs, tmp_path):
     write_report(runs / "backfill", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    assert "Who waits, by size and run time" in page
+    assert "By size and run time: what half wait at most" in page
     assert "5-16 CPUs, 1 to 10 min: half of 1 job wait at most" in page
 
 

@@ -4,63 +4,61 @@ import pytest
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results, ShownTask
-from ptaskmodel.results.pages.report import class_tables
+from ptaskmodel.results.pages.waits import waiting_sections
 from ptaskmodel.results.pictures.drawing import sentence_of
-from ptaskmodel.results.pictures.waiting import CLASS_COLUMNS, MOST_USERS, waiting_figure
-
-
-def results_with(place, *lines):
-    """Results of a batch with these lines of classes.csv."""
-    text = "\n".join([",".join((*CLASS_COLUMNS, "unfair_jobs")), *lines]) + "\n"
-    (place / "classes.csv").write_text(text)
-    return Results(place, "job", {}, [])
-
-
-SIZES = ("size,1,3,30,0.5,1.5,10,1.25,", "size,3-4,1200,96000,7200,90000,20,361.5,")
-LENGTHS = ("length,up to 1 min,1203,96030,7182,90000,19.98,360.6,",)
-
-
-def test_each_kind_of_class_has_a_table(tmp_path):
-    more = ("size and length,1,3,30,0,0,10,1,", "user,ann,3,30,0.5,1.5,10,1.25,")
-    (section,) = class_tables(results_with(tmp_path, *SIZES, *LENGTHS, *more))
-    sizes, lengths, users = section.tables
-    assert sizes.header[0] == "hosts asked for"
-    assert sizes.kinds[3:6] == ("time",) * 3
-    assert sizes.rows[0] == ("1", 3, 0, 0.5, 1.5, 10.0, 1.25)
-    assert sizes.rows[1][:4] == ("3-4", 1200, 0, 7200.0)
-    assert [len(table.rows) for table in (lengths, users)] == [1, 1]
-
-
-def test_users_who_are_not_known_are_left_out(tmp_path):
-    lines = (*SIZES, "user,unknown,1203,96030,7182,90000,19.98,360.6,")
-    (section,) = class_tables(results_with(tmp_path, *lines))
-    assert [table.header[0] for table in section.tables] == ["hosts asked for"]
-
-
-def test_of_many_users_those_who_used_most_are_shown(tmp_path):
-    lines = [f"user,u{k},1,{k},0,0,1,1," for k in range(50)]
-    (section,) = class_tables(results_with(tmp_path, *lines))
-    (users,) = section.tables
-    assert [row[0] for row in users.rows[:2]] == ["u49", "u48"]
-    assert len(users.rows) == MOST_USERS
-    assert "20 of 50 users" in section.note
-
-
-def test_no_table_is_no_section(tmp_path):
-    assert class_tables(Results(tmp_path, "job", {}, [])) == []
-
-
-@pytest.mark.parametrize("line", ["size,1,3,30,x,1,1,1,", "size,1,3", "size,1,3,30,inf,1,1,1,"])
-def test_a_damaged_table_is_told_in_one_line(tmp_path, line):
-    with pytest.raises(PTaskModelError, match=r"classes\.csv: cannot be read") as caught:
-        class_tables(results_with(tmp_path, line))
-    assert "\n" not in str(caught.value)
+from ptaskmodel.results.pictures.waiting import MOST_NAMED, waited, waiting_figure
 
 
 def job(name, hosts, lasted, waited, state="COMPLETED_SUCCESSFULLY"):
     names = tuple(f"n{k}" for k in range(hosts))
     start, end = (None, None) if waited is None else (waited, waited + lasted)
     return ShownTask(name, None, start, end, state, names, None, waited)
+
+
+def test_a_page_tells_who_waited_by_class_and_by_size_and_run_time(tmp_path):
+    jobs = [
+        job("a", 1, 30, 0.0), job("b", 1, 30, 9.0), job("c", 4, 30, 60.0), job("d", 4, 900, 7200.0),
+        job("e", 4, 900, 90.0, "COMPLETED_WALLTIME_REACHED"), job("f", 2, 1, None),
+    ]  # fmt: skip
+    users = dict.fromkeys("ab", "ann") | dict.fromkeys("cde", "bob")
+    (section,) = waiting_sections(Results(tmp_path, "job", {}, jobs), users)
+    size, length, user = section.charts
+    assert [(row["name"], row["jobs"], row["zero"], row["killed"]) for row in size["rows"]] == [
+        ("1 host", 2, 0.5, 0.0), ("3-4 hosts", 3, 0.0, 1 / 3),
+    ]  # fmt: skip
+    assert size["rows"][1]["quantiles"] == [60.0, 90.0, 7200.0, 7200.0, 7200.0]
+    assert size["sentence"] == (
+        "By size: of 5 jobs the median wait is longest for 3-4 hosts, 90 s; most are killed of "
+        "3-4 hosts, 33.3 %."
+    )
+    assert [row["name"] for row in length["rows"]] == ["up to 1 min", "10 min to 1 h"]
+    assert [row["name"] for row in user["rows"]] == ["bob", "ann"]
+    (table,) = section.tables
+    assert table.header == ["size", "up to 1 min", "10 min to 1 h"]
+    assert [cell and cell["label"] for cell in table.rows[1][1:]] == [
+        "60 s · 1 job", "61 min · 2 jobs"
+    ]  # fmt: skip
+    assert table.rows[0][2] is None
+
+
+def test_a_job_that_runs_at_the_end_has_a_class_of_its_own(tmp_path):
+    running = ShownTask("b", None, 5.0, None, "RUNNING", ("n0",), None, 5.0)
+    jobs = waited(Results(tmp_path, "job", {}, [job("a", 1, 30, 0.0), running]))
+    assert [one.name for one in jobs.strips("run time")] == ["up to 1 min", "still running"]
+
+
+def test_of_many_users_those_with_most_jobs_are_named(tmp_path):
+    jobs = [job(f"{k}.{n}", 1, 30, 1.0) for k in range(20) for n in range(k + 1)]
+    users = {task.task_id: f"u{task.task_id.split('.')[0]}" for task in jobs}
+    named = [one.name for one in waited(Results(tmp_path, "job", {}, jobs), users).strips("user")]
+    assert named[:2] == ["u19", "u18"]
+    assert named[MOST_NAMED:] == ["8 others"]
+
+
+def test_where_nobody_waited_is_no_section(tmp_path):
+    jobs = [job("a", 1, 30, 0.0), job("b", 1, 30, 0.0)]
+    assert waiting_sections(Results(tmp_path, "job", {}, jobs), {}) == []
+    assert waiting_sections(Results(tmp_path, "job", {}, []), {}) == []
 
 
 def test_the_picture_of_who_waited(tmp_path):
@@ -72,7 +70,7 @@ def test_the_picture_of_who_waited(tmp_path):
     figure = waiting_figure(Results(tmp_path, "job", {}, jobs))
     left, middle, right, by_length = figure.axes[:4]
     assert [label.get_text() for label in left.get_yticklabels()] == [
-        "1  (1)", "9-16  (1)", "513-1024  (1)"
+        "1 host  (1)", "9-16 hosts  (1)", "513-1024 hosts  (1)"
     ]  # fmt: skip
     assert [text.get_text() for text in left.texts] == ["100 %", "–", "–"]
     assert [text.get_text() for text in right.texts] == ["–", "–", "100 %"]

@@ -9,11 +9,15 @@ import numpy as np
 
 from ptaskmodel.recording.limits import HOST, LINK
 from ptaskmodel.results.comparison.metrics import number_of, outcomes
+from ptaskmodel.results.directory import finite, readable, rows
+from ptaskmodel.results.directory import number as as_number
 from ptaskmodel.results.loading import Results, ShownTask
-from ptaskmodel.results.pages.interference import Cost
+from ptaskmodel.results.pages.interference import Cost, Limit
+from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.topology import mean_use
 from ptaskmodel.results.sentences import jobs_answer
-from ptaskmodel.results.states import ENDED, count_text
+from ptaskmodel.results.states import ENDED, KILLED, count_text, outcome_of
+from ptaskmodel.results.tables.energy import ENERGY, ENERGY_COLUMNS
 from ptaskmodel.results.tables.places import Place, level_of, link_name
 from ptaskmodel.style.quantities import count, duration, number
 
@@ -22,31 +26,22 @@ NOT_SLOWED = 1.001
 # Of the time of all tasks: less than this lost on a resource is not worth a sentence.
 WORTH_TELLING = 0.001
 FULL = 0.995
+MOST_LOOPS = 2  # told in the answer
+MACHINE_STATES = "machine_states.csv"
 Card = list[str]
 
 
-class Limit(NamedTuple):
-    """What limited tasks: a resource, or a kind of limit without one.
-
-    seconds: summed over tasks. shared: of them, in spells in which others used it, too. tasks: how
-    many it limited. use: mean, in %; None: not a resource.
-    """
-
-    kind: str
-    resource: str
-    seconds: float
-    shared: float
-    tasks: int
-    use: float | None
-
-
 class Found(NamedTuple):
-    """What answers are made of. costs: who cost whom, the most first, where it is known."""
+    """What answers are made of. costs: who cost whom, the most first, where it is known.
+
+    loops: the closed loop of each request.
+    """
 
     results: Results
     limits: Sequence[Limit]
     costs: Sequence[Cost]
     places: Mapping[str, Place]
+    loops: Mapping[str, str] = {}
 
     def named(self, kind: str, resource: str) -> str:
         """A ``resource`` of a ``kind``, a link by its place."""
@@ -74,6 +69,8 @@ def lost_s(task: ShownTask) -> float:
 
 def _of_tasks(found: Found) -> str:
     results = found.results
+    if loops := results.summary.get("loops"):
+        return _of_loops(found, loops)
     known = [task for task in results.tasks if task.slowdown is not None]
     several = results.submitted != 1
     takes = "take" if several else "takes"
@@ -99,14 +96,32 @@ def _of_tasks(found: Found) -> str:
     return f"{first}.\nNo other task slows {_names(free)}." if free else f"{first}."
 
 
+def _of_loops(found: Found, loops: Mapping[str, Any]) -> str:
+    """How long the requests of closed loops take, and which clients cost each other most."""
+    told = [f"half of {short(name)}'s requests take up to {duration(of['p50_s'])}, 1 % more than "
+            f"{duration(of['p99_s'])}" for name, of in loops.items() if "p50_s" in of]  # fmt: skip
+    said = "; ".join(told[:MOST_LOOPS]) or "no request is served"
+    if len(told) > MOST_LOOPS:
+        said += f"; {count(len(told) - MOST_LOOPS)} loops more are below"
+    said = f"{said[0].upper()}{said[1:]}."
+    return f"{said}\n{_worst_pair(found)}." if found.costs else said
+
+
 def _worst_pair(found: Found) -> str:
-    """Which two tasks cost each other most, and where."""
+    """Which two tasks, or loops of requests, cost each other most, and where."""
+    costs = [
+        cost._replace(
+            task_id=found.loops.get(cost.task_id, cost.task_id),
+            slowed_by=found.loops.get(cost.slowed_by, cost.slowed_by),
+        )
+        for cost in found.costs
+    ]
     between: dict[tuple[str, ...], float] = {}
-    for cost in found.costs:
+    for cost in costs:
         pair = tuple(sorted((cost.task_id, cost.slowed_by)))
         between[pair] = between.get(pair, 0.0) + cost.seconds
     pair = max(between, key=lambda each: between[each])
-    mine = [cost for cost in found.costs if {cost.task_id, cost.slowed_by} == set(pair)]
+    mine = [cost for cost in costs if tuple(sorted((cost.task_id, cost.slowed_by))) == pair]
     where: dict[tuple[str, str], float] = {}
     for cost in mine:
         key = cost.limited_by, cost.resource
@@ -117,6 +132,8 @@ def _worst_pair(found: Found) -> str:
     if not mutual:
         a, b = mine[0].slowed_by, mine[0].task_id
     verb = f"and {short(b)} cost each other" if mutual else f"costs {short(b)}"
+    if a == b:
+        verb = "costs itself"
     each = {name: sum(one.seconds for one in mine if one.task_id == name) for name in (b, a)}
     lost = list(dict.fromkeys(duration(seconds) for seconds in each.values() if seconds > 0.0))
     said = f"{short(a)} {verb} {' and '.join(lost)} on {found.named(kind, resource)}"
@@ -129,9 +146,17 @@ def _worst_pair(found: Found) -> str:
 
 def _of_jobs(found: Found) -> str:
     lines = jobs_answer(outcomes(found.results), found.results.summary)
+    if unfair := _unfair(found.results.summary):
+        lines.append(f"{count(unfair, 'job')} started later because of jobs that came after.")
     if (links := _busiest_level(found)) is not None:
         lines.append(links)
     return "\n".join([lines[0], " ".join(lines[1:])]).strip()
+
+
+def _unfair(summary: Mapping[str, Any]) -> int:
+    """How many jobs later submissions delayed, by the first basis that was asked for."""
+    found = summary.get("unfair_jobs") or {}
+    return next((many for basis, many in found.items() if basis != "frozen"), 0)
 
 
 def _busiest_level(found: Found) -> str | None:
@@ -238,7 +263,9 @@ def _job_numbers(found: Found) -> list[Card]:
     if results.stopped is not None:
         cards = [_end(results)]
     half, tail, most = (number_of(summary, "waiting_s", key) for key in ("p50", "p95", "max"))
-    if half is not None:
+    if half is not None and results.submitted == 1:
+        cards.append(["waiting", duration(half), "from submission to start"])
+    elif half is not None:
         about = f"half wait less · 95 %: {duration(tail)} · longest {duration(most)}"
         cards.append(["waiting", duration(half), about])
     used, useful = (number_of(summary, key) for key in ("utilisation", "useful_utilisation"))
@@ -280,4 +307,60 @@ def _energy(results: Results) -> list[Card]:
     total, peak = (number_of(results.summary, "energy", key) for key in ("total_J", "peak_W"))
     if total is None:
         return []
-    return [["energy", number(total, "energy"), f"at most {number(peak, 'power')}"]]
+    about = f"at most {number(peak, 'power')}"
+    killed = _energy_of(results).get(KILLED, 0.0)
+    if killed:
+        about += f" · {number(killed / total, 'share')} in killed {results.what}s"
+    return [["energy", number(total, "energy"), about]]
+
+
+def _energy_of(results: Results, users: Mapping[str, str] | None = None) -> dict[str, float]:
+    """The energy of jobs or tasks, J, by their outcome, or by their users where these are given."""
+    path = results.directory / ENERGY
+    outcome = {task.task_id: outcome_of(task.state) for task in results.tasks}
+    found: dict[str, float] = {}
+    with readable(path):
+        for row in rows(path, *ENERGY_COLUMNS, optional=True):
+            if row["kind"] == results.what and row["name"] in outcome:
+                of = outcome[row["name"]] if users is None else users.get(row["name"], "(none)")
+                found[of] = found.get(of, 0.0) + (as_number(row["share_J"]) or 0.0)
+    return found
+
+
+def energy_section(results: Results, users: Mapping[str, str]) -> list[Section]:
+    """Return for what the energy of `results` was used, and by which `users` of jobs; or nothing.
+
+    What is in nobody's part is of idle, sleeping and switching hosts; how long these are so is told
+    apart.
+    """
+    energy = results.summary.get("energy")
+    if not isinstance(energy, dict) or not (total := energy["total_J"]):
+        return []
+    what = f"{results.what}s"
+    parts = {f"{what} that {'are ' * (of == KILLED)}{of}": joules
+             for of, joules in _energy_of(results).items()}  # fmt: skip
+    parts["idle, sleeping and switching hosts, links"] = total - sum(parts.values())
+    heads, kinds = ("energy of", "energy", "of all"), ("text", "energy", "share")
+    lines = [(name, joules, joules / total) for name, joules in parts.items()]
+    tables = [Table(heads, lines, kinds=kinds, caption="Energy")]
+    if len(set(users.values())) > 1:
+        by_user = sorted(_energy_of(results, users).items(), key=lambda item: -item[1])
+        lines = [(name, joules, joules / total) for name, joules in by_user]
+        tables.append(Table(("user", *heads[1:]), lines, kinds=kinds, caption="Energy by user"))
+    return [Section("What used the energy", _hosts_off(results), tuple(tables))]
+
+
+def _hosts_off(results: Results) -> str:
+    """How long hosts slept and switched on and off, in host hours, if any did."""
+    path = results.directory / MACHINE_STATES
+    spent = dict.fromkeys(("sleeping", "switching_on", "switching_off"), 0.0)
+    with readable(path):
+        lines = list(rows(path, "time", *(f"nb_{name}" for name in spent), optional=True))
+        dates = [finite(row["time"]) for row in lines] + [results.end_s]
+        for row, begin, end in zip(lines, dates, dates[1:], strict=False):
+            for name in spent:
+                spent[name] += max(end - begin, 0.0) * finite(row[f"nb_{name}"]) / 3600
+    if not sum(spent.values()):
+        return ""
+    told = (f"{name.replace('_', ' ')} {number(hours)}" for name, hours in spent.items())
+    return f"Host hours: {', '.join(told)}."

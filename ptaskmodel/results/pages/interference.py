@@ -1,4 +1,4 @@
-"""Interference: how much time each task lost to which other task, and on which host or link.
+"""Why tasks took long: what limited whom, and how much time each lost to which other task.
 
 The loss of a task is its time minus its isolated run time on the same hosts. The charges of
 `recording.attribution` divide the loss: they say how much of the limiting resource each other task
@@ -8,18 +8,21 @@ used.
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ptaskmodel.recording.limits import HOST, LINK
+from ptaskmodel.recording.limits import HOST, LINK, WAITING
 from ptaskmodel.results.directory import finite, readable, rows
-from ptaskmodel.results.pages.page import Section
+from ptaskmodel.results.pages.page import Section, Table
+from ptaskmodel.results.tables.places import Place, link_name
 from ptaskmodel.style.quantities import count, duration, number
+from ptaskmodel.workload.loops import NUMBER
 
 if TYPE_CHECKING:
     from ptaskmodel.recording.attribution import Neighbours
-    from ptaskmodel.results.loading import Results
+    from ptaskmodel.results.loading import Results, ShownLimit
     from ptaskmodel.simulation.simulation import Simulation
 
 INTERFERENCE = "interference.csv"
@@ -27,6 +30,9 @@ COLUMNS = ("task_id", "slowed_by", "limited_by", "resource", "seconds")
 NEIGHBOURS, NEIGHBOUR_COLUMNS = "neighbours.csv", ("job_id", "slowed_by", "seconds")
 # Rows and columns of the matrix; names of those that slowed a task.
 MOST, MOST_SHARERS = 15, 8
+# More spells of tasks than these are not sent.
+MAX_SPELLS = 60_000
+BOTTLENECKS = "bottlenecks.csv"
 
 
 class Cost(NamedTuple):
@@ -37,6 +43,21 @@ class Cost(NamedTuple):
     limited_by: str
     resource: str
     seconds: float
+
+
+class Limit(NamedTuple):
+    """What limited tasks: a resource, or a kind of limit without one.
+
+    seconds: summed over tasks. shared: of them, in spells in which others used it, too. tasks: how
+    many it limited. use: mean, in %; None: not a resource.
+    """
+
+    kind: str
+    resource: str
+    seconds: float
+    shared: float
+    tasks: int
+    use: float | None
 
 
 def costs_of(
@@ -117,12 +138,167 @@ def sharers_by_cost(costs: Iterable[Cost]) -> dict[str, str]:
     return found
 
 
-def interference_sections(
-    results: Results, costs: Sequence[Cost] | None, users: Mapping[str, str]
-) -> list[Section]:
-    """Return the matrix of who cost whom; of a batch in host hours, by user where users are known.
+def decimals(end_s: float) -> int:
+    """Of dates up to an end, s, on a page: a part in 10^9 of it, or the millisecond."""
+    return max(3, 9 - math.ceil(math.log10(end_s))) if end_s > 0.0 else 3
 
-    results: of tasks or a batch. costs: as of `read_costs`. users: of jobs.
+
+def main_limits(limits: list[ShownLimit]) -> dict[str, tuple[str, float, str]]:
+    """For each task that began what limited it longest, for how long, and who shared that."""
+    times: dict[str, dict[str, float]] = {}
+    longest: dict[tuple[str, str], ShownLimit] = {}
+    for interval in limits:
+        if interval.limited_by == WAITING:
+            continue
+        limit = f"{interval.limited_by} {interval.resource}".strip()
+        lasted = interval.end_s - interval.start_s
+        mine = times.setdefault(interval.task_id, {})
+        mine[limit] = mine.get(limit, 0.0) + lasted
+        best = longest.get((interval.task_id, limit))
+        if best is None or best.end_s - best.start_s < lasted:
+            longest[interval.task_id, limit] = interval
+    found = {}
+    for task_id, mine in times.items():
+        limit = max(mine, key=lambda name: mine[name])
+        best = longest[task_id, limit]
+        shared = best.shared_with.replace(";", ", ")
+        if best.sharers > 1 + best.shared_with.count(";"):
+            shared = f"{best.sharers:,}: {shared}, ..."
+        found[task_id] = limit, mine[limit], shared
+    return found
+
+
+def limits_of(results: Results) -> list[Limit]:
+    """What limited tasks, what was shared longest first."""
+    seconds: dict[tuple[str, str], float] = {}
+    shared: dict[tuple[str, str], float] = {}
+    tasks: dict[tuple[str, str], set[str]] = {}
+    for interval in results.limits:
+        key = interval.limited_by, interval.resource
+        if interval.limited_by == WAITING:
+            continue
+        lasted = interval.end_s - interval.start_s
+        seconds[key] = seconds.get(key, 0.0) + lasted
+        shared[key] = shared.get(key, 0.0) + (lasted if interval.sharers else 0.0)
+        tasks.setdefault(key, set()).add(interval.task_id)
+    span = results.end_s or 1.0
+    rows = []
+    for key in sorted(seconds, key=lambda key: (-shared[key], -seconds[key], key)):
+        kind, resource = key
+        spans = results.utilisation.get((resource, kind))
+        mean = None
+        if spans is not None:
+            mean = 100.0 * sum((b - a) * share for a, b, share in spans) / span
+        elif kind in (HOST, LINK):
+            mean = 0.0
+        rows.append(Limit(kind, resource, seconds[key], shared[key], len(tasks[key]), mean))
+    return rows
+
+
+def spells_of(results: Results, words: dict[str, int]) -> dict[str, Any]:
+    """For a click on a task: each task's spells in which one thing limited it.
+
+    tasks: of each task [limit, start, end, sharers, shared with], limits and texts as numbers in
+    ``words``, which grows; where there are too many, the longest. kept: how many spells of a task
+    are here at most, None: all.
+    """
+    place = {task.task_id: k for k, task in enumerate(results.tasks)}
+    mine: list[list[ShownLimit]] = [[] for _ in results.tasks]
+    for interval in results.limits:
+        if (k := place.get(interval.task_id)) is not None:
+            mine[k].append(interval)
+    kept = None
+    if len(results.limits) > MAX_SPELLS:
+        kept = max(MAX_SPELLS // max(len(mine), 1), 3)
+        for spells in mine:
+            spells.sort(key=lambda one: one.start_s - one.end_s)
+            del spells[kept:]
+            spells.sort(key=lambda one: one.start_s)
+    digits = decimals(results.end_s)
+
+    def word(text: str) -> int:
+        return words.setdefault(text, len(words))
+
+    tasks = [
+        [
+            [
+                word(f"{one.limited_by} {one.resource}".strip()),
+                round(one.start_s, digits),
+                round(one.end_s, digits),
+                one.sharers,
+                word(one.shared_with.replace(";", ", ")),
+            ]
+            for one in spells
+        ]
+        for spells in mine
+    ]
+    return {"tasks": tasks, "kept": kept}
+
+
+def limits_section(
+    results: Results, limits: Sequence[Limit], places: Mapping[str, Place]
+) -> list[Section]:
+    """Return a table of the `limits` of `results`, of which a click shows the tasks; or nothing.
+
+    places: see `places.link_places`.
+    """
+    if not limits:
+        return []
+    what = "computations and messages" if results.what == "rank" else f"{results.what}s"
+    whole = sum(limit.seconds for limit in limits) or 1.0
+    lines = [
+        (f"{limit.kind} {link_name(limit.resource, places)}".strip(), limit.seconds / whole,
+         limit.seconds, limit.shared, limit.tasks, None if limit.use is None else limit.use / 100)
+        for limit in limits
+    ]  # fmt: skip
+    picks = None
+    note = (
+        f"For each limit: its part of the time of all {what}, and how long others used it, too. "
+        "What nobody shared is no bottleneck; one twice as fast saves at most half of its time."
+    )
+    if results.what != "rank":
+        place = {task.task_id: k for k, task in enumerate(results.tasks)}
+        of: dict[tuple[str, str], set[int]] = {}
+        for interval in results.limits:
+            if (k := place.get(interval.task_id)) is not None:
+                of.setdefault((interval.limited_by, interval.resource), set()).add(k)
+        picks = [(sorted(of[limit.kind, limit.resource]), f"limited by {line[0]}", limit.resource)
+                 for limit, line in zip(limits, lines, strict=True)]  # fmt: skip
+        note += f" A click shows its {what}."
+    heads = ("limit", "of all time", "time", "of it shared", what, "mean use")
+    kinds = ("text", "share", "time", "time", "count", "share")
+    table = Table(heads, lines, kinds=kinds, caption=f"What limited {what}", key=(1, 3),
+                  file=BOTTLENECKS, picks=picks, same=(2, 3))  # fmt: skip
+    return [Section("What limited whom", note, (table,))]
+
+
+def loops_of(results: Results) -> dict[str, str]:
+    """The closed loop of each request of `results`, by its id."""
+    loops = results.summary.get("loops") or {}
+    named = ((task.task_id, task.profile or "") for task in results.tasks)
+    return {name: loop for name, loop in named if loop in loops and name.startswith(loop + NUMBER)}
+
+
+def loops_section(results: Results) -> list[Section]:
+    """Return how long the requests of each closed loop took; nothing if there are no loops."""
+    loops = results.summary.get("loops") or {}
+    columns = ("completed", "mean_s", "p50_s", "p90_s", "p99_s", "requests_per_s", "bytes_per_s")
+    lines = [[name, *(of.get(column) for column in columns)] for name, of in loops.items()]
+    heads = ("loop", "requests", "mean", "half within", "90 % within", "99 % within",
+             "requests per s", "throughput")  # fmt: skip
+    kinds = ("text", "count", *["time"] * 4, "number", "rate")
+    table = Table(heads, lines, kinds=kinds, caption="Closed loops", key=(2, 5), same=(2, 3, 4, 5))
+    note = "From asking to being served; throughput from the first start to the last end."
+    return [Section("How long requests took", note, (table,))] if lines else []
+
+
+def interference_sections(
+    results: Results, costs: Sequence[Cost] | None, groups: Mapping[str, Mapping[str, str]]
+) -> list[Section]:
+    """Return the matrices of who cost whom; of a batch in host hours.
+
+    results: of tasks or a batch. costs: as of `read_costs`. groups: by kind, such as "user", the
+    group of each task.
     """
     title = "Who slowed whom"
     if costs is None:
@@ -132,60 +308,57 @@ def interference_sections(
         return [Section(title, f"Not recorded: run again with {again}.")]
     if not costs:
         return [Section(title, f"No {results.what} lost time to another one.")]
-    sections = []
-    for kind, group in (("user", users), (results.what, {})):
-        if kind != "user" or len(set(users.values())) > 1:
-            sections.append(_matrix(results, costs, kind, group))
-    return [Section(title, charts=tuple(sections))]
+    several = {kind: of for kind, of in groups.items() if len(set(of.values())) > 1}
+    # Requests of a loop are alike: one by one they say nothing.
+    if "client" not in several:
+        several[results.what] = {}
+    charts = tuple(_matrix(results, costs, kind, of) for kind, of in several.items())
+    return [Section(title, charts=charts)]
 
 
 def _matrix(
     results: Results, costs: Sequence[Cost], kind: str, group: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The chart of who cost whom: victims down, culprits across, those with most first.
+    """The chart of who cost whom: victims down, those who cost them most across.
 
-    kind: "user", "job" or "task". group: the user of each job; empty: each for itself.
+    kind: of rows and columns, "user", "job". group: of each task; those without one are their own.
     """
     hosts = {task.task_id: len(task.hosts) for task in results.tasks}
     place = {task.task_id: k for k, task in enumerate(results.tasks)}
     in_hours = results.what == "job"
     cells: dict[tuple[str, str], float] = {}
-    lost: dict[str, float] = {}
-    caused: dict[str, float] = {}
     members: dict[tuple[str, str], set[int]] = {}
     for cost in costs:
         amount = cost.seconds * (hosts.get(cost.task_id, 0) / 3600 if in_hours else 1.0)
-        victim, culprit = (group.get(name, name) for name in (cost.task_id, cost.slowed_by))
-        cells[victim, culprit] = cells.get((victim, culprit), 0.0) + amount
-        lost[victim] = lost.get(victim, 0.0) + amount
-        caused[culprit] = caused.get(culprit, 0.0) + amount
-        both = (place[name] for name in (cost.task_id, cost.slowed_by) if name in place)
-        members.setdefault((victim, culprit), set()).update(both)
-    down, across = (sorted(of, key=lambda name: -of[name]) for of in (lost, caused))
-    rows, columns = down[:MOST], across[:MOST]
-    more = len(across) > MOST
+        both = tuple(group.get(name, name) for name in (cost.task_id, cost.slowed_by))
+        key = both[0], both[1]
+        cells[key] = cells.get(key, 0.0) + amount
+        members.setdefault(key, set()).update(
+            place[name] for name in (cost.task_id, cost.slowed_by) if name in place
+        )
+    lost = _sums((victim, amount) for (victim, _), amount in cells.items())
+    rows = list(lost)[:MOST]
+    caused = _sums((who, amount) for (victim, who), amount in cells.items() if victim in rows)
+    columns, others = list(caused)[:MOST], list(caused)[MOST:]
     table, who = [], []
     for victim in rows:
-        shown = [cells.get((victim, culprit), 0.0) for culprit in columns]
-        mine = [sorted(members.get((victim, culprit), ())) for culprit in columns]
-        others = [name for name in across[MOST:] if (victim, name) in cells] if more else []
-        if more:
-            shown.append(sum(cells[victim, name] for name in others))
-            mine.append(sorted(set().union(*(members[victim, name] for name in others))))
-        table.append([*shown, lost[victim]])
-        who.append([*mine, sorted(set().union(*mine))])
-    total = sum(lost.values())
+        parts = [*([name] for name in columns), *([others] if others else []), list(caused)]
+        table.append([sum(cells.get((victim, name), 0.0) for name in part) for part in parts])
+        who.append([sorted(set().union(*(members.get((victim, name), ()) for name in part)))
+                    for part in parts])  # fmt: skip
     (victim, culprit), worst = max(cells.items(), key=lambda item: item[1])
-    named = f"{kind} " if kind == "user" else ""
-    told = f"{number(total)} host hours" if in_hours else duration(total)
-    most = f"{number(worst)} host hours" if in_hours else duration(worst)
-    whom = f"{named}{victim}" if victim != culprit else "its own jobs"
-    sentence = (
-        f"{count(len(lost), kind)} lost {told} to {count(len(caused), kind)}; "
-        f"{named}{culprit} cost {whom} most: {most}."
+    total, most = (
+        f"{number(x)} host hours" if in_hours else duration(x) for x in (sum(lost.values()), worst)
     )
-    parts = [f"the {MOST} that lost most of {len(lost):,}"] if len(lost) > MOST else []
-    parts += [f"the {MOST} that cost most of {len(caused):,}"] if more else []
+    whom = f"{kind} {victim}" if victim != culprit else "itself"
+    culprits = len({name for _, name in cells})
+    sentence = (
+        f"{count(len(lost), kind)} lost {total} to {count(culprits, kind)}; "
+        f"{kind} {culprit} cost {whom} most: {most}."
+    )
+    parts_shown = [f"the {MOST} that lost most of {len(lost):,}"] if len(lost) > MOST else []
+    parts_shown += [f"the {MOST} that cost them most of {len(caused):,}"] if others else []
+    note = "A click on a cell shows it in all charts and tables."
     return {
         "chart": "matrix",
         "kind": "number" if in_hours else "time",
@@ -193,11 +366,18 @@ def _matrix(
         "caption": "Host hours lost" if in_hours else "Time lost",
         "corner": f"{kind}: lost by ↓ because of →",
         "sentence": sentence,
-        "note": f"Shown: {'; '.join(parts)}. A click shows a cell everywhere." if parts
-        else "A click on a cell shows it in all charts and tables.",
+        "note": f"Shown: {'; '.join(parts_shown)}. {note}" if parts_shown else note,
         "rows": rows,
-        "columns": [*columns, *(["others"] if more else []), "sum"],
+        "columns": [*columns, *(["others"] if others else []), "sum"],
+        "sums": 1 + bool(others),
         "cells": table,
         "members": who,
-        "says": ["{}"],
-    }  # fmt: skip
+    }
+
+
+def _sums(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """The sum of the amounts of each name, the largest first."""
+    found: dict[str, float] = {}
+    for name, amount in parts:
+        found[name] = found.get(name, 0.0) + amount
+    return dict(sorted(found.items(), key=lambda item: -item[1]))

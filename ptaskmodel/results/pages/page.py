@@ -42,8 +42,9 @@ class Table:
     "rate", "energy", "power", "date"; such a column is shown in one unit, which its head then
     names. right: instead of kinds, the columns that hold numbers as texts. caption: what the table
     is of, for those who hear it. order: (column, whether the largest come first); None: as given.
-    key: the two columns that small screens show beside the first. file: where all rows are.
-    same: columns that have one unit.
+    key: the two columns that small screens show beside the first. file: where all rows are. same:
+    columns that have one unit. picks: of each row what a click shows: numbers of tasks, what these
+    are, a link or "".
     """
 
     header: Sequence[str]
@@ -55,6 +56,7 @@ class Table:
     key: Sequence[int] | None = None
     file: str = ""
     same: Sequence[int] = ()
+    picks: Sequence[tuple[Sequence[int], str, str]] | None = None
 
     def data(self, title: str) -> dict[str, Any]:
         """What the script `table` takes; title: of the section."""
@@ -62,7 +64,7 @@ class Table:
         kinds = self.kinds or texts
         found = {"caption": self.caption or title, "heads": list(self.header), "kinds": list(kinds),
                  "rows": [list(row) for row in self.rows], "order": self.order,
-                 "file": self.file, "same": list(self.same)}  # fmt: skip
+                 "file": self.file, "same": list(self.same), "picks": self.picks}  # fmt: skip
         return found if self.key is None else found | {"key": list(self.key)}
 
 
@@ -211,7 +213,6 @@ def empty_data(what: str) -> dict[str, Any]:
         "words": [],
         "panel_says": "",
         "tracks": [],
-        "limits": [],
         "spells": None,
         "uses": [],
         "use_width": 1.0,

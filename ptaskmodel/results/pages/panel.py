@@ -167,8 +167,13 @@ def _from_above(item: tuple[tuple[str, str], list[str]]) -> tuple[int, str, int]
     return level.endswith("-host"), level, (UP, DOWN, "").index(way)
 
 
-def panel_says(results: Results, tracks: list[dict[str, Any]]) -> str:
-    """The sentence of the time panel of `results` with these ``tracks``, and its numbers."""
+def panel_says(
+    results: Results, tracks: list[dict[str, Any]], begin_unix_s: float | None = None
+) -> str:
+    """The sentence of the time panel of `results` with these ``tracks``, and its numbers.
+
+    begin_unix_s: as of `date`.
+    """
     shown = ran(results)
     hosts = {host for task, _, _ in shown for host in task.hosts}
     end_s = results.end_s
@@ -186,7 +191,7 @@ def panel_says(results: Results, tracks: list[dict[str, Any]]) -> str:
             said += f" {number(mean)} of {number(used['limit'])} {what} in use on average."
     if (jobs := by_name.get(WAITING)) is not None:
         most = max(jobs["most"])
-        at = date(jobs["most"].index(most) * jobs["width"], end_s)
+        at = date(jobs["most"].index(most) * jobs["width"], end_s, begin_unix_s)
         said += f" At most {count(round(most), 'job')} wait, at {at}."
     full = [track for track in tracks if track["kind"] == "heat" and track["full"] > 0]
     if full:

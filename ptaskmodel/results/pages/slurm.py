@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -64,7 +62,6 @@ def sections_of(results: Results, against: Results | None = None) -> list[Sectio
         *_against_log(results, jobs),
         *_reasons(results, jobs),
         *_backfill(results, jobs),
-        *_by_size_and_length(jobs),
     ]
 
 
@@ -298,35 +295,6 @@ def _parts(group: GroupChange) -> list[Mark]:
         marks.append((at, to, role, "thick", MIDDLE))
         at = to
     return marks
-
-
-def _by_size_and_length(every: Sequence[SlurmJob]) -> list[Section]:
-    """Median waits of jobs by size and run time, with how many there are; none if no job ran."""
-    jobs = [job for job in every if job.wait_s is not None]
-    sizes, lengths = grouped(jobs, "size"), grouped(jobs, "length")
-    if len(sizes) * len(lengths) < 2:
-        return []
-    halves = {}
-    for size, of_size in sizes.items():
-        for length, of_length in lengths.items():
-            waits = [jobs[k].wait_s or 0.0 for k in sorted(set(of_size) & set(of_length))]
-            if waits:
-                halves[size, length] = median(waits), len(waits)
-    most = math.log1p(max(half for half, _ in halves.values())) or 1.0
-    rows: list[list[Any]] = []
-    for size in sizes:
-        row: list[Any] = [size]
-        for length in lengths:
-            half, many = halves.get((size, length), (0.0, 0))
-            text = f"{size}, {length}: half of {count(many, 'job')} wait at most {duration(half)}"
-            bar: Mark = (0.0, math.log1p(half) / most, "wait", "thick", MIDDLE)
-            label = f"{duration(half)} · {count(many)}"
-            row.append(cell(text, [bar], label, half) if many else None)
-        rows.append(row)
-    kinds = ["text", *["drawn"] * len(lengths)]
-    caption = "What half wait at most · how many jobs; bars on a logarithmic scale"
-    table = Table(["size", *lengths], rows, kinds=kinds, caption=caption)
-    return [Section("Who waits, by size and run time", "", (table,))]
 
 
 def _text(value: Any) -> str:

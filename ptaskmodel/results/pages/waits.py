@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ptaskmodel.results.loading import Results, ShownTask
-from ptaskmodel.results.pages.page import Section
+from ptaskmodel.results.loading import Results
+from ptaskmodel.results.pages.drawn import MIDDLE, Mark, cell
+from ptaskmodel.results.pages.page import Section, Table
+from ptaskmodel.results.pictures.charts import Strip
+from ptaskmodel.results.pictures.waiting import Waited, waited
 from ptaskmodel.results.states import KILLED, outcome_of
 from ptaskmodel.style.quantities import count, duration, number
 
@@ -16,108 +20,82 @@ from ptaskmodel.style.quantities import count, duration, number
 FEW = 30
 # Waits up to this are called none; the axis begins here.
 AT_ONCE_S = 1.0
-MOST_USERS = 12
 # Points of a cumulative curve.
 POINTS = 300
 LEAST_RANGE = 10.0
-LENGTHS = ((60.0, "up to 1 min"), (600.0, "1 to 10 min"), (3600.0, "10 min to 1 h"),
-           (21600.0, "1 to 6 h"), (86400.0, "6 to 24 h"), (np.inf, "over 1 d"))  # fmt: skip
 QUANTILES = (0.25, 0.5, 0.75, 0.95, 1.0)
 
 
 def waiting_sections(results: Results, users: Mapping[str, str]) -> list[Section]:
-    """Return strips of the waits of a batch's `results` by size, length and user.
+    """Return strips of the waits of a batch's `results` by classes, and size by run time.
 
     users: of jobs, where they are known.
     """
-    started = [task for task in results.tasks if task.waiting_s is not None]
-    if len(started) < 2:
+    jobs = waited(results, users)
+    if len(jobs.waits_s) < 2 or not jobs.waits_s.max():
         return []
-    waited = [task.waiting_s or 0.0 for task in started]
-    if not max(waited):
-        return []
-    kinds: list[tuple[str, Callable[[ShownTask], tuple[int, str] | None]]] = [
-        ("hosts", _size),
-        ("run time", _length),
-    ]
-    if len(set(users.values())) > 1:
-        most = _largest(started, users)
-        kinds.append(("user", lambda task: most.get(users.get(task.task_id, ""))))
-    charts = [_strips(label, started, of) for label, of in kinds]
-    return [Section("Who waited how long", charts=tuple(c for c in charts if c is not None))]
+    kinds = [kind for kind, of in jobs.classes.items() if len(set(of)) > 1]
+    charts = tuple(_strips(kind, jobs.strips(kind)) for kind in kinds)
+    return [Section("Who waited how long", "", _by_size_and_length(jobs), charts=charts)]
 
 
-def _size(task: ShownTask) -> tuple[int, str] | None:
-    """The class of the hosts that a job had: 1, 2, 3-4, 5-8, ..."""
-    hosts = len(task.hosts)
-    if not hosts:
-        return None
-    k = (hosts - 1).bit_length()
-    low, high = (1 << k - 1) + 1 if k else 1, 1 << k
-    return k, f"{low:,}" if low == high else f"{low:,}-{high:,}"
-
-
-def _length(task: ShownTask) -> tuple[int, str] | None:
-    if task.duration_s is None:
-        return None
-    return next((k, name) for k, (most, name) in enumerate(LENGTHS) if task.duration_s <= most)
-
-
-def _largest(started: Iterable[ShownTask], users: Mapping[str, str]) -> dict[str, tuple[int, str]]:
-    """The users with most host time, in this order."""
-    used: dict[str, float] = {}
-    for task in started:
-        name = users.get(task.task_id, "")
-        used[name] = used.get(name, 0.0) + len(task.hosts) * (task.duration_s or 0.0)
-    used.pop("", None)
-    order = sorted(used, key=lambda name: -used[name])[:MOST_USERS]
-    return {name: (k, name) for k, name in enumerate(order)}
-
-
-def _strips(
-    label: str,
-    started: Sequence[ShownTask],
-    class_of: Callable[[ShownTask], tuple[int, str] | None],
-) -> dict[str, Any] | None:
-    classes: dict[tuple[int, str], list[ShownTask]] = {}
-    for task in started:
-        if (key := class_of(task)) is not None:
-            classes.setdefault(key, []).append(task)
-    if not classes:
-        return None
+def _strips(kind: str, classes: Sequence[Strip]) -> dict[str, Any]:
     rows, halves = [], {}
-    for (_, name), members in sorted(classes.items()):
-        waits = np.array([task.waiting_s for task in members], dtype=float)
-        some = np.sort(waits[waits > AT_ONCE_S])
-        halves[name] = float(np.quantile(waits, 0.5, method="inverted_cdf"))
+    for each in classes:
+        some = np.sort(each.values[each.values > AT_ONCE_S])
+        halves[each.name] = float(np.quantile(each.values, 0.5, method="inverted_cdf"))
         rows.append(
             {
-                "name": name,
-                "jobs": len(members),
-                "zero": 1.0 - len(some) / len(members),
-                "killed": sum(outcome_of(task.state) == KILLED for task in members),
+                "name": each.name,
+                "jobs": len(each.values),
+                "zero": 1.0 - len(some) / len(each.values),
+                "killed": each.killed,
                 "quantiles": np.quantile(some, QUANTILES, method="inverted_cdf").tolist()
                 if len(some) else [],
                 "dots": some.tolist() if 0 < len(some) < FEW else None,
             }
         )  # fmt: skip
     worst = max(halves, key=lambda name: halves[name])
-    whose = f"of {count(len(started), 'job')} the median wait is longest for {worst}"
-    sentence = f"By {label}: {whose}, {duration(halves[worst])}"
-    killed = [row for row in rows if row["killed"]]
-    if killed:
-        most = max(killed, key=lambda row: row["killed"] / row["jobs"])
-        sentence += (
-            f"; most of a class are killed of {most['name']}: "
-            f"{most['killed']:,} of {most['jobs']:,}"
-        )
+    many = count(sum(len(each.values) for each in classes), "job")
+    sentence = f"By {kind}: of {many} the median wait is longest for {worst}, "
+    sentence += duration(halves[worst])
+    most = max(classes, key=lambda each: each.killed)
+    if most.killed:
+        sentence += f"; most are killed of {most.name}, {number(most.killed, 'share')}"
     return {
         "chart": "strip",
-        "label": label,
+        "label": kind,
         "sentence": f"{sentence}.",
-        "killed": bool(killed),
+        "killed": most.killed > 0.0,
         "rows": rows,
     }
+
+
+def _by_size_and_length(jobs: Waited) -> tuple[Table, ...]:
+    """A table of median waits of jobs by size and run time, with how many there are."""
+    cells: dict[tuple[Any, Any], list[float]] = {}
+    both = zip(jobs.classes["size"], jobs.classes["run time"], jobs.waits_s.tolist(), strict=True)
+    for size, length, wait in both:
+        cells.setdefault((size, length), []).append(wait)
+    sizes, lengths = (sorted(set(jobs.classes[kind])) for kind in ("size", "run time"))
+    if len(sizes) * len(lengths) < 2:
+        return ()
+    halves = {key: float(np.median(waits)) for key, waits in cells.items()}
+    most = math.log1p(max(halves.values())) or 1.0
+    rows: list[list[Any]] = []
+    for size in sizes:
+        rows.append([size[1]])
+        for length in lengths:
+            if (half := halves.get((size, length))) is None:
+                rows[-1].append(None)
+                continue
+            many = count(len(cells[size, length]), "job")
+            text = f"{size[1]}, {length[1]}: half of {many} wait at most {duration(half)}"
+            bar: Mark = (0.0, math.log1p(half) / most, "wait", "thick", MIDDLE)
+            rows[-1].append(cell(text, [bar], f"{duration(half)} · {many}", half))
+    caption = "By size and run time: what half wait at most, of how many; bars are logarithmic"
+    heads = ["size", *(name for _, name in lengths)]
+    return (Table(heads, rows, kinds=["text", *["drawn"] * len(lengths)], caption=caption),)
 
 
 def slowdown_sections(results: Results) -> list[Section]:

@@ -8,8 +8,8 @@ function draw(parent, tag, attributes, text) {
   parent.appendChild(node);
   return node;
 }
-/* A figure: what it says, what it is of, an SVG that `paint(svg, width)` fills and gives a height, redrawn at each width. */
-function figure(node, {title, note, sentence}, paint) {
+/* A figure: what it says, what it is of, an SVG that `paint(svg, width)` fills and gives a height, redrawn at each width; its numbers as a table. */
+function figure(node, {title, note, sentence}, paint, numbersOf) {
   const whole = add(node, "figure"), caption = add(whole, "figcaption");
   if (title) add(caption, "b", title);
   add(caption, "p", sentence);
@@ -23,6 +23,7 @@ function figure(node, {title, note, sentence}, paint) {
   };
   again();
   drawings.push(again);
+  asTable(whole, () => [{caption: sentence, order: null, ...numbersOf()}]);
 }
 const drawings = [];
 const TIME_MARKS = [1, 10, 60, 600, 3600, 21600, 86400, 604800, 8640000];
@@ -51,7 +52,7 @@ const charts = {
       rows.forEach((row, k) => {
         const y = top + high * (k + 0.5), says = (at, text) => draw(svg, "text", {x: at, y: y + 4, "text-anchor": "end"}, text);
         draw(svg, "text", {x: 0, y: y + 4, class: "ink"}, elided(row.name, narrow ? 11 : 18)); says(narrow ? 104 : 150, numbers.number(row.jobs)); says(narrow ? 156 : 210, numbers.share(Number(row.zero.toFixed(2))));
-        if (!narrow && spec.killed && row.killed) { draw(svg, "text", {x: 288, y: y + 4, "text-anchor": "end", style: "fill:var(--lost)"}, `✕ ${numbers.share(Number((row.killed / row.jobs).toFixed(2)))}`); }
+        if (!narrow && spec.killed && row.killed) { draw(svg, "text", {x: 288, y: y + 4, "text-anchor": "end", style: "fill:var(--lost)"}, `✕ ${numbers.share(Number(row.killed.toFixed(2)))}`); }
         draw(svg, "line", {x1: left, x2: right, y1: y + high / 2, y2: y + high / 2, stroke: "var(--line)"});
         const group = draw(svg, "g", {}), [q25, q50, q75, q95, most] = row.quantiles;
         draw(group, "title", {}, row.quantiles.length ? `${row.name}: ${numbers.count(row.jobs, "job")}; of those that waited, 25 %: ${numbers.duration(q25)}, median ${numbers.duration(q50)}, 75 %: ${numbers.duration(q75)}, 95 %: ${numbers.duration(q95)}, longest ${numbers.duration(most)}` : `${row.name}: nobody waited`);
@@ -64,7 +65,8 @@ const charts = {
         draw(group, "line", {x1: x(most), x2: x(most), y1: y - 6, y2: y + 6, stroke: "var(--wait-text)", "stroke-width": 2});
       });
       return bottom + 24;
-    });
+    }, () => ({heads: [spec.label, "jobs", "at once", "killed", "25 % of the others", "half", "75 %", "95 %", "longest"], kinds: ["text", "count", "share", "share", ...Array(5).fill("time")], same: [4, 5, 6, 7, 8],
+      rows: rows.map((row) => [row.name, row.jobs, row.zero, spec.killed ? row.killed : null, ...(row.quantiles.length ? row.quantiles : Array(5).fill(null))])}));
   },
   /* Cumulative curves: series [{name, role, dashed, sign, at: [[value, part], ...], reach: [[least, most, part], ...]}], from `from` to `to` at least, logarithmic. */
   cumulative(node, spec) {
@@ -86,9 +88,10 @@ const charts = {
       });
       draw(svg, "text", {x: (left + right) / 2, y: bottom + 32, "text-anchor": "middle"}, `${spec.label}, at most (log)`);
       return bottom + 48 + 18 * spec.series.length;
-    });
+    }, () => ({heads: [`${spec.label}, at most`, ...[10, 25, 50, 75, 90, 95, 99, 100].map((part) => `${part} %`)], kinds: ["text", ...Array(8).fill(spec.axis)], same: [1, 2, 3, 4, 5, 6, 7, 8],
+      rows: spec.series.map((one) => [one.name, ...[0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1].map((part) => (one.at.find(([, reached]) => reached >= part - 1e-9) || one.at[one.at.length - 1])[0])])}));
   },
-  /* Who cost whom: {heads, rows: [[name, values..., sum]], kind, picked(row, column)}; the cell's colour is its part of the largest. */
+  /* A matrix: {rows, columns: names, cells, sums: how many columns at the right are sums, kind, picked(row, column)}; the cell's colour is its part of the largest. */
   matrix(node, spec) {
     const whole = add(node, "figure"), caption = add(whole, "figcaption");
     add(caption, "p", spec.sentence);
@@ -98,12 +101,12 @@ const charts = {
     const head = add(add(grid, "thead"), "tr"), body = add(grid, "tbody");
     add(head, "th", spec.corner, {scope: "col"});
     spec.columns.forEach((name) => add(head, "th", elided(name, 14), {scope: "col", className: "number", title: name}));
-    const most = Math.max(...spec.cells.flatMap((row) => row.slice(0, -1)), 1e-300);
+    const single = wide - spec.sums, most = Math.max(...spec.cells.flatMap((row) => row.slice(0, single)), 1e-300);
     spec.rows.forEach((name, r) => {
       const row = add(body, "tr");
       add(row, "th", elided(name, 20), {scope: "row", title: name});
       spec.cells[r].forEach((value, c) => {
-        const cell = add(row, "td", undefined, {className: "number"}), sum = c === wide - 1;
+        const cell = add(row, "td", undefined, {className: "number"}), sum = c >= single;
         if (!value) { cell.textContent = "·"; return; }
         cell.dataset.part = sum ? "" : value / most;
         add(cell, "button", texts[r * wide + c], {type: "button", tabIndex: grid.querySelector("td button") ? -1 : 0, title: `${name}, ${spec.columns[c]}: ${spec.exact(value)}`}).onclick = () => spec.picked(r, c);

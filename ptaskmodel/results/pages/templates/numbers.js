@@ -95,6 +95,12 @@ function ticks(from, to, most) {
   const [scale, name] = by < 1 ? unitOf(TIMES, by) : by < MINUTE ? TIMES[0] : by < HOUR ? [MINUTE, "min"] : by < DAY ? [HOUR, "h"] : [DAY, "d"];
   return [name, multiples(by / scale, from / scale, to / scale), scale];
 }
-return {number, duration, share, bytes: scaled("bytes"), rate: scaled("rate"), work: scaled("work"), power: scaled("power"), energy, change, p, count, format, column, date, ticks,
+/* [[date, its text], ...] for an axis of a run's time, `room` pixels wide; span, epoch: as of `date`. */
+function dates(from, to, room, span, epoch) {
+  const named = span >= 7200 || !missing(epoch), since = missing(epoch) ? 0 : epoch % DAY;
+  const [unit, marks, scale] = ticks(from + since, to + since, room / (missing(epoch) ? 100 : 130));
+  return marks.map((mark) => [mark * scale - since, named ? date(mark * scale - since, span, epoch) : `${number(mark)} ${unit}`]);
+}
+return {dates, number, duration, share, bytes: scaled("bytes"), rate: scaled("rate"), work: scaled("work"), power: scaled("power"), energy, change, p, count, format, column, date, ticks,
   time: duration, step, multiples, timeStep, missing, UNKNOWN};
 })();

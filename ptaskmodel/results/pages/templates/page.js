@@ -166,8 +166,7 @@ function drawUse() {
   pen.textBaseline = "middle"; pen.textAlign = "right"; pen.strokeStyle = colour("line");
   for (const mark of [0, 50, 100]) { const y = bottom - high * mark / 100; pen.beginPath(); pen.moveTo(margin, y); pen.lineTo(margin + wide, y); pen.stroke(); pen.fillText(`${mark} %`, margin - 5, y); }
   pen.textAlign = "center";
-  const [unit, marks, scale] = numbers.ticks(0, end, width / 90);
-  for (const mark of marks) pen.fillText(`${numbers.number(mark)} ${unit}`, Math.min(margin + mark * scale / end * wide, width - 24), bottom + 14);
+  for (const [mark, text] of numbers.dates(0, end, wide, end, data.epoch)) { const half = pen.measureText(text).width / 2; pen.fillText(text, Math.min(margin + mark / end * wide, width - half), bottom + 14); }
   pen.fillStyle = colour(kind === "host" ? "use" : "transfer");
   const cell = data.use_width / end * wide;
   parts.forEach((part, k) => { if (part) { const h = high * Math.min(part / 1000, 1), x = Math.floor(margin + k * cell); pen.fillRect(x, bottom - h, Math.min(Math.ceil(margin + (k + 1) * cell), margin + wide) - x, h); } });
@@ -180,21 +179,18 @@ function drawUse() {
   const whole = `${kind} ${placed(name)}${placed(name) === name ? "" : ` (${name})`}: used to ${numbers.share(mean / 100)} on average, ${numbers.share(parts.reduce((a, b) => Math.max(a, b), 0) / 1000)} at most.`;
   $("use").setAttribute("aria-label", whole);
   $("users-note").textContent = whole + (users.length ? ` Below: ${ofRanks && kind === "link" ? "pairs of ranks (3>5: rank 3 sends to rank 5)" : many} that used ${kind === "host" ? "it" : "it, with what they sent,"} from their first to their last use` + (count > users.length ? `; the ${users.length} that used it most of ${numbers.number(count)}.` : ".") : "");
+  useNumbers();
   if (places) places.pick(kind, kind === "link" && data.topology.users[name] ? data.topology.users[name][0] : name);
 }
+const useNumbers = asTable($("use-table"), () => {
+  const use = uses[$("use-select").value];
+  if (!use) return [];
+  const [name, kind,, parts] = use, [users] = usersOf(kind, name), spec = {date, end, order: null};
+  return [{...spec, caption: `Use of ${kind} ${placed(name)}`, heads: ["from", "mean use"], kinds: ["date", "share"], rows: parts.map((part, k) => [k * data.use_width, part / 1000])},
+    {...spec, caption: `Who used ${kind} ${placed(name)} most`, heads: [one, "from", "to", "sent"], kinds: ["text", "date", "date", "bytes"], rows: users}];
+});
 $("use-search").addEventListener("input", later(() => fillUses(), 120));
 $("use-select").addEventListener("change", drawUse);
-
-/* Limits: a row opens its tasks */
-$("limits-part").hidden = !data.limits.length;
-const limited = ofRanks ? "computations and messages" : many;
-if (data.limits.length) {
-  const whole = data.limits.reduce((sum, row) => sum + row[2], 0) || 1, name = ([kind, resource]) => `${kind} ${placed(resource)}`.trim();
-  $("limits-note").textContent = `For each limit: its part of the time of all ${limited}, and how much of its time others used it, too. What nobody shared is no bottleneck.${data.spells ? ` A click shows its ${many}.` : ""}`;
-  table($("limits"), {caption: `What limited ${limited}`, heads: ["limit", "of all time", "time (s)", "of it shared (s)", limited, "mean use"], kinds: ["text", "share", "number", "number", "count", "share"],
-    rows: data.limits.map((row) => [name(row), row[2] / whole, row[2], row[3], row[4], row[5] === null ? null : row[5] / 100]), order: null, search: "search limits", key: [1, 3], file: "bottlenecks.csv",
-    button: data.spells ? (k) => { choose(new Set(data.spells.of[k]), `limited by ${name(data.limits[k])}`, new Set([data.limits[k][1]])); } : null});
-}
 
 /* The table of tasks, of ranks, or of runs */
 $("tasks-title").textContent = data.table && data.table.title ? data.table.title : capital(many);
@@ -216,12 +212,15 @@ if (data.table) {
 }
 
 /* Sections from Python: tables and charts */
-for (const node of document.querySelectorAll("[data-table]")) table(node, {...data.tables[node.dataset.table], date, end});
+for (const node of document.querySelectorAll("[data-table]")) {
+  const spec = data.tables[node.dataset.table], {picks} = spec;
+  table(node, {...spec, date, end, button: picks && ((k) => choose(new Set(picks[k][0]), picks[k][1], picks[k][2] ? new Set([picks[k][2]]) : null))});
+}
 for (const node of document.querySelectorAll("[data-chart]")) {
   const spec = data.charts[node.dataset.chart];
   charts[spec.chart](node, {...spec, exact: (value) => spec.unit ? `${numbers.number(value)} ${spec.unit}` : numbers[spec.kind](value), picked: (r, c) => {
     const members = spec.members[r][c];
-    choose(new Set(members), spec.says[0].replace("{}", c < spec.columns.length - 1 ? `${spec.rows[r]} and ${spec.columns[c]}` : spec.rows[r]));
+    choose(new Set(members), c < spec.columns.length - 1 ? `${spec.rows[r]} and ${spec.columns[c]}` : spec.rows[r]);
   }});
 }
 
@@ -229,7 +228,7 @@ for (const node of document.querySelectorAll("[data-chart]")) {
 if (data.outcomes) {
   const {what, names, rows, note} = data.outcomes, sums = rows.map((row) => row.reduce((a, b) => a + b, 0));
   $("outcomes-part").hidden = false;
-  charts.matrix($("outcomes"), {sentence: note, caption: `${what}: what became of them`, corner: what, rows: names.map((name) => `${name} in a`), columns: [...names.map((name) => `${name} in b`), "sum"], cells: rows.map((row, a) => [...row, sums[a]]), kind: "count",
+  charts.matrix($("outcomes"), {sentence: note, caption: `${what}: what became of them`, corner: what, rows: names.map((name) => `${name} in a`), columns: [...names.map((name) => `${name} in b`), "sum"], sums: 1, cells: rows.map((row, a) => [...row, sums[a]]), kind: "count",
     exact: (n) => numbers.count(n, one === "run" ? "job" : one), picked: (a, c) => { onlyTasks([(row) => { const k = data.table.of[row]; return Math.floor(k / names.length) === a && (c === names.length || k % names.length === c); }, `${names[a]} in a${c < names.length ? `, ${names[c]} in b` : ""}`]); $("tasks-part").scrollIntoView(); }});
 }
 

@@ -140,6 +140,15 @@ function boxed(node, caption, className) {
   return [grid, shadowed(scroll)];
 }
 
+/* What a picture shows as tables, made whenever somebody opens it: `make()` gives their specs. */
+function asTable(node, make) {
+  const more = add(node, "details", undefined, {className: "numbers-of"}), box = add(more, "div");
+  more.prepend(add(document.createDocumentFragment(), "summary", "Show as table"));
+  const fill = () => { box.textContent = ""; if (more.open) for (const spec of make()) table(add(box, "div"), spec); };
+  more.addEventListener("toggle", fill);
+  return fill;
+}
+
 /* Tables: {caption, heads, kinds, rows, order: [column, down] or null, search, key: important columns, same: columns in one unit, button(k), dates(x)}.
    kinds: "text", "said" (a number as a text), "drawn" (see `drawn`), or a kind of `numbers.column`, "date". Returns only(chosen). */
 const FIRST_ROWS = 50, MORE_ROWS = 1000, SEARCHED = 12;
@@ -166,7 +175,7 @@ function table(node, spec) {
   const values = spec.rows, kinds = kept.map((c) => TIME_HEAD.test(spec.heads[c]) && spec.kinds[c] === "number" || spec.kinds[c] === "date" && spec.end < SHORT ? "time" : spec.kinds[c]);
   const words = kinds.map((kind) => kind === "text"), shown = [], heads = [];
   kept.forEach((c, k) => {
-    const alike = spec.same && spec.same.includes(c) ? spec.same : [c], column = values.flatMap((row) => alike.map((one) => row[one])), name = spec.heads[c].replace(kinds[k] === "time" ? TIME_HEAD : /^$/, "");
+    const alike = spec.same && spec.same.includes(c) ? spec.same : [c], column = alike.flatMap((one) => values.map((row) => row[one])), name = spec.heads[c].replace(kinds[k] === "time" ? TIME_HEAD : /^$/, "");
     if (kinds[k] === "drawn") { shown.push((row) => plainly(values[row][c])); heads.push(name); return; }
     if (kinds[k] === "text" || kinds[k] === "said") { shown.push((row) => values[row][c] === null ? "" : values[row][c]); heads.push(name); return; }
     if (kinds[k] === "date") { shown.push((row) => values[row][c] === null ? "" : spec.date(values[row][c])); heads.push(name); return; }

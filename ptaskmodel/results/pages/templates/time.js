@@ -113,12 +113,11 @@ function overview(pen, width) {
   pen.fillStyle = colour("soft"); pen.textAlign = "left"; pen.textBaseline = "middle"; pen.fillText("whole run", 0, OVERVIEW / 2);
 }
 function axis(pen, width, below) {
-  const [unit, marks, scale] = numbers.ticks(view[0], view[1], width / 90);
   pen.strokeStyle = colour("line"); pen.lineWidth = 1; pen.fillStyle = colour("soft"); pen.textAlign = "center"; pen.textBaseline = "middle";
-  for (const mark of marks) {
-    const x = toX(mark * scale, width), text = data.epoch === null ? `${numbers.number(mark)} ${unit}` : numbers.date(mark * scale, end, data.epoch);
+  for (const [mark, text] of numbers.dates(view[0], view[1], width - left(width), end, data.epoch)) {
+    const x = toX(mark, width), half = pen.measureText(text).width / 2;
     pen.beginPath(); pen.moveTo(x, top); pen.lineTo(x, below); pen.stroke();
-    pen.fillText(text, Math.min(x, width - pen.measureText(text).width / 2), OVERVIEW + AXIS / 2);
+    pen.fillText(text, Math.min(Math.max(x, left(width) - 30 + half), width - half), OVERVIEW + AXIS / 2);
   }
 }
 function rowNames(pen, width) {
@@ -262,6 +261,17 @@ function drawCross() {
   if (cross !== null) { pen.fillStyle = colour("ink"); pen.fillRect(Math.round(cross * ratio), OVERVIEW * ratio, ratio, canvas.height); }
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
 }
+/* The tracks as numbers, over equal parts of what is in view. */
+function asRows() {
+  const ROWS = 48, width = (view[1] - view[0]) / ROWS, shown = tracks.map((track) => track.note ? `${track.name}, ${track.note}` : track.name);
+  const over = ({values, width: cell, note}, a, b) => {
+    let sum = 0, most = 0;
+    for (let k = Math.floor(a / cell); k < Math.min(Math.ceil(b / cell), values.length); k++) { sum += values[k] * (Math.min(b, (k + 1) * cell) - Math.max(a, k * cell)); most = Math.max(most, values[k]); }
+    return note === "max" ? most : sum / (b - a);
+  };
+  return [{caption: "Use and queue over what is in view", heads: ["from", ...shown], kinds: ["date", ...tracks.map((track) => track.kind === "heat" ? "share" : track.of || "number")], date: (x) => numbers.date(x, end, data.epoch), end, order: null,
+    rows: Array.from({length: ROWS}, (_, r) => { const a = view[0] + r * width; return [a, ...tracks.map((track) => over(track, a, a + width) / (track.kind === "heat" ? 1000 : 1))]; })}];
+}
 const again = soon(redraw), crossAgain = soon(drawCross);
 function move(from, span) {
   const wide = Math.min(Math.max(span, end * 1e-9), end), start = Math.min(Math.max(from, 0), Math.max(end - wide, 0));
@@ -309,6 +319,7 @@ pointing($("panel"), {
 for (const [key, choice] of Object.entries(choices)) add($("colour"), "option", choice.name, {value: key, selected: choice === by});
 $("colour").hidden = !Object.keys(choices).length; document.querySelector("label[for=colour]").hidden = $("colour").hidden;
 $("colour").addEventListener("change", () => { by = choices[$("colour").value]; legend(); again(); });
+if (tracks.length) asTable($("panel-table"), asRows);
 return {
   redraw: () => { legend(); redraw(); }, again,
   choose: (k) => { chosen = k; again(); },

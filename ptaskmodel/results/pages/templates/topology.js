@@ -120,6 +120,9 @@ pointing(canvas, {
 });
 const step = (event) => tools.stepped(event.shiftKey ? -1 : 1);
 keys(canvas, {"+": () => zoom(1.5), "=": () => zoom(1.5), "-": () => zoom(1 / 1.5), ArrowLeft: () => pan(60, 0), ArrowRight: () => pan(-60, 0), ArrowUp: () => pan(0, 60), ArrowDown: () => pan(0, -60), "0": all, Enter: step, " ": step});
+asTable($("topology-table"), () => [["host", Object.entries(sketch.hosts)], ["link", links.map(([name, ...its]) => [tools.placed(name), its])]].filter(([, rows]) => rows.length).map(([kind, rows]) => (
+  {caption: `Use of ${kind}s`, heads: [kind, "mean use", "highest use", "limited a task", ...(kind === "link" ? ["bandwidth, of the narrowest"] : [])], kinds: ["text", "share", "share", "share", "number"], order: [1, true],
+    rows: rows.map(([name, [mean, peak, limiting, ...wide]]) => [name, mean / 100, peak / 100, limiting / 100, ...wide])})));
 return {
   draw, zoom, all,
   resized: () => { const was = home; fit(); if (was) scale = home.scale; draw(); },
