@@ -27,6 +27,8 @@ alike (`shortened`), summary.json has all that are kept.
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import re
 import warnings
 from collections import Counter
@@ -197,7 +199,7 @@ class Account:
         # The first line and the number of those that are alike, by what is wrong.
         self._problems: dict[str, tuple[int | None, int]] = {}
         self._bad_rows: list[tuple[int | None, str]] = []
-        self._num_bad_rows = self._num_problems = 0
+        self._num_rows = self._num_bad_rows = self._num_problems = 0
 
     def unused(self, what: str, line: int | None = None, field: str | None = None) -> None:
         """Tell `what` of the file has no effect, at a `line` and `field`."""
@@ -258,9 +260,44 @@ class Account:
         if self._num_bad_rows <= MOST:
             self._bad_rows.append((line, what))
 
-    def check_rows(self, rows: int) -> None:
-        """Refuse the file if more than half of its `rows` cannot be read."""
-        if 2 * self._num_bad_rows > rows:
+    def table(self, text: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+        """The names of the columns of a CSV table, and its rows, each with its line.
+
+        text: of the file; commas, else semicolons or tabs, separate columns. Rows that are no CSV,
+        or have more or fewer fields, are left out, and so are lines that begin with #.
+        """
+        rows = csv_rows(text)
+        line, header = next((one for one in rows if one[1]), (1, []))
+        if isinstance(header, str):
+            raise self._error(f"{self.file}:{line}: {header}; write plain CSV")
+        mark = separator(text)
+        if mark != ",":
+            name = "tabs" if mark == "\t" else "semicolons"
+            self.taken(f"{name} separate the columns, as there are no commas in the first line")
+        return [name.strip() for name in header], self._rows(rows, len(header))
+
+    def _rows(
+        self, rows: Iterable[tuple[int, list[str] | str]], columns: int
+    ) -> Iterator[tuple[int, list[str]]]:
+        for line, row in rows:
+            if not row:
+                continue
+            self._num_rows += 1
+            if isinstance(row, str):
+                self.bad_row(f"{row}; write plain CSV", line)
+            elif row[0].startswith("#"):
+                self._num_rows -= 1
+                self.unused("the line begins with #, as a comment", line)
+            elif len(row) != columns:
+                self.bad_row(
+                    f"has {len(row)} fields instead of {columns}; give one for each column", line
+                )
+            else:
+                yield line, row
+
+    def check_rows(self, rows: int | None = None) -> None:
+        """Refuse the file if more than half of its `rows` (None: of `table`) cannot be read."""
+        if 2 * self._num_bad_rows > (self._num_rows if rows is None else rows):
             others, self._problems = self._problems, {}
             for line, what in self._bad_rows:
                 self.problem(what, line)
@@ -326,3 +363,36 @@ def placed(remark: Remark) -> Remark:
     if remark.line is None:
         return remark
     return remark._replace(text=f"{remark.file}:{remark.line}: {remark.text}")
+
+
+def separator(text: str) -> str:
+    """Return the comma, semicolon or tab that separates the columns of a CSV table, its `text`."""
+    first = next((line for line in io.StringIO(text) if is_header(line)), "")
+    return next((mark for mark in ",;\t" if mark in first), ",")
+
+
+def is_header(line: str) -> bool:
+    """Whether a `line` of a CSV table is neither blank nor a comment."""
+    return bool(line.strip()) and not line.startswith("#")
+
+
+def csv_rows(text: str) -> Iterator[tuple[int, list[str] | str]]:
+    """The rows of a CSV table, its `text`, from the header on, with their lines, or what is wrong.
+
+    After a quote that is wrong, or that nothing closes, the next line is a row again.
+    """
+    lines = list(io.StringIO(text, newline=""))
+    mark = separator(text)
+    first = next((k for k, line in enumerate(lines) if is_header(line)), len(lines))
+    while first < len(lines):
+        following = map(lines.__getitem__, range(first, len(lines)))
+        rows = csv.reader(following, strict=True, delimiter=mark)
+        read = 0
+        try:
+            for row in rows:
+                read = rows.line_num
+                yield first + read, row
+            return
+        except csv.Error as fault:
+            first += read + 1
+            yield first, str(fault)

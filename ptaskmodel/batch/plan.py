@@ -28,6 +28,7 @@ from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.remarks import KILLED, OVERLOAD, WARNING, Remark, warn
 from ptaskmodel.style.quantities import duration
+from ptaskmodel.style.text import several
 from ptaskmodel.workload.jobs import Job, Workload, job_arrays, num_linked, sizes_of
 from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import DelayWork, Work
@@ -263,27 +264,34 @@ class Plan:
         over = int((lasts_s > job_arrays(workload.jobs).walltime_s).sum())
         if over == 0:
             return ()
-        text = f"{over} jobs run past their walltime, "
+        text = several(over, "job runs past its walltime", "jobs run past their walltime")
         if not self.limited:
-            return (Remark(text + "which is not enforced"),)
-        text += "and are killed then (--walltimes ignore or extend lets them run)"
+            return (Remark(f"{text}, which is not enforced"),)
+        text += f", and {'is' if over == 1 else 'are'} killed then "
+        text += f"(--walltimes ignore or extend lets {'it' if over == 1 else 'them'} run)"
         return (Remark(text, effect=KILLED),)
 
     def _dependencies(self, workload: Workload) -> tuple[Remark, ...]:
         """What to say of jobs that are submitted in answer to others, or might be."""
         if not self.options.dependencies:
             count = num_linked(workload.jobs)
-            text = f"{count} jobs name a preceding job; --dependencies makes them wait for it"
+            named = several(count, "job names a preceding job", "jobs name a preceding job")
+            text = f"{named}; --dependencies makes {'it' if count == 1 else 'them'} wait for it"
             return (Remark(text),) if count else ()
         known = {job.id for job in workload.jobs}
         found = [known.intersection(job.preceding_jobs) for job in workload.jobs]
         count = sum(map(bool, found))
-        text = f"{count} jobs are submitted when the job before them is over and thought about"
+        text = several(
+            count,
+            "job is submitted when the job before it is over and thought about",
+            "jobs are submitted when the job before them is over and thought about",
+        )
         pairs = zip(workload.jobs, found, strict=True)
         lost = sum(len(job.preceding_jobs) > len(there) for job, there in pairs)
         if not lost:
             return (Remark(text),)
-        unknown = f"{lost} jobs name preceding jobs that are not in the workload: not waited for"
+        named = several(lost, "job names preceding jobs", "jobs name preceding jobs")
+        unknown = f"{named} that are not in the workload: not waited for"
         return (Remark(text), Remark(unknown))
 
     def _overload(self, workload: Workload, lasts_s: FloatArray) -> tuple[Remark, ...]:
@@ -337,7 +345,10 @@ class Plan:
             missing = int(np.isnan(job_arrays(workload.jobs).walltime_s).sum())
             if missing == 0:
                 return walltime_or_inf, "estimates: the walltimes"
-            return walltime_or_inf, f"estimates: the walltimes ({missing} jobs have none)"
+            return (
+                walltime_or_inf,
+                f"estimates: the walltimes ({several(missing, 'job has', 'jobs have')} none)",
+            )
         exact = self._exact(workload)
         if kind == "exact":
             return exact, "estimates: exact" + ("" if only_delays(workload) else " (time alone)")

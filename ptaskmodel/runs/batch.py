@@ -50,6 +50,7 @@ from ptaskmodel.results.tables.energy import (
 )
 from ptaskmodel.runs.options.batch import BATCH, TRANSFORMS, BatchWriting
 from ptaskmodel.runs.options.shared import check_group, check_nothing_to_write, fresh
+from ptaskmodel.style.text import several
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.reading import read_workload
 
@@ -234,8 +235,8 @@ def without_larger(
     limit = machine_with(options or BatchOptions(), platform).num_hosts
     kept = tuple(job for job in workload.jobs if job.num_hosts <= limit)
     gone = len(workload.jobs) - len(kept)
-    which = "job that needs" if gone == 1 else "jobs that need"
-    note = f"left out {gone} {which} more than {limit} hosts"
+    which = several(gone, "job that needs", "jobs that need")
+    note = f"left out {which} more than {limit} hosts"
     return workload.with_jobs(kept, note) if gone else workload
 
 

@@ -149,6 +149,8 @@ class Wanted(Protocol):
     def checkpoint_every_s(self) -> float | None: ...
     @property
     def resume(self) -> bool: ...
+    @property
+    def until_s(self) -> float | None: ...
 
 
 class Checkpoints:
@@ -168,7 +170,7 @@ class Checkpoints:
         tasks: Sequence[Task],
     ) -> None:
         self._every_s = options.checkpoint_every_s
-        self._resume = options.resume
+        self._resume, self._until_s = options.resume, options.until_s
         if self._every_s is None and not self._resume:
             return
         if directory is None:
@@ -204,6 +206,11 @@ class Checkpoints:
                 f"{self.path}: belongs to another run (different {', '.join(changed)}); "
                 "remove it, or run "
                 "with the inputs and options that wrote it"
+            )
+        if self._until_s is not None and self._until_s < simulation.now:
+            raise SimulationError(
+                f"{self.path}: is of {simulation.now:g} s, past --until {self._until_s:g}; give a "
+                "later date, or run without --resume from the beginning"
             )
         return simulation
 

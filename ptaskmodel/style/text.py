@@ -19,6 +19,17 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns
 
 
+def several(count: int, one: str, many: str | None = None) -> str:
+    """Return a `count` of things: "1 job runs", "2 jobs run".
+
+    one, many: the rest of the text for 1, and for other numbers; None: the first word gets an s.
+    """
+    if count == 1:
+        return f"1 {one}"
+    word, blank, rest = one.partition(" ")
+    return f"{count} {many or f'{word}s{blank}{rest}'}"
+
+
 def elided(text: str, most: int) -> str:
     """Return ``text``, without its middle if it has more than ``most`` characters."""
     if len(text) <= most:

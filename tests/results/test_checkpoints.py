@@ -72,6 +72,11 @@ def test_a_run_with_another_option_does_not_go_on(begun, option):
         simulate_into(begun / "run", *inputs(begun), options)
 
 
+def test_a_run_that_shall_stop_before_its_checkpoint_says_what_to_do(begun):
+    with pytest.raises(pm.SimulationError, match=r"run.checkpoint: is of 5 s, .*without --resume"):
+        simulate_into(begun / "run", *inputs(begun), SimulationOptions(resume=True, until_s=4.0))
+
+
 def test_the_same_inputs_elsewhere_go_on(begun):
     """Files of other names that hold the same, and works of one object or of several."""
     (begun / "p.xml").write_text(f"{PLATFORM}\n<!-- a remark -->\n")

@@ -92,16 +92,6 @@ SPOILED = [
     ("sacct.txt", "ReqNodes|", "User|", 1, "occurs twice"),
     ("jobs.csv", "limit", "most", 1, "without the column limit"),
     ("jobs.csv", "id,", "name,", 1, "without the column id;"),
-    ("jobs.csv", "1-2", "2-1", 2, "the smaller number first"),
-    ("jobs.csv", "300,120", "5m,120", 3, "give a number"),
-    ("jobs.csv", "a,0,", "a,nan,", 2, "submit is 'nan'"),
-    ("jobs.csv", "600,400", "600,99999999999", 2, "less than 20 years"),
-    ("jobs.csv", "\nb,2", "\na,2", 3, "also occurs in line 2"),
-    ("jobs.csv", "afterok:a", "afterwards:a", 3, "write after, afterany"),
-    ("jobs.csv", "0-3%2", "3-0%2", 4, "give indices such as"),
-    ("jobs.csv", "0-3%2", "0-99999999", 4, "give indices such as"),
-    ("jobs.csv", '"low,high"', '"low,high', 4, "write plain CSV"),
-    ("jobs.csv", "--gres=gpu:1", "--grass=gpu:1", 2, "is unknown; remove it"),
     ("run.meta.json", '"speed": 20.0', '"speed": 20.0.0', 1, "is not JSON"),
     ("run.meta.json", '"speed": 20.0', '"speed": 0', None, r"\$.speed"),
     ("run.meta.json", "-49.5", "-1e300", None, r"\$.loaded"),
@@ -125,31 +115,41 @@ def test_a_mistake_is_one_line_with_its_place(tmp_path, capsys, name, there, ins
     assert told.count("\n") == 1
 
 
-# Of a log, one row is left out: (what stands there, what instead, the line, what is said)
+# Of a log, one row is left out: (file, what stands there, what instead, the line, what is said)
 SPOILED_ROWS = [
-    ("T10:01:00|", "T10:61:00|", 2, "give a date such as"),
-    ("cpu=4,", "cpu=four,", 2, "give a whole number"),
-    ("|1|billing", "|some|billing", 2, "give a whole number"),
-    ("2024-03-01T10:00:10|2", "9999-12-31T23:59:59-09:00|2", 2, "1970 to 2242"),
-    ("2024-03-01T10:00:10|2", "0001-01-01T00:00:00|2", 2, "1970 to 2242"),
-    ("2024-03-01T10:00:10|2", "2224-03-01T10:00:10|2", 2, "10 years away from those"),
-    ("mem=4G", "mem=-4G", 2, "give MiB"),
-    ("2_0|", "two|", 3, "give an id such as"),
-    ("01:00:00", "an hour", 3, "minutes:seconds"),
-    ("COMPLETED", "COMPLETED|a|b", 2, "16 fields instead of 14"),
-    ("|COMPLETED", "", 2, "13 fields instead of 14"),
+    ("sacct.txt", "T10:01:00|", "T10:61:00|", 2, "give a date such as"),
+    ("sacct.txt", "cpu=4,", "cpu=four,", 2, "give a whole number"),
+    ("sacct.txt", "|1|billing", "|some|billing", 2, "give a whole number"),
+    ("sacct.txt", "2024-03-01T10:00:10|2", "9999-12-31T23:59:59-09:00|2", 2, "1970 to 2242"),
+    ("sacct.txt", "2024-03-01T10:00:10|2", "0001-01-01T00:00:00|2", 2, "1970 to 2242"),
+    ("sacct.txt", "2024-03-01T10:00:10|2", "2224-03-01T10:00:10|2", 2, "10 years away from those"),
+    ("sacct.txt", "mem=4G", "mem=-4G", 2, "give MiB"),
+    ("sacct.txt", "2_0|", "two|", 3, "give an id such as"),
+    ("sacct.txt", "01:00:00", "an hour", 3, "minutes:seconds"),
+    ("sacct.txt", "COMPLETED", "COMPLETED|a|b", 2, "16 fields instead of 14"),
+    ("sacct.txt", "|COMPLETED", "", 2, "13 fields instead of 14"),
+    ("jobs.csv", "1-2", "2-1", 2, "the smaller number first"),
+    ("jobs.csv", "300,120", "5m,120", 3, "give a number"),
+    ("jobs.csv", "a,0,", "a,nan,", 2, "submit is 'nan'"),
+    ("jobs.csv", "600,400", "600,99999999999", 2, "less than 20 years"),
+    ("jobs.csv", "\nb,2", "\na,2", 3, "also occurs in line 2"),
+    ("jobs.csv", "afterok:a", "afterwards:a", 3, "write after, afterany"),
+    ("jobs.csv", "0-3%2", "3-0%2", 4, "give indices such as"),
+    ("jobs.csv", "0-3%2", "0-99999999", 4, "give indices such as"),
+    ("jobs.csv", '"low,high"', '"low,high', 4, "write plain CSV"),
+    ("jobs.csv", "--gres=gpu:1", "--grass=gpu:1", 2, "is unknown; remove it"),
 ]
 
 
-@pytest.mark.parametrize(("there", "instead", "line", "says"), SPOILED_ROWS)
-def test_one_bad_row_does_not_lose_a_log(tmp_path, capsys, there, instead, line, says):
+@pytest.mark.parametrize(("name", "there", "instead", "line", "says"), SPOILED_ROWS)
+def test_one_bad_row_does_not_lose_a_log(tmp_path, capsys, name, there, instead, line, says):
     write_all(tmp_path)
-    assert there in GOOD["sacct.txt"]
-    (tmp_path / "sacct.txt").write_text(GOOD["sacct.txt"].replace(there, instead, 1))
-    assert main(words(tmp_path, "sacct.txt")) == 0
+    assert there in GOOD[name]
+    (tmp_path / name).write_text(GOOD[name].replace(there, instead, 1))
+    assert main(words(tmp_path, name)) == 0
     told = capsys.readouterr()
-    assert re.search(rf"sacct.txt:{line}: left out: .*{says}", told.out), told.out
-    assert "jobs         2: " in told.out
+    assert re.search(rf"{name}:{line}: left out: .*{says}", told.out), told.out
+    assert re.search("jobs +[256]: ", told.out), told.out
     assert told.err == ""
 
 

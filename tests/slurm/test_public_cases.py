@@ -84,7 +84,7 @@ def test_tasks_that_never_started_wait_until_they_were_cancelled(ran, array, tas
 def test_tasks_of_arrays_that_still_wait_are_left_out(ran):
     found = ran(HEADER + ARRAY.format("2_[1-4]").replace("CANCELLED by 1000", "PENDING"))
     assert set(found.jobs) == {"1", "3"}
-    assert "1 jobs that had not ended were left out" in found.said
+    assert "1 job that had not ended was left out" in found.said
 
 
 def test_jobs_that_ran_past_their_limit_are_told_but_not_those_that_it_killed(ran):
@@ -93,8 +93,8 @@ def test_jobs_that_ran_past_their_limit_are_told_but_not_those_that_it_killed(ra
         "2", "10:00:10", "10:00:11", "11:00:21", "01:00:10", limit="01:00:00", state="TIMEOUT"
     )
     found = ran(HEADER + rows)
-    assert "1 jobs run longer than their time limit and will be killed" in found.said
-    text = "longer than their time limit"
+    assert "1 job runs longer than its limit and will be killed" in found.said
+    text = "longer than its limit"
     effects = [one["effect"] for one in found.remarks if text in one["text"]]
     assert effects == ["killed"]
 
@@ -152,8 +152,19 @@ def test_all_that_a_table_of_jobs_names_in_vain_is_told_at_once(ran):
     found = ran(text + "c,0,1,60,1,,,never:a\n")
     assert found.status == 2
     assert "3 problems" in found.error
-    for said in ("partition 'x' of 2 jobs", "node 'n9' of 1 jobs", "line 4: dependency 'never:a'"):
-        assert said in found.error
+    assert "line 2: partition 'x' is not defined in " in found.error
+    assert "slurm.conf; add it there (and 1 more such)" in found.error
+    assert "line 4: dependency 'never:a'" in found.error
+    others = "d,0,1,60,1,,,\ne,0,1,60,1,,,\n# f is commented out\n#f,0,1,60,1,,,\n"
+    found = ran(text.replace(",x,n9", ",,n9") + others)
+    assert found.status == 0
+    assert set(found.jobs) == {"d", "e"}
+    assert [remark["line"] for remark in found.remarks] == [2, 3, 6, 7]
+    assert "log.txt:2: left out: partition 'x' is not defined in " in found.said
+    assert "log.txt:6: the line begins with #, as a comment (and 1 more such)" in found.said
+    found = ran("\n# mine\n" + (text + others).replace(",x,", ",,").replace(",", ";"))
+    assert set(found.jobs) == {"a", "d", "e"}
+    assert "semicolons separate the columns" in found.said
 
 
 JSON_JOB = {
@@ -229,8 +240,7 @@ def test_columns_that_are_not_read_are_told_by_their_names(ran):
     found = ran(CSV.format("colour,gpus-per-task", "red,1", "blue,2"))
     assert "columns that are not used: 'colour', 'gpus_per_task'" in found.said
     same = ran(CSV.format("cores,ntasks", "1,1", "1,"))
-    assert same.status == 2
-    assert "log.txt:2: cores and ntasks set the same field; keep one" in same.error
+    assert "log.txt:2: left out: cores and ntasks set the same field; keep one" in same.said
 
 
 def test_nodes_of_a_tree_that_are_not_there_are_left_out_of_it(ran, tmp_path):
@@ -267,7 +277,7 @@ def test_memory_that_a_log_does_not_say_is_told(ran, options, starts):
 
 def test_limits_that_a_log_does_not_say_are_told(ran):
     found = ran(SWF.format(limit=-1), name="log.swf")
-    assert "3 jobs have no time limit: they get that of their partition (p: 2880 min)" in found.said
+    assert "3 jobs have no time limit: that of the partition (p: 2880 min) holds" in found.said
     assert "time limit" not in ran(SWF.format(limit=1800), name="log.swf").said
 
 
@@ -351,7 +361,7 @@ def test_accounts_are_made_of_the_jobs_if_asked(ran, tmp_path):
     assert [row["account"] for row in found.jobs.values()] == ["phys", "users"]
     (tmp_path / "some.txt").write_text("add account phys\nadd user ann account=phys qos=gold\n")
     found = ran(OWNED, "--accounts", tmp_path / "some.txt", conf=ENFORCED)
-    assert "1 jobs are refused" in found.said
+    assert "1 job is refused" in found.said
     assert "'ben' in no account (1). Correct --accounts" in found.said
 
 

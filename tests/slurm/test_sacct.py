@@ -202,7 +202,7 @@ def test_a_workload_as_requests():
     assert (found.jobs[0].min_nodes, found.jobs[0].tasks) == (None, 4)
     assert found.remarks == ()
     (remark,) = submissions_of(workload, Conf((), (Partition("main"),)), CPUS).remarks
-    assert "does not define: '9' (1 jobs): they go to the default partition, main" in remark.text
+    assert "does not define: '9' (1 job): they go to the default partition, main" in remark.text
 
 
 def test_one_door_for_all_formats(tmp_path):

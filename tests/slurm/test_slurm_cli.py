@@ -171,7 +171,7 @@ def test_what_is_not_used_and_who_waits_for_nobody_is_told(files, capsys):
     said = capsys.readouterr().out
     assert "slurm.conf:2: PriorityFlags NEW changes nothing here" in said
     assert "that change nothing here: 1, such as LogFile" in said
-    assert "1 jobs depend on jobs that were refused" in said
+    assert "1 job depends on jobs that were refused" in said
 
 
 def test_jobs_of_users_whom_nobody_knows_are_explained(files, capsys):
@@ -207,5 +207,5 @@ def test_a_qos_that_is_not_among_the_accounts_is_told(files, capsys, enforced, b
     accounts = ["--accounts", str(files / "accounts.txt")]
     assert main(["slurm", str(conf), str(files / "jobs.csv"), *accounts]) == 0
     said = capsys.readouterr().out
-    assert "1 jobs ask for QOS 'gold', which is not among the accounts" in said
+    assert "1 job asks for QOS 'gold', which is not among the accounts" in said
     assert becomes in said

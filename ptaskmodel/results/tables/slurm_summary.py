@@ -26,6 +26,7 @@ from ptaskmodel.slurm.conf.phases import BACKFILL_CYCLE
 from ptaskmodel.slurm.event_log import PASSES, hostlist
 from ptaskmodel.slurm.jobs.dependencies import parsed
 from ptaskmodel.slurm.jobs.record import REFUSED, JobRecord
+from ptaskmodel.style.text import several
 
 TAU_S = 60.0
 # As many notes of one kind are shown.
@@ -76,10 +77,9 @@ def orphan_notes(found: Sequence[Simulated]) -> list[str]:
     refused |= {job.request.array_id for job in jobs if job.state == REFUSED}
     waiting = [parsed(job.request.dependency) for job in jobs if job.request.dependency]
     count = sum(any(term.job in refused for term in one.terms) for one in waiting)
-    text = (
-        f"{count} jobs depend on jobs that were refused, of which Slurm knows no number: they do "
-    )
-    return [text + "not wait for these"] if count else []
+    text = several(count, "job depends", "jobs depend")
+    text += " on jobs that were refused, of which Slurm knows no number, and so does not wait"
+    return [text] if count else []
 
 
 def stranger_remarks(found: Sequence[Simulated], given: bool) -> list[Remark]:
@@ -98,7 +98,8 @@ def stranger_remarks(found: Sequence[Simulated], given: bool) -> list[Remark]:
         for (user, account), count in asked.most_common(SHOWN)
     ]
     more = [f"{len(asked) - SHOWN} more"] if len(asked) > SHOWN else []
-    text = f"{len(refused)} jobs are refused, as AccountingStorageEnforce lets in known users only"
+    text = several(len(refused), "job is refused", "jobs are refused")
+    text += ", as AccountingStorageEnforce lets in known users only"
     text += f": {', '.join([*names, *more])}. " + ("Correct" if given else "Give")
     text += " --accounts (sacctmgr dump; auto makes them of the jobs), or take that key out"
     return [Remark(text, effect=remarks.REFUSED)]
@@ -114,7 +115,8 @@ def qos_notes(found: Sequence[Simulated]) -> list[str]:
     strange = sorted(name for name in asked if name is not None and name not in known)
     becomes = "they are refused" if "QOS" in conf.enforce else "it orders and limits nothing"
     notes = [
-        f"{asked[name]} jobs ask for QOS {shown(name)}, which is not among the accounts: {becomes}"
+        f"{several(asked[name], 'job asks', 'jobs ask')} for QOS {shown(name)}, which is not among "
+        f"the accounts: {becomes}"
         for name in strange[:SHOWN]
     ]
     return notes + ([f"... and {len(strange) - SHOWN} more QOSs"] if len(strange) > SHOWN else [])

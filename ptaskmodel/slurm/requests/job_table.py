@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text
-from ptaskmodel.remarks import Account
+from ptaskmodel.remarks import Account, is_header, separator
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.phases import PHASE_S
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, ArrayTask, JobRequest, Submissions
@@ -88,7 +86,9 @@ COLUMNS: Mapping[str, Column] = {
 
 def looks_like(start: bytes) -> bool:
     """Whether a file that begins with `start` may be one."""
-    names = _names(start.split(b"\n")[0].decode("utf-8-sig", "replace").rstrip("\r").split(","))
+    text = start.decode("utf-8-sig", "replace")
+    first = next((line for line in text.split("\n") if is_header(line)), "")
+    names = _names(first.split(separator(text)))
     return set(NEEDED) <= set(names) and not set(LIMITS).isdisjoint(names)
 
 
@@ -103,7 +103,8 @@ def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
     Its columns are those of `COLUMNS` and sbatch's long options by their names (`sbatch.NAMES`); of
     options without a value 1 or yes says that they are given. What no column is known for is told.
 
-    Raises SlurmError with all mistakes, each with its line.
+    A row that cannot be read is left out, and told. Raises SlurmError with file and line, if most
+    rows are such.
     """
     account = Account(path, SlurmError)
     text = read_text(path, error=SlurmError)
@@ -112,37 +113,24 @@ def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
             f"{account.file}:1: columns are missing; give id, submit, limit and run, "
             "separated by commas"
         )
-    rows = csv.reader(io.StringIO(text), strict=True)
     found: list[JobRequest] = []
     seen: dict[str, int] = {}
-    try:
-        header = _names(next(rows))
-        readers = _readers(header, account)
-        for row in rows:
-            if not row:
-                continue
-            line = rows.line_num
-            with account.problems(line):
-                if len(row) != len(header):
-                    raise SlurmError(
-                        f"has {len(row)} fields instead of {len(header)}; give one for each column"
-                    )
-                cells = dict(zip(header, map(str.strip, row), strict=True))
-                if (before := seen.setdefault(cells["id"], line)) != line:
-                    raise SlurmError(
-                        f"job {shown(cells['id'])} also occurs in line {before}; give each job "
-                        "its own id"
-                    )
-                by_script = _of_script(cells.get(SCRIPT, ""), Path(path).parent)
-                where = f"{account.file}:{line}"
-                found += _requests(cells, readers, by_script, where, phase_s)
-                if len(found) > MOST_JOBS:
-                    break
-    except csv.Error as fault:
-        raise SlurmError(f"{account.file}:{rows.line_num}: {fault}; write plain CSV") from None
-    if len(found) > MOST_JOBS:
-        raise SlurmError(f"{account.file}: has more than {MOST_JOBS:,} jobs; split the file")
-    account.check()
+    names, rows = account.table(text)
+    header = _names(names)
+    readers = _readers(header, account)
+    for line, row in rows:
+        with account.row(line):
+            cells = dict(zip(header, map(str.strip, row), strict=True))
+            if (before := seen.setdefault(cells["id"], line)) != line:
+                raise SlurmError(
+                    f"job {shown(cells['id'])} also occurs in line {before}; give each job its own "
+                    "id"
+                )
+            by_script = _of_script(cells.get(SCRIPT, ""), Path(path).parent)
+            found += _requests(cells, readers, by_script, f"{account.file}:{line}", phase_s)
+        if len(found) > MOST_JOBS:
+            raise SlurmError(f"{account.file}: has more than {MOST_JOBS:,} jobs; split the file")
+    account.check_rows()
     return Submissions(tuple(sorted(found, key=lambda job: job.submit_s)), None, account.remarks)
 
 

@@ -21,6 +21,7 @@ from ptaskmodel.slurm.conf.phases import PHASE_S
 from ptaskmodel.slurm.jobs.request import ArrayTask, Command, JobRequest, Submissions
 from ptaskmodel.slurm.requests import sbatch
 from ptaskmodel.slurm.requests.sacct_rows import JOB_ID, Row, json_rows, table_rows
+from ptaskmodel.style.text import several
 from ptaskmodel.workload.formats.json import read_json
 from ptaskmodel.workload.works import DelayWork
 
@@ -40,6 +41,20 @@ NEVER = ("", "Unknown", "None", "N/A", "NONE")
 NEEDED = ("jobid", "submit")
 LEFT = ("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "REQUEUED", "REVOKED")
 FAILS = ("FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "CANCELLED", "DEADLINE", "PREEMPTED")
+
+# What is told of some rows: of one, and of several.
+REQUEUED = (
+    "row of a requeued job: the last run counts",
+    "rows of requeued jobs: the last run counts",
+)
+COMPONENTS = (
+    "component of a heterogeneous job became a job of its own",
+    "components of heterogeneous jobs became jobs of their own",
+)
+NOT_ENDED = ("job that had not ended was left out", "jobs that had not ended were left out")
+NEVER_STARTED = ("job that never started was left out", "jobs that never started were left out")
+SUBMIT_LINES = ("submit line that could not be read", "submit lines that could not be read")
+_Notes = Counter[tuple[str, str]]
 
 _ELAPSED = re.compile(
     r"(?:(?:(?P<d>\d{1,6})-)?(?P<h>\d{1,6}):)?(?P<m>\d{1,9}):(?P<s>\d{1,9})(?:\.\d+)?", re.ASCII
@@ -126,7 +141,7 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
     found: dict[str, JobRequest] = {}
     open_ended: set[str] = set()
     lines: dict[str, int | None] = {}
-    notes: Counter[str] = Counter()
+    notes: _Notes = _Notes()
     number = 0
     for line, place, row in rows:
         if not isinstance(row, str) and _is_step(row["jobid"]):
@@ -140,12 +155,12 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
         for job in jobs:
             before = found.get(job.id)
             if before is not None:  # -D: it was requeued
-                notes["rows of requeued jobs: the last run counts"] += 1
+                notes[REQUEUED] += 1
                 earlier_s = max(job.submit_s - before.submit_s, 0.0)
                 waited = None if job.logged_wait_s is None else job.logged_wait_s + earlier_s
                 job = replace(job, submit_s=job.submit_s - earlier_s, logged_wait_s=waited)
             elif "+" in job.id:
-                notes["components of heterogeneous jobs became jobs of their own"] += 1
+                notes[COMPONENTS] += 1
             found[job.id], lines[job.id] = job, line
             (open_ended.add if is_open_ended else open_ended.discard)(job.id)
     for name in _far(found.values()):
@@ -155,7 +170,7 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
         del found[name]
     account.check_rows(number)
     for what, count in sorted(notes.items()):
-        account.left_out(f"{count} {what}")
+        account.left_out(several(count, *what))
     return _Found(list(found.values()), frozenset(open_ended))
 
 
@@ -188,7 +203,7 @@ def _from(job: JobRequest, t0: int, phase_s: float) -> JobRequest:
     return replace(job, submit_s=job.submit_s - t0 + phase_s, begin_s=begin, commands=commands)
 
 
-def _jobs(row: Row | str, where: str, notes: Counter[str]) -> tuple[list[JobRequest], bool]:
+def _jobs(row: Row | str, where: str, notes: _Notes) -> tuple[list[JobRequest], bool]:
     """The job of a row, or the tasks of an array; none if it is left out.
 
     Also whether the log does not say how long they would run.
@@ -201,7 +216,7 @@ def _jobs(row: Row | str, where: str, notes: Counter[str]) -> tuple[list[JobRequ
         raise SlurmError(f"JobID is {shown(row['jobid'])}; give an id such as 12, 12_3 or 12+1")
     job, index, tasks = found.groups()
     if state in LEFT or (tasks is not None and state not in FAILS):
-        notes["jobs that had not ended were left out"] += 1
+        notes[NOT_ENDED] += 1
         return [], False
     submit = _value(row, "submit", _date)
     if submit is None:
@@ -234,7 +249,7 @@ def _jobs(row: Row | str, where: str, notes: Counter[str]) -> tuple[list[JobRequ
         fields["commands"] = (Command(submit if end is None else end, "cancel"),)
         elapsed = BEYOND_s
     elif start is None and not elapsed:
-        notes["jobs that never started were left out"] += 1
+        notes[NEVER_STARTED] += 1
         return [], False
     work, is_open_ended = DelayWork(elapsed), cancelled or state == "TIMEOUT"
     if tasks is None:
@@ -250,7 +265,7 @@ def _jobs(row: Row | str, where: str, notes: Counter[str]) -> tuple[list[JobRequ
     ], is_open_ended
 
 
-def _of_submit_line(line: str, notes: Counter[str]) -> dict[str, Any]:
+def _of_submit_line(line: str, notes: _Notes) -> dict[str, Any]:
     """What the options of a command line of sbatch tell that no column does; {}: of none."""
     command, _, rest = line.partition(" ")
     if command.rpartition("/")[2] != "sbatch":
@@ -258,7 +273,7 @@ def _of_submit_line(line: str, notes: Counter[str]) -> dict[str, Any]:
     try:
         found = sbatch.options(rest, before_script=True, unknown=lambda name: None)
     except ValueError:
-        notes["submit lines that could not be read"] += 1
+        notes[SUBMIT_LINES] += 1
         return {}
     return {name: found[name] for name in OF_SUBMIT_LINE if name in found}
 

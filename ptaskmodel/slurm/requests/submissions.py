@@ -28,6 +28,7 @@ from ptaskmodel.slurm.jobs.dependencies import parsed
 from ptaskmodel.slurm.jobs.needs import ALL, counts_memory, limit_min, memory_asked
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest, Submissions
 from ptaskmodel.slurm.requests import event_lines, job_table, sacct
+from ptaskmodel.style.text import several
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload, num_linked
 from ptaskmodel.workload.reading import format_of, read_workload
@@ -80,10 +81,12 @@ def submissions_of(
     linked = num_linked(workload.jobs)
     if dependencies:
         jobs = _linked(jobs, workload.jobs)
-        text = f"{linked} jobs wait for the end of their preceding jobs, plus the think time"
+        text = several(linked, "job waits for the end of its", "jobs wait for the end of their")
+        text += " preceding jobs, plus the think time"
         remarks = (*remarks, Remark(text))
     elif linked:
-        text = f"{linked} jobs name a preceding job; --dependencies makes them wait for it"
+        text = several(linked, "job names a preceding job", "jobs name a preceding job")
+        text += f"; --dependencies makes {'it' if linked == 1 else 'them'} wait for it"
         remarks = (*remarks, Remark(text))
     return Submissions(tuple(jobs), t0, remarks)
 
@@ -125,8 +128,9 @@ def _strangers(strange: Counter[str], conf: Conf) -> Iterable[Remark]:
     """What becomes of the jobs of partitions that the configuration does not have."""
     default, where = conf.home_partition.name, conf.origin or "slurm.conf"
     text = (
-        f"{strange.total()} jobs name partitions or queues that {where} does not define: "
-        f"{names_text(strange, shown)}: they go to the default partition, {default}"
+        f"{several(strange.total(), 'job names', 'jobs name')} partitions or queues that {where} "
+        f"does not define: {names_text(strange, shown)}: they go to the default partition, "
+        f"{default}"
     )
     return [Remark(text, kind=TAKEN, field="partition")] if strange else []
 
@@ -257,9 +261,8 @@ def read_submissions(
         (event_lines.read_events, event_lines.looks_like),
     ):
         if looks_like(start):
-            found = reader(path, phase_s)
-            _check(found, conf, account)
-            return found
+            found = _possible(reader(path, phase_s), conf, account)
+            return replace(found, remarks=(*account.remarks, *found.remarks))
     if sacct.looks_like(start):
         found = _in_known_partitions(sacct.read_sacct(path, phase_s), conf)
     else:
@@ -270,8 +273,7 @@ def read_submissions(
             counts = CPUS if processors_per_node is None else NODES
             cleaning = cleaning._replace(processors_per_host=processors_per_node or 1)
         found = submissions_of(read_workload(path, cleaning), conf, counts, t0, dependencies)
-    _check(found, conf, account)
-    return with_remarks_on_silence(found, conf, account)
+    return with_remarks_on_silence(_possible(found, conf, account), conf, account)
 
 
 def _nearly(start: bytes, path: AnyPath) -> None:
@@ -299,46 +301,50 @@ def _nearly(start: bytes, path: AnyPath) -> None:
         )
 
 
-def _check(submissions: Submissions, conf: Conf, account: Account) -> None:
-    """SlurmError, with file and lines, for jobs that make no sense in a configuration."""
+def _possible(found: Submissions, conf: Conf, account: Account) -> Submissions:
+    """The jobs of a file that make sense under `conf`; the account has the others.
+
+    Raises SlurmError, with file and lines, if those are most.
+    """
     partitions = {partition.name for partition in conf.partitions}
     nodes = {name for line in conf.nodes for name in line.names}
-    strange: Counter[tuple[str, str]] = Counter()
-    first: dict[tuple[str, str], JobRequest] = {}
-    for job in submissions.jobs:
-        for what, names, known in (
-            ("partition", job.partitions, partitions),
-            ("node", (*job.nodelist, *job.exclude), nodes),
-        ):
-            for name in names if not known.issuperset(names) else ():
-                if name not in known:
-                    strange[what, name] += 1
-                    first.setdefault((what, name), job)
-        dates = (job.submit_s, job.begin_s or 0.0, job.run_s or 0.0)
-        if max(dates) > values.LONGEST_S:
-            text = (
-                f"{shown(job.id)} is submitted, begins or runs for more than 20 years; correct "
-                "its dates"
-            )
-            account.problem(*_told(text, job, account))
-        if job.dependency is not None:
-            try:
-                parsed(job.dependency)
-            except SlurmError as fault:
-                account.problem(*_told(fault.message.removeprefix(": "), job, account))
-    for (what, name), count in strange.items():
-        text = (
-            f"{what} {shown(name)} of {count} jobs is not defined in {conf.origin}; add it there,"
-            "or remove the jobs"
-        )
-        account.problem(*_told(text, first[what, name], account))
-    account.check()
+    jobs, wrong = [], set[str]()
+    for job in found.jobs:
+        problem = _problem(job, conf.origin, partitions, nodes)
+        if problem is None:
+            jobs.append(job)
+        elif job.where not in wrong:  # another task of its array has been told
+            wrong.add(job.where)
+            line = job.where.removeprefix(f"{account.file}:")
+            if line.isdigit():
+                account.bad_row(problem, int(line))
+            else:
+                account.bad_row(f"{job.where}: {problem}")
+    if not wrong:
+        return found
+    account.check_rows(len({job.where for job in found.jobs}))
+    return replace(found, jobs=tuple(jobs))
 
 
-def _told(text: str, job: JobRequest, account: Account) -> tuple[str, int | None]:
-    """What is wrong with a job, and its line if it stands on one."""
-    line = job.where.removeprefix(f"{account.file}:")
-    return (text, int(line)) if line.isdigit() else (f"{job.where}: {text}", None)
+def _problem(
+    job: JobRequest, origin: str, partitions: Collection[str], nodes: Collection[str]
+) -> str | None:
+    """What makes no sense of a job; None: nothing. partitions, nodes: those of the file `origin`"""
+    for what, names, known in (
+        ("partition", job.partitions, partitions),
+        ("node", (*job.nodelist, *job.exclude), nodes),
+    ):
+        strange = next((name for name in names if name not in known), None)
+        if strange is not None:
+            return f"{what} {shown(strange)} is not defined in {origin}; add it there"
+    if max(job.submit_s, job.begin_s or 0.0, job.run_s or 0.0) > values.LONGEST_S:
+        return f"{shown(job.id)} is submitted, begins or runs for more than 20 years; correct it"
+    if job.dependency is not None:
+        try:
+            parsed(job.dependency)
+        except SlurmError as fault:
+            return fault.message.removeprefix(": ")
+    return None
 
 
 # Names in one remark; of more it says the number.
@@ -367,7 +373,7 @@ _Placed = Sequence[tuple[JobRequest, Partition]]
 
 def names_text(counts: Counter[str], text: Callable[[str], str] = str) -> str:
     """The most frequent names of `counts`, each written by `text`, with its number of jobs."""
-    shown = [f"{text(name)} ({count} jobs)" for name, count in counts.most_common(SHOWN)]
+    shown = [f"{text(name)} ({several(count, 'job')})" for name, count in counts.most_common(SHOWN)]
     more = [f"{len(counts) - SHOWN} more"] if len(counts) > SHOWN else []
     return ", ".join([*shown, *more])
 
@@ -382,8 +388,8 @@ def _limits(placed: _Placed, account: Account) -> None:
             for name, limit in list(limits.items())[:SHOWN]
         ]
         account.assumed(
-            f"{len(silent)} jobs have no time limit: they get that of their partition "
-            f"({', '.join(some)}), with which backfill plans",
+            f"{several(len(silent), 'job has', 'jobs have')} no time limit: that of the partition "
+            f"({', '.join(some)}) holds, and backfill plans with it",
             field="limit",
         )
 
@@ -405,9 +411,9 @@ def _memory(placed: _Placed, conf: Conf, account: Account) -> None:
             silent[partition.name] += 1
     if silent:
         account.assumed(
-            f"{silent.total()} jobs request no memory: each takes all memory of its nodes, as "
-            f"{names_text(silent)} have no DefMemPerCPU; with --ignore-memory, memory is not "
-            "counted",
+            f"{several(silent.total(), 'job requests', 'jobs request')} no memory: each takes all "
+            f"memory of its nodes, as {names_text(silent)} have no DefMemPerCPU; with "
+            "--ignore-memory, memory is not counted",
             field="memory",
         )
 
@@ -421,8 +427,8 @@ def _over_limits(placed: _Placed, conf: Conf, found: Submissions) -> Iterable[Re
         for job, partition in placed
     )
     text = (
-        f"{count} jobs run longer than their time limit and will be killed (OverTimeLimit allows "
-        "longer runs)"
+        several(count, "job runs longer than its limit", "jobs run longer than their limits")
+        + " and will be killed (OverTimeLimit allows longer runs)"
     )
     return [Remark(text, NOTE, KILLED)] if count else []
 

@@ -22,6 +22,7 @@ from ptaskmodel.errors import WorkloadError
 from ptaskmodel.files import UTF8_MARK, read_bytes, write_bytes
 from ptaskmodel.lazy import OnDemand
 from ptaskmodel.remarks import LEFT_OUT, WARNING, Account, Remark, warn_of
+from ptaskmodel.style.text import several
 from ptaskmodel.workload.amounts import FieldError
 from ptaskmodel.workload.formats.log_lines import AND, LARGEST, Layout, LogLines, read_lines
 from ptaskmodel.workload.formats.table import Cleaning, Writing
@@ -165,29 +166,28 @@ def clean(
     size, run_time = sizes(log), log.column("run_time_s")
     status = log.column("status")
     tests = [
-        (np.isin(status, PARTIAL), "parts of checkpointed jobs (status 2, 3 or 4)"),
-        ((status == CANCELLED) & (run_time <= 0), "jobs cancelled before they ran"),
-        (run_time < 0, "jobs of unknown run time"),
-        (size <= 0, "jobs of unknown size"),
-        (log.column("submit_time_s") < 0, "jobs submitted at a negative time"),
+        (np.isin(status, PARTIAL), "part of checkpointed jobs (status 2, 3 or 4)"),
+        ((status == CANCELLED) & (run_time <= 0), "job cancelled before a run"),
+        (run_time < 0, "job of unknown run time"),
+        (size <= 0, "job of unknown size"),
+        (log.column("submit_time_s") < 0, "job submitted at a negative time"),
     ]
     if zero_run_time_s is None:
-        tests.append((run_time == 0, "jobs that ran for 0 s"))
+        tests.append((run_time == 0, "job that ran for 0 s"))
     if max_processors is not None:
-        tests.append((size > max_processors, f"jobs of more than {max_processors} processors"))
+        tests.append((size > max_processors, f"job of more than {max_processors} processors"))
     keep = np.ones(len(log.rows), dtype=bool)
     notes = []
     for out, what in tests:
         if count := int((out & keep).sum()):
-            notes.append(f"left out {count} {what}")
+            notes.append(f"left out {several(count, what)}")
         keep &= ~out
     rows = log.rows[keep]
     zero = rows[:, COLUMN["run_time_s"]] == 0
     if zero.any() and zero_run_time_s is not None:
         rows[zero, COLUMN["run_time_s"]] = zero_run_time_s
-        notes.append(
-            f"set the run time of {int(zero.sum())} jobs from 0 s to {zero_run_time_s:g} s"
-        )
+        changed = several(int(zero.sum()), "job")
+        notes.append(f"set the run time of {changed} from 0 s to {zero_run_time_s:g} s")
     return replace(log, rows=rows), tuple(notes)
 
 
@@ -281,7 +281,10 @@ def _without_doubles(log: SwfLog) -> tuple[SwfLog, tuple[Remark, ...]]:
     count, number = int(again.sum()), numbers[np.flatnonzero(again)[0]]
     if 2 * count >= len(numbers):
         raise WorkloadError(f"{log.origin}: job {number:g} occurs twice; renumber the jobs")
-    text = f"left out {count} jobs with the number of an earlier job (first: {number:g})"
+    text = several(
+        count, "job with the number of an earlier job", "jobs with the numbers of others"
+    )
+    text = f"left out {text} (first: {number:g})"
     remark = Remark(text, WARNING, None, LEFT_OUT, log.origin or None, None, "job_number")
     return replace(log, rows=log.rows[~again]), (remark,)
 

@@ -120,7 +120,7 @@ def test_a_job_is_submitted_when_all_before_it_are_over(tmp_path, capsys, asked,
     (third,) = (dict(zip(rows[0].split(","), row.split(","), strict=True)) for row in rows[1:]
                 if row.startswith("3,"))  # fmt: skip
     assert float(third["starting_time"]) == start
-    note = "1 jobs name a preceding job; --dependencies makes them wait for it"
+    note = "1 job names a preceding job; --dependencies makes it wait for it"
     assert (note in capsys.readouterr().out) == (not asked)
 
 
@@ -148,7 +148,7 @@ def test_one_bad_line_is_left_out_and_told(read):
         (3, "warning"), (6, "warning"), (None, "warning"),
     ]  # fmt: skip
     assert told[1].text.endswith("field 9 (requested_time_s) is 'soon'; give a number")
-    assert told[2].text == "left out 1 jobs with the number of an earlier job (first: 1)"
+    assert told[2].text == "left out 1 job with the number of an earlier job (first: 1)"
 
 
 def test_a_log_is_refused_when_most_lines_are_bad(read):
@@ -188,7 +188,7 @@ def test_a_log_of_a_grid_is_read(read, tmp_path):
     assert (made.jobs[0].executable, made.jobs[0].queue, made.num_hosts) == ("X7", "Q0", 64)
     told = "\n".join(made.notes)
     assert "columns that are not used: OrigSiteID, LastRunSiteID, JobStructure, " in told
-    assert "left out 1 jobs cancelled before they ran" in told
+    assert "left out 1 job cancelled before a run" in told
     (tmp_path / "grid").write_text(GWF)  # known by its content too
     assert read_workload(tmp_path / "grid").frame().equals(made.frame())
     with pytest.raises(WorkloadError, match="GWF can be read but not written"):

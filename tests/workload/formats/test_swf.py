@@ -72,16 +72,16 @@ def test_cleaning_says_what_it_does(log_file):
     cleaned, notes = clean(read_swf(log_file), max_processors=8)
     assert cleaned.column("job_number").tolist() == [1, 2, 3]
     assert notes == (
-        "left out 1 parts of checkpointed jobs (status 2, 3 or 4)",
-        "left out 1 jobs cancelled before they ran",
-        "left out 1 jobs of unknown run time",
-        "left out 1 jobs of unknown size",
-        "left out 1 jobs of more than 8 processors",
-        "set the run time of 1 jobs from 0 s to 1 s",
+        "left out 1 part of checkpointed jobs (status 2, 3 or 4)",
+        "left out 1 job cancelled before a run",
+        "left out 1 job of unknown run time",
+        "left out 1 job of unknown size",
+        "left out 1 job of more than 8 processors",
+        "set the run time of 1 job from 0 s to 1 s",
     )
     dropped, notes = clean(read_swf(log_file), zero_run_time_s=None)
     assert 2 not in dropped.column("job_number")
-    assert "left out 1 jobs that ran for 0 s" in notes
+    assert "left out 1 job that ran for 0 s" in notes
 
 
 def test_a_log_becomes_a_workload_of_delays(log_file):
