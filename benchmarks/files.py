@@ -217,7 +217,7 @@ def schedules(log: Path, place: Path) -> dict[str, tuple[Callable[[], object], W
     names = [f"c-{k}" for k in range(hosts)]
 
     def jobs_csv() -> None:
-        with (directory / "jobs.csv").open("w", newline="", encoding="utf-8") as file:
+        with (directory / "jobs.csv").open("wb") as file:
             file.writelines(plain_job_lines(schedule.plain, "w0"))
 
     def whole() -> None:

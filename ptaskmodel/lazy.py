@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import importlib
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeVar, overload
 
 Table = Mapping[str, Sequence[str]]
@@ -64,3 +66,80 @@ class OnDemand(Sequence[T]):
     def __getitem__(self, index: slice) -> Sequence[T]: ...
     def __getitem__(self, index: int | slice) -> T | Sequence[T]:
         return self._all()[index]
+
+
+class Chained(Sequence[T]):
+    """Sequences one after the other: lists are copied, others kept as they are."""
+
+    __slots__ = ("_ends", "_parts")
+
+    def __init__(self) -> None:
+        self._parts: list[Sequence[T]] = [[]]
+        self._ends = [0]
+
+    def copy(self) -> Chained[T]:
+        """An independent copy."""
+        twin = Chained[T]()
+        twin._parts = [part.copy() if type(part) is list else part for part in self._parts]
+        twin._ends = self._ends.copy()
+        return twin
+
+    def extend(self, more: Sequence[T]) -> None:
+        """Let `more` follow."""
+        last = self._parts[-1]
+        if type(last) is list and type(more) is list:
+            last += more
+            self._ends[-1] += len(more)
+        elif more:
+            self._parts.append(more.copy() if type(more) is list else more)
+            self._ends.append(self._ends[-1] + len(more))
+
+    def cut(self, length: int) -> None:
+        """Keep the first `length` items; the others are whole parts, or end a list."""
+        while self._ends[-1] - len(self._parts[-1]) >= length and len(self._parts) > 1:
+            del self._parts[-1], self._ends[-1]
+        last = self._parts[-1]
+        if self._ends[-1] > length:
+            assert type(last) is list
+            del last[length - self._ends[-1] :]
+            self._ends[-1] = length
+
+    def place(self, index: int) -> tuple[Sequence[T], int]:
+        """The part that the item `index` is in, and its place there."""
+        k = bisect_right(self._ends, index)
+        if not 0 <= index < self._ends[-1]:
+            raise IndexError(index)
+        return self._parts[k], index - (self._ends[k] - len(self._parts[k]))
+
+    def take(self, indices: Sequence[int]) -> list[T]:
+        """The items `indices`; a part with such a method makes those that it has together."""
+        if not indices:
+            return []
+        (part, first), least = self.place(min(indices)), min(indices)
+        take = getattr(part, "take", None)
+        if max(indices) - least >= len(part) - first:
+            return [self[k] for k in indices]
+        places = [k - least + first for k in indices]
+        return [part[k] for k in places] if take is None else take(places)
+
+    def rest(self, index: int) -> Sequence[T]:
+        """All from the item `index` on, without a copy if that is a whole part."""
+        part, place = self.place(index)
+        whole = place == 0 and index + len(part) == len(self)
+        return part if whole else self[index:]
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def __iter__(self) -> Iterator[T]:
+        return chain.from_iterable(self._parts)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        if isinstance(index, slice):
+            return [self[k] for k in range(*index.indices(len(self)))]
+        part, place = self.place(index)
+        return part[place]

@@ -149,8 +149,8 @@ def times_alone(simulation: Simulation) -> list[float | None]:
             alone[ref.index] = time_s
         return alone
     groups: dict[tuple, list[TaskRef]] = {}
-    for ref in done:
-        task = ref.task
+    tasks = [ref.task for ref in done]  # kept, so that no two works have one identity
+    for ref, task in zip(done, tasks, strict=True):
         own_route = None if simulation.routing is None else ref.id
         key = (id(task.work), task.hosts, task.competitors, task.rate_bound, own_route)
         groups.setdefault(key, []).append(ref)

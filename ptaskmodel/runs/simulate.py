@@ -30,6 +30,7 @@ from ptaskmodel.simulation.checks import check_given_routes, overload_text
 from ptaskmodel.simulation.records import frame
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.style.quantities import duration
+from ptaskmodel.workload.blocks import TaskTable
 from ptaskmodel.workload.formats.tasks_json import read_tasks_file
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def simulate_into(
         raise PTaskModelError("--draws needs whole runs; leave out --until")
     if options.draws and options.routing == PLATFORM:
         options = replace(options, routing=Ecmp())
-    inputs, tasks = list(inputs), list(tasks)
+    inputs, tasks = list(inputs), tasks if isinstance(tasks, TaskTable) else list(tasks)
     checkpoints = Checkpoints(directory, options, platform, tasks)
     watch = Stopwatch()
     made = checkpoints.found()
@@ -202,7 +203,7 @@ def simulate_into(
                 stopped_remark(states, runner.now),
                 outcome_remarks(states, "task"),
             )
-            if loops := times_of_loops(tasks, records):
+            if not isinstance(tasks, TaskTable) and (loops := times_of_loops(tasks, records)):
                 summary["loops"] = loops
             stopped = options.until_s is not None or interrupts.arrived()
             if stopped and any(r.end_s is None for r in records):

@@ -37,6 +37,7 @@ MOST_BYTES = 1 << 36
 # Rooms whose classes may be made: to make one opens and writes nothing.
 _ROOMS = {"engine", "mpi", "platform", "sharing", "simulation", "workload"}
 _HARMLESS = {
+    ("ptaskmodel.lazy", "Chained"),
     ("ptaskmodel.platform.facts", "NO_PROPERTIES"),
     ("ptaskmodel.remarks", "Remark"),
     ("ptaskmodel.workload.works", "_restored"),

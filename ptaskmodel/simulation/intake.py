@@ -9,8 +9,8 @@ import contextlib
 import itertools
 import math
 import operator
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ptaskmodel.engine.usage.paths import flows_of
 from ptaskmodel.engine.usage.placement import NUMBER_BYTES, hosts_of, places_of
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError, shown
 from ptaskmodel.kernels.records import enlarged
+from ptaskmodel.lazy import Chained
 from ptaskmodel.platform import Platform
 from ptaskmodel.simulation.life import (
     COMPLETED,
@@ -33,6 +34,7 @@ from ptaskmodel.simulation.life import (
 from ptaskmodel.simulation.loop import finish
 from ptaskmodel.simulation.programs import Programs
 from ptaskmodel.workload.amounts import NO_INTS, IntArray
+from ptaskmodel.workload.blocks import TaskTable
 from ptaskmodel.workload.tasks import Task, check_acyclic
 from ptaskmodel.workload.trace_work import TraceWork
 
@@ -46,15 +48,35 @@ AHEAD_TASKS = 2048
 AT_ONCE = 512  # tasks whose hosts are looked up together
 
 
+class Numbers(Sequence[str]):
+    """The ids of tasks without one: their numbers, from the first on."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self, first: int, count: int) -> None:
+        self._numbers = range(first, first + count)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, k: int) -> str: ...
+    @overload
+    def __getitem__(self, k: slice) -> list[str]: ...
+    def __getitem__(self, k: int | slice) -> str | list[str]:
+        return list(map(str, self._numbers[k])) if isinstance(k, slice) else str(self._numbers[k])
+
+
 class Intake:
     """The tasks of a simulation: the arrays that the loop works on, and their Python side."""
 
     def __init__(self, core: Core) -> None:
         self.arrays: Tasks = new_tasks()
         self.programs = Programs()
-        self.facts: list[Task] = []
-        self.ids: list[str] = []
-        self.index: dict[str, int] = {}
+        self.facts = Chained[Task]()
+        self.ids = Chained[str]()
+        self._index: dict[str, int] = {}  # of the first tasks, as many as it has
+        self._numbered = False  # no task has an id of its own
         self.host_index = core.platform.facts.host_index
         # Tasks whose first stage has not been routed ahead: the rest of a run in the order of
         # their dates, then those from a number on.
@@ -68,7 +90,8 @@ class Intake:
         twin.programs = self.programs.copy()
         twin.facts = self.facts.copy()
         twin.ids = self.ids.copy()
-        twin.index = self.index.copy()
+        twin._numbered = self._numbered
+        twin._index = self._index.copy()
         twin.host_index = self.host_index
         twin._ahead, twin._unordered_from = self._ahead, self._unordered_from
         return twin
@@ -80,31 +103,59 @@ class Intake:
         waiting = counts["n_admitted"] < counts["n_tasks"]
         return not waiting and counts["first_ready"] < 0 and counts["first_ended"] < 0
 
-    def add(self, tasks: list[Task], places: list[bytes] | None, core: Core) -> range:
-        """Add tasks; returns their numbers.
+    @property
+    def index(self) -> dict[str, int]:
+        """The number of each task by its id, made when it is asked for."""
+        known = len(self._index)
+        if known < len(self.ids):
+            self._index.update(zip(self.ids.rest(known), itertools.count(known), strict=False))
+        return self._index
 
-        places: the hosts of each (see `places_of`); None: by their names.
+    def add(self, tasks: Sequence[Task], core: Core) -> range:
+        """Add tasks (a list of them or a `TaskTable`); returns their numbers.
 
-        Raises PlatformError for an unknown host, WorkloadError for an id that is taken, an
-        ``after`` that is no task, or a circle of them; nothing has been added then.
+        core: the engine, whose platform has their hosts. Raises PlatformError for an unknown host,
+        WorkloadError for an id that is taken, an ``after`` that is no task, or a circle of them;
+        nothing has been added then.
         """
         first = len(self.facts)
-        if core.router.flow_routes.routing is not None or core.model.wire is not None:
+        table = tasks if isinstance(tasks, TaskTable) else None
+        own_routes = core.router.flow_routes.routing is not None
+        if table is None and (own_routes or core.model.wire is not None):
             self._check_no_replay(tasks)
-        places = self._places(tasks, core) if places is None else places
-        self._name(tasks)
+        if table is None:
+            places = self._places(tasks, core)
+            self._name([task.id for task in tasks])
+            after = [(k, task.after) for k, task in enumerate(tasks) if task.after]
+        else:
+            hosts = self._hosts(table, core)
+            self._name_all(table)
+            after = list(table.after.items())
         try:
-            waits = self._dependencies(tasks, first)
+            waits = self._dependencies(after, first)
         except WorkloadError:
             self._forget(first)
             raise
-        self._register(tasks, places, first, core.router.flow_routes.routing is not None)
+        names = self.ids[first:] if own_routes else None
+        if table is None:
+            records = self._register(tasks, places, names)
+        else:
+            records = self._register_table(table, hosts, names)
         if len(tasks) > 1:  # for one the loop asks itself
-            now = core.now
-            core.make_room_for_wakes(sum([task.start_s > now for task in tasks]))
+            core.make_room_for_wakes(int((records["start"] > core.now).sum()))
         if waits:
             self._chain(waits, core)
         return range(first, len(self.facts))
+
+    def _hosts(self, table: TaskTable, core: Core) -> IntArray:
+        """The numbers of the hosts of a table, in its order."""
+        numbers = np.array([self.host_index.get(name, -1) for name in table.names], np.int64)
+        hosts: IntArray = numbers[table.hosts]
+        unknown = np.flatnonzero(hosts < 0)
+        if len(unknown):
+            lists = np.searchsorted(table.first_host, unknown, side="right") - 1
+            self._check_hosts(table[int(np.isin(table.host_list, lists).argmax())], core)
+        return hosts
 
     def _places(self, tasks: Sequence[Task], core: Core) -> list[bytes]:
         """The hosts of each task (see `places_of`), found for many tasks in one pass."""
@@ -154,53 +205,92 @@ class Intake:
                     "and no wire model; leave out --routing and the model"
                 )
 
-    def _name(self, tasks: Sequence[Task]) -> None:
-        first = len(self.facts)
-        for k, task in enumerate(tasks, start=first):
-            name = str(k) if task.id is None else task.id
-            if self.index.setdefault(name, k) != k:
-                self.ids.append(name)
+    def _name(self, ids: Sequence[str | None]) -> None:
+        """Note the ids of new tasks; None: its number. Raises WorkloadError if one is taken."""
+        first, index = len(self.ids), self.index
+        self._numbered = False
+        for k, own in enumerate(ids, start=first):
+            name = str(k) if own is None else own
+            if index.setdefault(name, k) != k:
+                self.ids.extend([name])
                 self._forget(first)
                 raise WorkloadError(
                     f"task {name!r}: another task has this id; give each task its own"
                 )
-            self.ids.append(name)
+            self.ids.extend([name])
+
+    def _name_all(self, table: TaskTable) -> None:
+        """The same for a table, without the index where no id can be taken."""
+        count, first = len(table), len(self.ids)
+        if table.ids is None and (not first or self._numbered):
+            self.ids.extend(Numbers(first, count))
+            self._numbered = True
+        elif table.ids is not None and not first and len(set(table.ids)) == count:
+            self.ids.extend(table.ids)
+        else:
+            self._name([None] * count if table.ids is None else table.ids)
 
     def _forget(self, first: int) -> None:
+        """Forget the ids from a number on."""
         for k, name in enumerate(self.ids[first:], start=first):
-            if self.index.get(name) == k:
-                del self.index[name]
-        del self.ids[first:]
+            if self._index.get(name) == k:
+                del self._index[name]
+        self.ids.cut(first)
 
-    def _dependencies(self, tasks: Sequence[Task], first: int) -> list[tuple[int, list[int]]]:
-        """(task, those that it waits for) of the tasks that wait for others."""
+    def _dependencies(
+        self, after: Iterable[tuple[int, Sequence[str]]], first: int
+    ) -> list[tuple[int, list[int]]]:
+        """(task, those that it waits for) of the tasks that wait for others.
+
+        after: (place, ids) of those among the new ones, which begin with number ``first``.
+        """
         found = []
-        for k, task in enumerate(tasks, start=first):
-            if task.after:
-                before = []
-                for name in task.after:
-                    if name not in self.index:
-                        raise WorkloadError(
-                            f"task {self.ids[k]!r}: after names {name!r}, which is not the "
-                            "id of a task; correct it"
-                        )
-                    before.append(self.index[name])
-                found.append((k, before))
+        for place, names in after:
+            before = []
+            for name in names:
+                if name not in self.index:
+                    raise WorkloadError(
+                        f"task {self.ids[first + place]!r}: after names {name!r}, which is not "
+                        "the id of a task; correct it"
+                    )
+                before.append(self.index[name])
+            found.append((first + place, before))
         if found:
             check_acyclic(found, self.ids)
         return found
 
     def _register(
-        self, tasks: Sequence[Task], places: Sequence[bytes], first: int, choose: bool
-    ) -> None:
-        """Enter tasks. choose: their flows choose their own routes."""
-        last = first + len(tasks)
+        self, tasks: Sequence[Task], places: Sequence[bytes], names: Sequence[str] | None
+    ) -> np.ndarray:
+        """Enter tasks; returns their records. names: if their flows choose their own routes."""
         works = [task.work for task in tasks]
         competitors = [task.competitors for task in tasks]
-        names: Sequence[str | None] = [None] * len(tasks)
-        if choose:
-            names = self.ids[first:last]
-        programs = self.programs.find(works, places, competitors, names)
+        programs = self.programs.find(works, places, competitors, names or [None] * len(tasks))
+        records = self._new_records(programs)
+        records["start"] = [task.start_s for task in tasks]
+        records["weight"] = [task.weight for task in tasks]
+        # Most tasks have neither of these; the template says so.
+        limits = [task.walltime_s for task in tasks], [task.rate_bound for task in tasks]
+        for name, given in zip(("walltime", "rate_bound"), limits, strict=True):
+            if given.count(None) < len(given):
+                records[name] = [INFINITY if limit is None else limit for limit in given]
+        self.facts.extend(tasks)
+        return records
+
+    def _register_table(
+        self, table: TaskTable, hosts: IntArray, names: Sequence[str] | None
+    ) -> np.ndarray:
+        """The same of a table on these hosts."""
+        records = self._new_records(self.programs.find_all(table, hosts, names))
+        records["start"], records["weight"] = table.start_s, table.weight
+        records["walltime"], records["rate_bound"] = table.walltime_s, table.rate_bound
+        self.facts.extend(table)
+        return records
+
+    def _new_records(self, programs: Sequence[int] | IntArray) -> np.ndarray:
+        """The records of new tasks, whose programs are these."""
+        first = len(self.facts)
+        last = first + len(programs)
         arrays = self.programs.enter(self.arrays)
         arrays = arrays._replace(tasks=enlarged(arrays.tasks, last))
         self.arrays = arrays
@@ -211,16 +301,9 @@ class Intake:
             np.add.at(users, programs, 1)
         records = arrays.tasks[first:last]
         records[:] = task_template()[0]
-        records["start"] = [task.start_s for task in tasks]
-        records["weight"] = [task.weight for task in tasks]
-        # Most tasks have neither of these; the template says so.
-        limits = [task.walltime_s for task in tasks], [task.rate_bound for task in tasks]
-        for name, given in zip(("walltime", "rate_bound"), limits, strict=True):
-            if given.count(None) < len(given):
-                records[name] = [INFINITY if limit is None else limit for limit in given]
         records["program"] = programs
         arrays.counts[0]["n_tasks"] = last
-        self.facts.extend(tasks)
+        return records
 
     def _chain(self, waits: Sequence[tuple[int, list[int]]], core: Core) -> None:
         """Hang each task on those that it waits for."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, overload
 
@@ -28,6 +29,7 @@ from ptaskmodel.simulation.life import (
     WAITING,
     WALLTIME,
 )
+from ptaskmodel.workload.blocks import TaskTable
 from ptaskmodel.workload.tasks import Task
 
 if TYPE_CHECKING:
@@ -323,27 +325,31 @@ def makespan(intake: Intake) -> float:
 
 def records(core: Core, intake: Intake, idle: bool) -> list[TaskRecord]:
     """What became of each task, in the order they were added."""
-    table = intake.arrays.tasks
-    n = len(intake.facts)
-    started, finished = table["started"][:n].tolist(), table["finished"][:n].tolist()
-    return [
-        _record(intake, k, started[k], finished[k], state_name(core, intake, k, idle))
-        for k in range(n)
-    ]
+    table = intake.arrays.tasks[: len(intake.facts)]
+    started, finished, states = (table[name].tolist() for name in ("started", "finished", "state"))
+    names = [STATE_NAMES[state] for state in states]
+    for k in np.flatnonzero(table["state"] == RUNNING).tolist():
+        names[k] = state_name(core, intake, k, idle)
+    places = range(len(names))
+    return list(map(_record, repeat(intake), places, started, finished, names))
 
 
 def _record(intake: Intake, task: int, started: float, finished: float, state: str) -> TaskRecord:
     """What became of a task. started, finished: dates, s; nan: it has not."""
     start_s, end_s = date_or_none(started), date_or_none(finished)
-    facts = intake.facts[task]
+    facts, place = intake.facts.place(task)
+    if isinstance(facts, TaskTable):
+        profile, hosts = facts.profile_of(place), facts.hosts_of(place)
+    else:
+        profile, hosts = facts[place].profile, facts[place].hosts
     return TaskRecord(
         task_id=intake.ids[task],
-        profile=facts.profile,
+        profile=profile,
         start_s=start_s,
         end_s=end_s,
         execution_s=None if start_s is None or end_s is None else end_s - start_s,
         final_state=state,
-        hosts=facts.hosts,
+        hosts=hosts,
     )
 
 

@@ -27,6 +27,7 @@ from ptaskmodel.simulation import life, records
 from ptaskmodel.simulation.advancing import Advancing
 from ptaskmodel.simulation.intake import Intake, checked_amount, checked_platform
 from ptaskmodel.simulation.records import TaskRecord, TaskRef, TaskRefs, Watch, now_and_then
+from ptaskmodel.workload.blocks import TaskBlock, TaskTable
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.trace_work import TraceWork
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     import pandas
 
     from ptaskmodel.mpi.applications import Applications
-    from ptaskmodel.workload.blocks import TaskBlock
     from ptaskmodel.workload.traces import Trace
 
 INFINITY = float("inf")
@@ -133,7 +133,7 @@ class Simulation(Advancing[Observer]):
         Raises as `add`, and WorkloadError if tasks wait for each other in a circle; nothing has
         been added then.
         """
-        return self._add(list(tasks), None)
+        return self._add(tasks if isinstance(tasks, TaskTable) else list(tasks))
 
     def add_block(self, block: TaskBlock) -> TaskRefs:
         """Add the tasks of a `block` of arrays, which are those of as many `ParallelTask`.
@@ -141,11 +141,11 @@ class Simulation(Advancing[Observer]):
         Raises WorkloadError, which names the array and the place in it, and as `add`; nothing has
         been added then.
         """
-        return self._add(*block.tasks(list(self._intake.host_index)))
+        return self._add(block.table(list(self._intake.host_index)))
 
-    def _add(self, tasks: list[Task], places: list[bytes] | None) -> TaskRefs:
+    def _add(self, tasks: Sequence[Task]) -> TaskRefs:
         with collector_at_rest():
-            added = self._intake.add(tasks, places, self.core)
+            added = self._intake.add(tasks, self.core)
             if self._intake.programs.replays and self._replays is None:
                 from ptaskmodel.mpi.applications import Applications
                 from ptaskmodel.mpi.protocol import protocol_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,19 +144,6 @@ def flops_of(ranks: int, flops: ArrayLike | None) -> FloatArray:
     return own(values)
 
 
-def flops_of_each(ranks: IntArray, flops: Sequence[FloatArray]) -> FloatArray:
-    """The flops of the ranks of many ParallelWorks, one after the other, as `flops_of` says."""
-    each = list(zip(ranks.tolist(), flops, strict=True))
-    if len(flops) > 1 and all(values.shape == (count,) for count, values in each):
-        amounts = np.concatenate(flops)
-    elif len(flops) == 1 or any(values.ndim for values in flops):
-        return own(np.concatenate([flops_of(count, values) for count, values in each]))
-    else:
-        amounts = np.repeat(np.array(flops, dtype=np.float64), ranks)
-    check_amounts("flops", amounts)
-    return own(amounts)
-
-
 def plural_hosts(count: int) -> str:
     return "1 host" if count == 1 else f"{count} hosts"
 
@@ -194,38 +181,36 @@ def flows_of_list(
     else:
         listed: Any = flows if isinstance(flows, np.ndarray) else list(flows)
         values = array_of("flows", listed)
-    _check_triples(values)
+    check_triples(values)
     if values.size == 0:
         return NO_INTS, NO_INTS, NO_FLOATS
     return _laid(ranks, ranks, 0, np.array(values.T, order="C"))[:3]
 
 
 def flows_of_lists(
-    ranks: IntArray, lists: Sequence[FloatArray]
+    ranks: IntArray, counts: IntArray, flows: FloatArray
 ) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    """The flows of many ParallelWorks, one after the other, from the triples of each.
+    """The flows of many ParallelWorks, one after the other, from their triples.
 
-    ranks: of each work. Returns start, from, to, bytes; those of work k are
-    ``start[k]:start[k + 1]``. The place of a FieldError counts the triples of all.
+    ranks, counts: how many ranks and flows each work has. flows: of all, shape (flows, 3). Returns
+    start, from, to, bytes; those of work k are ``start[k]:start[k + 1]``. The place of a FieldError
+    counts the triples of all.
     """
-    used = [values for values in lists if values.size]
-    for values in used:
-        _check_triples(values)
-    counts = [len(values) if values.size else 0 for values in lists]
-    start = np.zeros(len(lists) + 1, dtype=np.int64)
+    start = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=start[1:])
-    if not used:
+    if not len(flows):
         return start, NO_INTS, NO_INTS, NO_FLOATS
     limits, squares = np.repeat(ranks, counts), ranks * ranks
     before = np.repeat(np.cumsum(squares) - squares, counts)
-    columns = np.array(np.concatenate(used).T, order="C")
+    columns = np.array(flows.T, order="C")
     sender, receiver, amounts, kept = _laid(limits, int(ranks.max()), before, columns)
     if kept is not None:
         start = np.concatenate(([0], np.cumsum(kept)))[start]
     return start, sender, receiver, amounts
 
 
-def _check_triples(values: FloatArray) -> None:
+def check_triples(values: FloatArray) -> None:
+    """Raise FieldError unless flows are triples (from, to, bytes)."""
     if values.size and (values.ndim != 2 or values.shape[1] != 3):
         raise FieldError("flows", "is not a list of triples; give [from, to, bytes] for each flow")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -21,9 +21,7 @@ from ptaskmodel.workload.amounts import (
     check_amounts,
     check_number,
     flops_of,
-    flops_of_each,
     flows_of_list,
-    flows_of_lists,
     flows_of_matrix,
     frozen,
     own,
@@ -35,8 +33,6 @@ MAX_STAGES = 10**6
 MAX_DEPTH = 100
 # Steps of a work of which some parts go on side by side: they are listed one by one.
 MAX_STEPS = 10**6
-# Of many works, so many flows are looked at together: these arrays stay in a processor's cache.
-FLOWS_AT_ONCE = 1 << 15
 
 _TWO_ZEROS: FloatArray = own(np.zeros(2))
 _ZERO: IntArray = own(np.zeros(1, dtype=np.int64))
@@ -227,53 +223,32 @@ class ParallelWork(Work):
             raise FieldError("flows", "is given in addition to bytes; keep one of the two")
         flops_array = flops_of(ranks, flops)
         if flows is not None:
-            return cls._trusted(flops_array, *flows_of_list(ranks, flows))
+            return cls.of_arrays(flops_array, *flows_of_list(ranks, flows))
         if bytes is not None:
-            return cls._trusted(flops_array, *flows_of_matrix(ranks, bytes))
-        return cls._trusted(flops_array, NO_INTS, NO_INTS, NO_FLOATS)
-
-    @classmethod
-    def each(
-        cls, ranks: Sequence[int], flops: Sequence[FloatArray], flows: Sequence[FloatArray]
-    ) -> list[ParallelWork]:
-        """The works that `of` makes of many lists of flows, together, as parts of common arrays.
-
-        flops: of each work, shape () or (ranks,). flows: of each, shape (flows, 3) or empty. A
-        FieldError does not say of which work it is, unless there is one.
-        """
-        works: list[ParallelWork] = []
-        so_far = np.cumsum([len(values) for values in flows])
-        cuts = np.flatnonzero(np.diff(so_far // FLOWS_AT_ONCE)) + 1
-        for first, last in itertools.pairwise([0, *cuts.tolist(), len(flows)]):
-            counts = np.array(ranks[first:last], dtype=np.int64)
-            every = flops_of_each(counts, flops[first:last])
-            start, senders, receivers, amounts = flows_of_lists(counts, flows[first:last])
-            begin = 0
-            for n, (f, g) in zip(counts.tolist(), itertools.pairwise(start.tolist()), strict=True):
-                sent = senders[f:g], receivers[f:g], amounts[f:g]
-                works.append(cls._trusted(every[begin : begin + n], *sent))
-                begin += n
-        return works
+            return cls.of_arrays(flops_array, *flows_of_matrix(ranks, bytes))
+        return cls.of_arrays(flops_array, NO_INTS, NO_INTS, NO_FLOATS)
 
     @classmethod
     def of_execution(cls, flops: float | None) -> ParallelWork:
         """``flops`` flop on one rank; the same as ``of(1, flops)``, much faster."""
         amount = own(np.array([check_number("flops", flops)]))
-        return cls._trusted(amount, NO_INTS, NO_INTS, NO_FLOATS)
+        return cls.of_arrays(amount, NO_INTS, NO_INTS, NO_FLOATS)
 
     @classmethod
     def of_flow(cls, bytes: float | None) -> ParallelWork:
         """``bytes`` bytes from rank 0 to rank 1; the same as ``of`` on two ranks, much faster."""
         amount = check_number("bytes", bytes)
         if amount == 0:
-            return cls._trusted(_TWO_ZEROS, NO_INTS, NO_INTS, NO_FLOATS)
-        return cls._trusted(_TWO_ZEROS, _ZERO, _ONE, own(np.array([amount])))
+            return cls.of_arrays(_TWO_ZEROS, NO_INTS, NO_INTS, NO_FLOATS)
+        return cls.of_arrays(_TWO_ZEROS, _ZERO, _ONE, own(np.array([amount])))
 
     @classmethod
-    def _trusted(
+    def of_arrays(
         cls, flops: FloatArray, flow_from: IntArray, flow_to: IntArray, flow_bytes: FloatArray
     ) -> ParallelWork:
-        """The same as the constructor, for read-only arrays known to be right."""
+        """The same as the constructor, for read-only arrays known to be right: ``flops``,
+        ``flow_from``, ``flow_to``, ``flow_bytes``.
+        """
         work = object.__new__(cls)
         object.__setattr__(work, "flops", flops)
         object.__setattr__(work, "flow_from", flow_from)
@@ -306,7 +281,7 @@ class ParallelWork(Work):
 
 def _restored(*arrays: np.ndarray) -> ParallelWork:
     """A parallel work from a pickle, which forgets that arrays are read-only."""
-    return ParallelWork._trusted(*map(own, arrays))
+    return ParallelWork.of_arrays(*map(own, arrays))
 
 
 def ranks_beside(hosts: int, rank: dict[str, int]) -> int:

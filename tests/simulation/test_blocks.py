@@ -1,5 +1,7 @@
 """Tasks added as arrays are those of as many parallel tasks."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from ptaskmodel import ParallelTask, Platform, Simulation, TaskBlock, WorkloadEr
 from ptaskmodel.workload.amounts import FieldError
 
 HOSTS = 16
+FIELDS = ("hosts", "id", "start_s", "after", "walltime_s", "weight", "profile", "competitors")
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +70,51 @@ def test_a_block_of_computations_needs_no_ids_and_may_be_empty(platform):
     refs = simulation.add_block(TaskBlock([0, 1, 0], [2, 1], 1e9))
     simulation.run()
     assert [(ref.id, ref.task.hosts) for ref in refs] == [("0", ("c0", "c1")), ("1", ("c0",))]
+
+
+def test_tasks_of_a_block_are_made_when_asked_for(platform):
+    block = random_block(0)
+    table = block.table([host.name for host in platform.hosts])
+    apart = list(as_tasks(block, table.names))
+    for task, made, again in zip(apart, table, map(table.__getitem__, range(30)), strict=True):
+        for one in (made, again):
+            assert [getattr(one, name) for name in FIELDS] == [
+                getattr(task, name) for name in FIELDS
+            ]
+            assert one.work.demand(1)[0].tolist() == task.work.demand(1)[0].tolist()
+            assert one.work.flow_bytes.tolist() == task.work.flow_bytes.tolist()
+    assert [task.id for task in table[3:9:2]] == ["t3", "t5", "t7"]
+    assert table[-1].id == "t29"
+    with pytest.raises(IndexError):
+        table[30]
+
+
+def test_numbered_tasks_have_the_id_of_no_other(platform):
+    simulation = Simulation(platform)
+    simulation.add_block(TaskBlock([0, 1], [1, 1], 1.0))
+    simulation.add_block(TaskBlock([0], [1], 1.0))
+    assert simulation.task("2").index == 2
+    for taken in ("1", "4"):  # the second is the number of the last of the new ones
+        with pytest.raises(WorkloadError, match="another task has this id"):
+            simulation.add_all([ParallelTask(["c0"], 1.0, id=taken), ParallelTask(["c0"], 1.0)])
+        assert len(list(simulation.tasks())) == 3
+    simulation.add(ParallelTask(["c0"], 1.0, id="4"))
+    with pytest.raises(WorkloadError, match="'4': another task has this id"):
+        simulation.add_block(TaskBlock([0], [1], 1.0))
+    assert [ref.id for ref in simulation.tasks()] == ["0", "1", "2", "4"]
+
+
+def test_a_fork_and_a_pickle_keep_the_tasks_of_a_block(platform):
+    block = random_block(1)
+    simulation, whole = Simulation(platform), Simulation(platform)
+    for each in (simulation, whole):
+        each.add_block(block)
+    whole.run()
+    simulation.advance_to(whole.makespan_s / 2)
+    for twin in (simulation.fork(), pickle.loads(pickle.dumps(simulation))):
+        twin.add(ParallelTask(["c0"], 0.0, id="more"))
+        twin.run()
+        assert [r.end_s for r in twin.records()][:30] == [r.end_s for r in whole.records()]
 
 
 BAD = {

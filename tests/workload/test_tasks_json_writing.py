@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload import DelayWork, HomogeneousWork, ParallelWork, SequenceWork, Task
-from ptaskmodel.workload.formats.tasks_json import json_texts, load_tasks, write_tasks
+from ptaskmodel.workload.formats.json import json_texts
+from ptaskmodel.workload.formats.tasks_json import load_tasks, write_tasks
 from ptaskmodel.workload.works import Work
 
 RANKS = 3

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload import works as works_module
+from ptaskmodel.workload import work_tables
 from ptaskmodel.workload.amounts import FieldError
+from ptaskmodel.workload.blocks import TableMaker
 from ptaskmodel.workload.works import (
     MAX_DEPTH,
     DelayWork,
@@ -142,11 +143,18 @@ def parts_of(work):
     return [array.tolist() for array in arrays], work.pair_bytes
 
 
+def made_together(ranks, flops, flows):
+    maker = TableMaker()
+    for each in zip(ranks, flops, flows, strict=True):
+        maker.parallel(*each)
+    return maker.table().works.take(np.arange(len(ranks)))
+
+
 @given(st.randoms(), st.lists(st.integers(1, 4), max_size=6), st.booleans())
 def test_works_made_together_are_those_made_one_by_one(random, ranks, alike):
     flops = [np.array(7.0 + k if alike or k % 2 else [1.0] * n) for k, n in enumerate(ranks)]
     flows = [flows_of(random, n) for n in ranks]
-    together = ParallelWork.each(ranks, flops, flows)
+    together = made_together(ranks, flops, flows)
     alone = [
         ParallelWork.of(n, cpu, flows=sent)
         for n, cpu, sent in zip(ranks, flops, flows, strict=True)
@@ -156,9 +164,9 @@ def test_works_made_together_are_those_made_one_by_one(random, ranks, alike):
 
 
 def test_works_made_together_in_several_pieces_are_all_there(monkeypatch):
-    monkeypatch.setattr(works_module, "FLOWS_AT_ONCE", 3)
+    monkeypatch.setattr(work_tables, "FLOWS_AT_ONCE", 3)
     flows = [np.array([[0, 1, 1.0 + k], [1, 0, 2.0]]) for k in range(7)]
-    made = ParallelWork.each([2] * 7, [np.array(float(k)) for k in range(7)], flows)
+    made = made_together([2] * 7, [np.array(float(k)) for k in range(7)], flows)
     assert [work.flow_bytes.tolist() for work in made] == [[1.0 + k, 2.0] for k in range(7)]
     assert [work.flops.tolist() for work in made] == [[float(k)] * 2 for k in range(7)]
 
@@ -167,7 +175,7 @@ def test_works_made_together_in_several_pieces_are_all_there(monkeypatch):
 def test_a_bad_flow_among_many_works_is_refused(bad):
     flows = [np.array([row], dtype=np.float64) for row in ([0, 1, 1], bad, [2, 0, 1])]
     with pytest.raises(FieldError, match="flows"):
-        ParallelWork.each([2, 2, 3], [np.zeros(())] * 3, flows)
+        made_together([2, 2, 3], [np.zeros(())] * 3, flows)
 
 
 def test_totals_are_spread_over_ranks_and_over_pairs_of_distinct_ranks():

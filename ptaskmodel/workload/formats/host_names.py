@@ -5,7 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from typing import Any
 
+from ptaskmodel.errors import shown
+from ptaskmodel.workload.formats.json import Fields
+
+MAX_TOTAL_HOSTS = 10_000_000
 MAX_NAMES = 1_000_000
 LONGEST_NAME = 255  # of those that brackets stand for: few letters may stand for many
 
@@ -61,3 +66,52 @@ def _numbers(content: str) -> list[str]:
         width = len(first) if padded else 0
         numbers += [f"{k:0{width}d}" for k in range(int(first), int(last) + 1)]
     return numbers
+
+
+class HostLists:
+    """Reads the lists of hosts of one file: equal lists are one tuple, equal names one string.
+
+    fields: the checks of the file.
+    """
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        self._known: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._count = 0
+        self._names: dict[str, str] = {}
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether the lists have more hosts than a file may have."""
+        return self._count > MAX_TOTAL_HOSTS
+
+    def read(self, value: Any, pointer: str) -> tuple[str, ...]:
+        """The names and ranges of a list, ``value`` at the JSON ``pointer``, expanded."""
+        fields = self._fields
+        if type(value) is not list:
+            hint = f"; write [{shown(value)}]" if type(value) is str else "; give a list of names"
+            fields.fail(pointer, f"is {shown(value)}{hint}")
+        for k, name in enumerate(value if set(map(type, value)) - {str} else ()):
+            if type(name) is not str:
+                fields.fail(f"{pointer}/{k}", f"is {shown(name)}; give the name of a host")
+        key = tuple(value)
+        if key not in self._known:
+            known = tuple(filter(None, map(self._names.get, key)))
+            if len(known) == len(key) and self._count + len(known) <= MAX_TOTAL_HOSTS:
+                self._count += len(known)
+                return self._known.setdefault(key, known)
+            names: list[str] = []
+            for k, expression in enumerate(key):
+                try:
+                    names += expand(expression)
+                except ValueError as error:
+                    fields.fail(f"{pointer}/{k}", f"{shown(expression)} {error}")
+                if self._count + len(names) > MAX_TOTAL_HOSTS:
+                    self._count += len(names)
+                    problem = (
+                        f"the host lists of this file contain more than {MAX_TOTAL_HOSTS} hosts"
+                    )
+                    fields.fail(f"{pointer}/{k}", f"{problem}; give fewer")
+            self._count += len(names)
+            self._known[key] = tuple(self._names.setdefault(name, name) for name in names)
+        return self._known[key]

@@ -1,5 +1,7 @@
 """Read JSON files strictly, and check their fields; errors name the place and a remedy.
 
+`json_texts` writes values as the json module does.
+
 What is ambiguous or not JSON is an error. `Fields` checks the fields of a document and names the
 JSON pointer. `cut_numbers` takes long arrays of numbers out of the text with a compiled scanner;
 what the scanner does not accept (20 digits, rows of different lengths, what is not JSON) stays in
@@ -35,6 +37,7 @@ LARGE = 200_000
 NOT_SMALL = 50_000
 
 _NUMBERS = {int, float}
+_EXPONENT = re.compile(rb"e[0-9-]")
 
 PLACEHOLDER = "NaN"
 # Shorter arrays are read as fast without.
@@ -295,6 +298,31 @@ class Fields:
             k = next((k for k, row in enumerate(rows) if len(row) != len(rows[0])), 0)
             problem = f"has {len(rows[k])} values, the first row {len(rows[0])}; give equal rows"
             self.fail(f"{pointer}/{k}", problem if k else "is empty; give numbers")
+
+
+def json_texts(values: Iterable[Any]) -> list[str]:
+    """Each of the ``values`` as json.dumps writes it, in a fraction of the time."""
+    import msgspec
+
+    encode, format_ = msgspec.json.Encoder().encode, msgspec.json.format
+    values = list(values)
+    try:
+        texts = [format_(encode(value), indent=0) for value in values]
+    except ValueError:  # half of a character
+        return list(map(json.dumps, values))
+    if _is_alike(b"\n".join(texts)):
+        return list(map(bytes.decode, texts))
+    both = zip(texts, values, strict=True)
+    return [text.decode() if _is_alike(text) else json.dumps(value) for text, value in both]
+
+
+def _is_alike(text: bytes) -> bool:
+    """Whether nothing is in what msgspec wrote that json writes in another way.
+
+    That is exponents, characters beyond those of ASCII that are printed, and what is not finite.
+    """
+    others = any(mark in text for mark in (b"0.0000", b"null", b"\x7f"))
+    return text.isascii() and not others and not _EXPONENT.search(text)
 
 
 def close_match(name: str, known: Iterable[str]) -> str | None:

@@ -9,20 +9,22 @@ import contextlib
 import json
 import logging
 import os
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import shown_path, whole_file
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.remarks import Account, Remark, warn_of
 from ptaskmodel.workload.amounts import FieldError, plural_hosts
+from ptaskmodel.workload.blocks import TableMaker, TaskTable
 from ptaskmodel.workload.checks import tell_unix_dates
-from ptaskmodel.workload.formats.host_names import expand
-from ptaskmodel.workload.formats.json import Fields, read_json
+from ptaskmodel.workload.formats.host_names import HostLists
+from ptaskmodel.workload.formats.json import Fields, json_texts, read_json
 from ptaskmodel.workload.formats.tasks_json_loops import LOOP_FIELDS, read_loop
 from ptaskmodel.workload.formats.tasks_json_profiles import (
     AMOUNT_FIELDS,
@@ -41,8 +43,6 @@ from ptaskmodel.workload.works import (
     SequenceWork,
     Work,
 )
-
-MAX_TOTAL_HOSTS = 10_000_000
 
 TASK_FIELDS = (
     "id", "hosts", "start", "profile", "cpu", "com", "flows", "delay", "after", "walltime",
@@ -66,14 +66,13 @@ _NUMBERS = {
     "competitors": "competitors",
 }
 
-_EXPONENT = re.compile(rb"e[0-9-]")
 SPREAD = "DefinedAmountsSpreadUniformly"
 
 
 class TasksFile(NamedTuple):
     """The tasks of a file, in its order; every file that was read; what is told of the first."""
 
-    tasks: list[Task]
+    tasks: Sequence[Task]
     paths: list[Path]
     remarks: tuple[Remark, ...] = ()
 
@@ -87,11 +86,15 @@ def load_tasks(path: str | Path) -> list[Task]:
     """
     found = read_tasks_file(path)
     warn_of(found.remarks)
-    return found.tasks
+    with collector_at_rest():
+        return list(found.tasks)
 
 
 def read_tasks_file(path: str | Path) -> TasksFile:
-    """The same as `load_tasks`, with the paths of the files read (.npz files included)."""
+    """The same as `load_tasks`, with the paths of the files read (.npz files included).
+
+    The tasks are made when asked for, unless some are those of loops.
+    """
     path, account = Path(path), Account(path, WorkloadError)
     with collector_at_rest():
         try:
@@ -104,15 +107,23 @@ def read_tasks_file(path: str | Path) -> TasksFile:
     return found._replace(tasks=tasks, remarks=account.remarks)
 
 
-def _counted_from_first(tasks: list[Task], account: Account) -> list[Task]:
+def _counted_from_first(tasks: Sequence[Task], account: Account) -> Sequence[Task]:
     """The tasks with dates from the first on, if they are Unix dates.
 
     Those that come when others have completed need none.
     """
-    dates = (task.start_s for task in tasks if task.start_s or not task.after)
-    first_s = min(dates, default=0.0)
+    if isinstance(tasks, TaskTable):
+        start_s = tasks.start_s
+        counts = np.ones(len(tasks), dtype=np.bool_)
+        counts[list(tasks.after)] = False
+        first_s = float(start_s[counts | (start_s != 0.0)].min(initial=np.inf))
+    else:
+        dates = (task.start_s for task in tasks if task.start_s or not task.after)
+        first_s = min(dates, default=0.0)
     if not tell_unix_dates(first_s, account, "start"):
         return tasks
+    if isinstance(tasks, TaskTable):
+        return replace(tasks, start_s=np.where(start_s != 0.0, start_s - first_s, 0.0))
     return [
         replace(task, start_s=task.start_s - first_s) if task.start_s else task for task in tasks
     ]
@@ -125,7 +136,6 @@ _UNKNOWN = Profile(lambda ranks: DelayWork(0.0), needs_hosts=False, uniform=True
 class _Entry(NamedTuple):
     """What a task's entry says: its work comes from the source; the others are as in `Task`."""
 
-    pointer: str
     hosts: tuple[str, ...]
     source: Profile | Inline
     others: dict[str, Any]
@@ -135,7 +145,7 @@ class _TasksReader:
     """Reads one document.
 
     account: of the problems of all tasks, which are made one by one; None: the first problem is
-    raised, and works are made at once.
+    raised, and tasks are a table.
     """
 
     def __init__(self, path: Path, account: Account | None = None) -> None:
@@ -147,9 +157,7 @@ class _TasksReader:
         self._fields = Fields(shown_path(path))
         self._profile_reader = ProfileReader(self._fields, self._arrays, self._guard)
         self._profiles: dict[str, Profile] = {}
-        self._hosts: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self._host_count = 0
-        self._names: dict[str, str] = {}  # one string for all mentions of a host
+        self._hosts = HostLists(self._fields)
 
     def read(self, document: Any) -> TasksFile:
         """What a document says."""
@@ -178,42 +186,64 @@ class _TasksReader:
         profiles = document.get("profiles", {})
         self._profiles = self._profile_reader.read(profiles)
         self._refused = set(profiles) - self._profiles.keys()
-        tasks: list[Task] = []
-        size = max(len(listed), 1) if self._account is None else 1
-        for first in range(0, len(listed), size):
-            with self._guard():
-                tasks += self._tasks(listed[first : first + size], first)
-            if self._host_count > MAX_TOTAL_HOSTS:
-                break
-        for k, loop in enumerate(loops):
-            with self._guard():
-                tasks += self._loop(loop, f"/loops/{k}")
-            if len(tasks) > MOST_REQUESTS + len(listed):
-                fail(f"/loops/{k}", f"makes more than {MOST_REQUESTS} tasks of loops; give fewer")
+        tasks = self._table(listed) if self._account is None else self._each(listed)
+        if loops:
+            tasks = [*tasks, *self._requests(loops)]
         if self._account is not None:
             self._account.check()
         self._check_ids(tasks)
         return TasksFile(tasks, [self._path, *self._arrays.paths, *self._loop_files])
 
-    def _tasks(self, entries: list[Any], first: int) -> list[Task]:
-        """The tasks of entries, numbered from ``first`` on."""
-        return self._made(
-            [self._entry(entry, f"/tasks/{k}") for k, entry in enumerate(entries, first)]
-        )
+    def _table(self, entries: list[Any]) -> TaskTable:
+        """The tasks of entries; each entry is given up when it was read."""
+        maker = TableMaker()
+        for k, entry in enumerate(entries):
+            hosts, source, others = self._entry(entry, f"/tasks/{k}")
+            if isinstance(source, Profile):
+                work = source.work(len(hosts))
+                if isinstance(work, DelayWork) and others["profile"] is None:
+                    number = maker.delay(work.delay_s)
+                else:
+                    number = maker.shared(work, len(hosts))
+            elif source.com is None:
+                number = maker.parallel(len(hosts), source.cpu, source.flows)
+            else:
+                number = maker.shared(self._profile_reader.work(source), len(hosts))
+            maker.add(hosts, number, others)
+            entries[k] = None
+        return maker.table()
 
-    def _made(self, read: list[_Entry]) -> list[Task]:
-        """The tasks of entries that were read."""
-        inline = [one.source for one in read if isinstance(one.source, Inline)]
-        works = iter(self._profile_reader.works(inline))
+    def _each(self, entries: list[Any]) -> list[Task]:
+        """The same, made one by one, with an account of what is wrong with each."""
         tasks: list[Task] = []
-        for one in read:
-            hosts, source = one.hosts, one.source
-            work = next(works) if isinstance(source, Inline) else source.work(len(hosts))
-            try:
-                tasks.append(Task(hosts, work, **one.others))
-            except FieldError as error:
-                self._fields.fail_in(one.pointer, error, _JSON_NAMES)
+        for k, entry in enumerate(entries):
+            with self._guard():
+                tasks.append(self._task(entry, f"/tasks/{k}"))
+            if self._hosts.are_too_many:
+                break
         return tasks
+
+    def _requests(self, loops: list[Any]) -> list[Task]:
+        """The tasks of loops."""
+        tasks: list[Task] = []
+        for k, loop in enumerate(loops):
+            with self._guard():
+                tasks += self._loop(loop, f"/loops/{k}")
+            if len(tasks) > MOST_REQUESTS:
+                problem = f"makes more than {MOST_REQUESTS} tasks of loops; give fewer"
+                self._fields.fail(f"/loops/{k}", problem)
+        return tasks
+
+    def _task(self, entry: Any, pointer: str) -> Task:
+        hosts, source, others = self._entry(entry, pointer)
+        if isinstance(source, Inline):
+            work: Work = self._profile_reader.work(source)
+        else:
+            work = source.work(len(hosts))
+        try:
+            return Task(hosts, work, **others)
+        except FieldError as error:
+            self._fields.fail_in(pointer, error, _JSON_NAMES)
 
     def _entry(self, entry: Any, pointer: str) -> _Entry:
         fields, guard = self._fields, self._guard
@@ -233,20 +263,20 @@ class _TasksReader:
         if "after" in entry:
             with guard():
                 others["after"] = self._after(entry["after"], f"{pointer}/after")
-        hosts = self._host_list(entry["hosts"], f"{pointer}/hosts") if "hosts" in entry else ()
+        hosts = self._hosts.read(entry["hosts"], f"{pointer}/hosts") if "hosts" in entry else ()
         source, profile = self._work_source(entry, pointer, len(hosts))
         if source.needs_hosts and not hosts:
             fields.fail(f"{pointer}/hosts", "is missing; give the hosts that the task runs on")
         if isinstance(source, Profile) and profile is not None:
             self._check_size(source, len(hosts), pointer)
         others["profile"] = profile
-        return _Entry(pointer, hosts, source, others)
+        return _Entry(hosts, source, others)
 
     def _loop(self, entry: Any, pointer: str) -> list[Task]:
         """The requests and pauses of a closed loop, made of the task that each request is."""
         self._fields.object_of(entry, pointer, (*REQUEST_FIELDS, *LOOP_FIELDS), "a loop")
         base = {key: value for key, value in entry.items() if key not in LOOP_FIELDS}
-        (request,) = self._made([self._entry(base, pointer)])
+        request = self._task(base, pointer)
         tasks, paths = read_loop(entry, pointer, self._fields, request, self._path.parent)
         self._loop_files += paths
         return tasks
@@ -297,37 +327,6 @@ class _TasksReader:
             problem += f" {profile.at_least} ranks; give at least that many"
             self._fields.fail(f"{pointer}/hosts", problem)
 
-    def _host_list(self, value: Any, pointer: str) -> tuple[str, ...]:
-        """Names and ranges of names, expanded; equal lists give the same tuple."""
-        fields = self._fields
-        if type(value) is not list:
-            hint = f"; write [{shown(value)}]" if type(value) is str else "; give a list of names"
-            fields.fail(pointer, f"is {shown(value)}{hint}")
-        for k, name in enumerate(value if set(map(type, value)) - {str} else ()):
-            if type(name) is not str:
-                fields.fail(f"{pointer}/{k}", f"is {shown(name)}; give the name of a host")
-        key = tuple(value)
-        if key not in self._hosts:
-            known = tuple(filter(None, map(self._names.get, key)))
-            if len(known) == len(key) and self._host_count + len(known) <= MAX_TOTAL_HOSTS:
-                self._host_count += len(known)
-                return self._hosts.setdefault(key, known)
-            names: list[str] = []
-            for k, expression in enumerate(key):
-                try:
-                    names += expand(expression)
-                except ValueError as error:
-                    fields.fail(f"{pointer}/{k}", f"{shown(expression)} {error}")
-                if self._host_count + len(names) > MAX_TOTAL_HOSTS:
-                    self._host_count += len(names)
-                    problem = (
-                        f"the host lists of this file contain more than {MAX_TOTAL_HOSTS} hosts"
-                    )
-                    fields.fail(f"{pointer}/{k}", f"{problem}; give fewer")
-            self._host_count += len(names)
-            self._hosts[key] = tuple(self._names.setdefault(name, name) for name in names)
-        return self._hosts[key]
-
     def _after(self, value: Any, pointer: str) -> tuple[str, ...]:
         if type(value) is not list:
             self._fields.fail(pointer, f"is {shown(value)}; give a list of task ids")
@@ -337,32 +336,39 @@ class _TasksReader:
             self._fields.fail(f"{pointer}/{k}", f"repeats {shown(names[k])}; list each id once")
         return names
 
-    def _check_ids(self, tasks: list[Task]) -> None:
+    def _check_ids(self, tasks: Sequence[Task]) -> None:
         """Ids are unique, those in `after` exist, and no task waits for itself in the end."""
         fail = self._fields.fail
+        ids: Sequence[str | None]
+        after: Mapping[int, tuple[str, ...]]
+        if isinstance(tasks, TaskTable):
+            ids, after = tasks.ids or (), tasks.after
+        else:
+            ids = [task.id for task in tasks]
+            after = {k: task.after for k, task in enumerate(tasks) if task.after}
+        if not after and len(set(ids)) == len(ids):
+            return
         place: dict[str | None, int] = {}
-        for k, task in enumerate(tasks):
-            if place.setdefault(task.id, k) != k:
-                problem = f"is {shown(task.id)}, the id of /tasks/{place[task.id]}; give another"
+        for k, name in enumerate(ids):
+            if place.setdefault(name, k) != k:
+                problem = f"is {shown(name)}, the id of /tasks/{place[name]}; give another"
                 fail(f"/tasks/{k}/id", problem)
         before: dict[int, list[int]] = {}
-        for k, task in enumerate(tasks):
-            for j, name in enumerate(task.after):
-                if name not in place:
-                    fail(
-                        f"/tasks/{k}/after/{j}", f"is {shown(name)}, which is not the id of a task"
-                    )
-            if task.after:
-                before[k] = [place[name] for name in task.after]
+        for k, names in after.items():
+            for j, other in enumerate(names):
+                if other not in place:
+                    problem = f"is {shown(other)}, which is not the id of a task"
+                    fail(f"/tasks/{k}/after/{j}", problem)
+            before[k] = [place[other] for other in names]
         _, circle = in_order(before)
         if circle:
             # Each is after the next one; the first of the file is told first.
             circle.reverse()
             first = circle.index(min(circle))
             cycle = circle[first:] + circle[:first]
-            names = " after ".join(shown(tasks[k].id) for k in [*cycle[:3], cycle[0]][:4])
+            circular = " after ".join(shown(ids[k]) for k in [*cycle[:3], cycle[0]][:4])
             more = "" if len(cycle) <= 3 else f" (through {len(cycle)} tasks)"
-            fail(f"/tasks/{cycle[0]}/after", f"is circular: {names}{more}; remove one")
+            fail(f"/tasks/{cycle[0]}/after", f"is circular: {circular}{more}; remove one")
 
 
 def write_tasks(
@@ -386,31 +392,6 @@ def write_tasks(
             stream.write(f'"description": {json.dumps(description)},\n')
         stream.write('"profiles": {\n' + ",\n".join(named) + "\n},\n")
         stream.write('"tasks": [\n' + ",\n".join(listed) + "\n]\n}\n")
-
-
-def json_texts(values: Iterable[Any]) -> list[str]:
-    """Each value as json.dumps writes it, in a fraction of the time."""
-    import msgspec
-
-    encode, format_ = msgspec.json.Encoder().encode, msgspec.json.format
-    values = list(values)
-    try:
-        texts = [format_(encode(value), indent=0) for value in values]
-    except ValueError:  # half of a character
-        return list(map(json.dumps, values))
-    if _is_alike(b"\n".join(texts)):
-        return list(map(bytes.decode, texts))
-    both = zip(texts, values, strict=True)
-    return [text.decode() if _is_alike(text) else json.dumps(value) for text, value in both]
-
-
-def _is_alike(text: bytes) -> bool:
-    """Whether nothing is in what msgspec wrote that json writes in another way.
-
-    That is exponents, characters beyond those of ASCII that are printed, and what is not finite.
-    """
-    others = any(mark in text for mark in (b"0.0000", b"null", b"\x7f"))
-    return text.isascii() and not others and not _EXPONENT.search(text)
 
 
 def _entries(tasks: Iterable[Task]) -> tuple[list[dict[str, Any]], _Profiles]:

@@ -9,7 +9,7 @@ import contextlib
 import math
 import struct
 import zlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -19,7 +19,6 @@ from numpy.lib import format as npy
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.workload.amounts import (
-    NO_FLOATS,
     FieldError,
     FloatArray,
     check_amounts,
@@ -27,7 +26,6 @@ from ptaskmodel.workload.amounts import (
     flops_of,
     flows_of_list,
     flows_of_matrix,
-    own,
 )
 from ptaskmodel.workload.checks import warn_if_long
 from ptaskmodel.workload.formats.json import Fields, close_match, token
@@ -62,7 +60,6 @@ EACH = "DefinedAmountsUsedForEachValue"
 SPREAD = "DefinedAmountsSpreadUniformly"
 
 _JSON_NAMES = {"flops": "cpu", "bytes": "com", "seconds": "delay", "stages": "seq"}
-_NO_FLOPS: FloatArray = own(np.zeros(()))
 
 
 class ArrayFiles:
@@ -221,23 +218,12 @@ class ProfileReader:
         cpu, com, flows = self._all_amounts(entry, pointer, ranks)
         return Inline(pointer, ranks, cpu, com, flows)
 
-    def works(self, tasks: Sequence[Inline]) -> list[ParallelWork]:
-        """The works of tasks that carry them; only the mistake of one alone is told where it is."""
+    def work(self, task: Inline) -> ParallelWork:
+        """The work of a task that carries it."""
         try:
-            with_flows = [task for task in tasks if task.com is None]
-            made = iter(
-                ParallelWork.each(
-                    [task.ranks for task in with_flows],
-                    [_NO_FLOPS if task.cpu is None else task.cpu for task in with_flows],
-                    [NO_FLOATS if task.flows is None else task.flows for task in with_flows],
-                )
-            )
-            return [
-                next(made) if task.com is None else ParallelWork.of(task.ranks, task.cpu, task.com)
-                for task in tasks
-            ]
+            return ParallelWork.of(task.ranks, task.cpu, task.com, task.flows)
         except FieldError as error:
-            self._fields.fail_in(tasks[0].pointer, error, _JSON_NAMES)
+            self._fields.fail_in(task.pointer, error, _JSON_NAMES)
 
     def parallel(self, entry: dict[str, Any], pointer: str) -> Profile:
         """cpu (numbers, or one for all), and com (n x n) or flows (triples)."""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.formats import tasks_json
+from ptaskmodel.workload.formats import host_names
 from ptaskmodel.workload.formats.tasks_json import load_tasks
 
 BASE = {
@@ -324,7 +324,7 @@ def test_flows_of_a_profile_need_enough_hosts(tmp_path):
 
 
 def test_lists_of_hosts_are_bounded_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(tasks_json, "MAX_TOTAL_HOSTS", 1000)
+    monkeypatch.setattr(host_names, "MAX_TOTAL_HOSTS", 1000)
     tasks = [{"id": k, "hosts": [f"n[{k}-{k + 99}]"], "cpu": 1} for k in range(20)]
     text = message(tmp_path, json.dumps({"tasks": tasks}).encode())
     assert "/tasks/10/hosts/0: the host lists of this file contain more than 1000 hosts" in text
