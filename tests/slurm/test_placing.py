@@ -168,6 +168,7 @@ def test_cpus_are_dealt_round_after_round(step, threads, nodes, part):
         tasks_per_node=None,
         cpus=max(1, int(part * sum(each // step * step for each in offered))),
         cpus_per_node=1,
+        asks=(),
     )
     found = dealt(need, offered, [threads] * len(nodes))
     assert found == _dealt_one_by_one(need.cpus, step, offered, [threads] * len(nodes))

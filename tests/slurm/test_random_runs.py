@@ -56,6 +56,7 @@ def test_every_decision_is_that_of_slurm(name, fed):
     )
     refused = {job.request.array_id for job in run.jobs if job.state == REFUSED}
     assert sorted(refused) == meta(place / "run1.meta.json")["refused"]
+    started = [job for job in run.jobs if job.attempt is not None]
     ours = {
         job.id: (
             job.start_s - run.phases.t0,
@@ -63,12 +64,13 @@ def test_every_decision_is_that_of_slurm(name, fed):
             job.by,
             job.state,
         )
-        for job in run.jobs
-        if job.attempt is not None
+        for job in started
     }
+    told = [row for row in rows(place / "run1.csv") if row["by"]]
     real = {
-        row["id"]: (int(row["start"]), row["nodelist"], row["by"], row["state"])
-        for row in rows(place / "run1.csv")
-        if row["by"]
+        row["id"]: (int(row["start"]), row["nodelist"], row["by"], row["state"]) for row in told
     }
     assert ours == real
+    cpus = {row["id"]: int(row["cpus"]) for row in told if row.get("cpus")}
+    found = {job.id: sum(job.allocation.cpus) for job in started if job.allocation.cpus}
+    assert {name: found.get(name, count) for name, count in cpus.items()} == cpus

@@ -1,11 +1,16 @@
 """Options of sbatch as people give them: GPUs, scripts, what changes nothing, what is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from ptaskmodel.errors import SlurmError
-from ptaskmodel.slurm.conf.facts import Gres
+from ptaskmodel.slurm.conf.facts import CONS_RES, CONS_TRES, Conf, Gres
+from ptaskmodel.slurm.jobs import gpus
+from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.requests import sbatch
 from ptaskmodel.slurm.requests.job_table import read_jobs
+from ptaskmodel.workload.works import DelayWork
 
 SCRIPT = """#!/bin/bash
 # What it needs
@@ -18,32 +23,24 @@ module load x
 """
 
 
-def fields(text):
-    return sbatch.whole_request(sbatch.options(text))
-
-
 @pytest.mark.parametrize(
     ("text", "gres"),
     [
         ("--gpus-per-node=2", (Gres("gpu", None, 2),)),
         ("--gpus-per-node=a100:1,v100:2", (Gres("gpu", "a100", 1), Gres("gpu", "v100", 2))),
-        ("-N1 -G 3", (Gres("gpu", None, 3),)),
         ("--gres=fpga:1 --gpus-per-node=2", (Gres("fpga", None, 1), Gres("gpu", None, 2))),
         ("--gres=gpu:1 --gpus-per-node=2", (Gres("gpu", None, 2),)),
     ],
 )
 def test_gpus_of_a_node_are_generic_resources(text, gres):
-    assert fields(text)["gres"] == gres
+    assert sbatch.options(text)["gres"] == gres
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("--gpus=4", "give --gpus-per-node, or --nodes=1"),
-        ("-N 2 --gpus=4", "on several nodes"),
-        ("--gpus-per-task=1", "not simulated; give --gpus-per-node"),
-        ("--mem-per-gpu=1G", "give --mem"),
-        ("--prefer=x", "not simulated"),
+        ("--gpus=", "give name:count"),
+        ("--gres-flags=one-task-per-sharing", "give enforce-binding"),
         ("-S 1", "--core-spec: is not simulated"),
         ("--gpus-per-node=", "give name:count"),
         ("--colour=red", "is unknown"),
@@ -51,12 +48,76 @@ def test_gpus_of_a_node_are_generic_resources(text, gres):
 )
 def test_what_is_not_simulated_is_named_with_the_remedy(text, complaint):
     with pytest.raises(ValueError, match=complaint):
-        fields(text)
+        sbatch.options(text)
 
 
 def test_options_that_change_nothing_are_taken():
-    text = "-v -Q --get-user-env=10 --wckey=w --mail-type=ALL -k --gres-flags=enforce-binding -n 2"
-    assert fields(text) == {"tasks": 2}
+    text = "-v -Q --get-user-env=10 --wckey=w --mail-type=ALL -k --gpu-bind=none -n 2"
+    assert sbatch.options(text) == {"tasks": 2}
+
+
+def test_gpus_are_asked_for_in_all_and_with_cpus_memory_and_tasks():
+    text = "-G 4 --gpus-per-task=a:1 --cpus-per-gpu=2 --mem-per-gpu=3G --ntasks-per-gpu=1"
+    assert sbatch.options(text) == {
+        "gpus": (Gres("gpu", None, 4),),
+        "gpus_per_task": (Gres("gpu", "a", 1),),
+        "cpus_per_gpu": 2,
+        "memory_per_gpu_MiB": 3072,
+        "tasks_per_gpu": 1,
+    }
+
+
+CONF = Conf((), (), select_type=CONS_TRES)
+
+
+def completed(text, conf=CONF):
+    """The numbers that follow from a job's GPUs: tasks, CPUs in all, GPUs in all, nodes."""
+    job = gpus.completed(JobRequest("a", 0, DelayWork(1), **sbatch.options(text)), conf)
+    total = sum(one.count for one in job.gpus)
+    return job.tasks, job.least_cpus, total, (job.min_nodes, job.max_nodes)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("--gpus=4", (None, 1, 4, (None, None))),
+        ("-n3 --gpus-per-task=2", (3, 3, 6, (None, None))),
+        ("-N2 --gpus-per-task=2", (2, 2, 4, (2, 2))),
+        ("--gpus=6 --gpus-per-task=2", (3, 3, 6, (None, None))),
+        ("--gpus=6 --gpus-per-node=2", (None, 1, 6, (3, 3))),
+        ("--gpus=2 --ntasks-per-gpu=3", (6, 6, 2, (None, None))),
+        ("-n6 --ntasks-per-gpu=3", (6, 6, 2, (None, None))),
+        ("-N1-9 --gpus=4", (None, 1, 4, (1, 4))),
+    ],
+)
+def test_tasks_nodes_and_cpus_follow_from_gpus(text, numbers):
+    assert completed(text) == numbers
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--gpus-per-task=1",
+        "-N2 --gpus=1",
+        "--gpus=3 --gpus-per-node=2",
+        "--gpus=4 --gpus-per-task=2 -n3",
+        "--gpus-per-socket=1",
+        "--mem-per-gpu=1G",
+        "--gpus=1 --mem-per-gpu=1G --mem=1G",
+        "--gpus=1 --cpus-per-gpu=1 -c1",
+        "--ntasks-per-gpu=2",
+        "-n5 --ntasks-per-gpu=2",
+        "--gres=gpu:1,gpu:a:1 --gpus=2",
+    ],
+)
+def test_gpus_that_contradict_each_other_are_refused(text):
+    with pytest.raises(ValueError, match=r"\w"):
+        completed(text)
+
+
+def test_other_plugins_refuse_gpus_of_a_job():
+    with pytest.raises(ValueError, match="cons_tres alone"):
+        completed("--gpus=1", replace(CONF, select_type=CONS_RES))
 
 
 def jobs_of(tmp_path, rows, script=SCRIPT):
@@ -71,7 +132,7 @@ def test_a_script_gives_the_options_and_columns_win(tmp_path):
     assert (first.tasks, second.tasks) == (4, 8)
     assert first.limit_min == 10
     assert (first.min_nodes, first.max_nodes) == (1, 1)
-    assert first.gres == (Gres("gpu", "a100", 2),)
+    assert first.gpus == (Gres("gpu", "a100", 2),)
     assert first.exclusive is None
 
 
@@ -80,7 +141,7 @@ def test_a_script_gives_the_options_and_columns_win(tmp_path):
     [
         ("#SBATCH --colour=red\n", "script 'a.sbatch': line 1: the option '--colour' is unknown"),
         ("#SBATCH -n 1\n", "has no time limit"),
-        ("#SBATCH --gpus=2 -t 5\n", "--nodes=1"),
+        ("#SBATCH --gpus=a: -t 5\n", "line 1: --gpus"),
     ],
 )
 def test_a_script_that_cannot_be_read_is_named_with_its_line(tmp_path, script, complaint):

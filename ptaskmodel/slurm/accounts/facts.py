@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from ptaskmodel.remarks import Remark
 from ptaskmodel.slurm.conf.facts import Conf, Partition
+from ptaskmodel.slurm.jobs.gpus import amounts
 from ptaskmodel.slurm.jobs.request import JobRequest
 
 ROOT = "root"
@@ -183,9 +184,9 @@ def requested(request: JobRequest, partition: Partition, conf: Conf) -> dict[str
         )
         memory = next((each * count for each, count in defaults if each is not None), 0)
     found = {"cpu": cpus, "mem": memory, "node": nodes}
-    for gres in request.gres:
+    for gres in amounts(request, nodes):
         for name in gres_names(gres.name, gres.type):
-            found[name] = found.get(name, 0) + gres.count * nodes
+            found[name] = found.get(name, 0) + gres.count
     for name, count in request.licenses.items():
         found[f"license/{name}"] = count
     return found

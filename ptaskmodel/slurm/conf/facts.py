@@ -137,6 +137,8 @@ class Partition:
     max_mem_per_node_MiB: int | None = None
     def_mem_per_cpu_MiB: int | None = None
     def_mem_per_node_MiB: int | None = None
+    def_cpus_per_gpu: int | None = None
+    def_mem_per_gpu_MiB: int | None = None
     tier: int = 1
     job_factor: int = 1
     over_subscribe: str = NO
@@ -297,6 +299,8 @@ class Conf:
     resv_over_run_min: float = 0
     def_mem_per_cpu_MiB: int | None = None
     def_mem_per_node_MiB: int | None = None
+    def_cpus_per_gpu: int | None = None
+    def_mem_per_gpu_MiB: int | None = None
     max_mem_per_cpu_MiB: int | None = None
     max_mem_per_node_MiB: int | None = None
     task_plugin: str = "task/none"

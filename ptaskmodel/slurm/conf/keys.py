@@ -52,14 +52,13 @@ LOOKALIKES = {
     *("accountingstoragehost", "accountingstorageloc", "accountingstoragepass"),
     *("accountingstorageport", "accountingstoragetres", "accountingstorageuser"),
     *("slurmctldtimeout", "max_rpc_count"),
-    *("defcpupergpu", "defmempergpu"),
 }
 ALIKE = 0.85
 # Keys as Slurm's manual spells them; options are written in lower case there too.
 _KEYS = """
-AccountingStorageEnforce AccountingStorageType ClusterName CompleteWait DefMemPerCPU
-DefMemPerNode EnforcePartLimits Epilog EpilogMsgTime FirstJobId InactiveLimit JobRequeue
-KillOnBadExit KillWait Licenses MaxArraySize MaxJobCount MaxMemPerCPU MaxMemPerNode
+AccountingStorageEnforce AccountingStorageType ClusterName CompleteWait DefCpuPerGPU DefMemPerCPU
+DefMemPerGPU DefMemPerNode EnforcePartLimits Epilog EpilogMsgTime FirstJobId InactiveLimit
+JobRequeue KillOnBadExit KillWait Licenses MaxArraySize MaxJobCount MaxMemPerCPU MaxMemPerNode
 MessageTimeout MinJobAge OverTimeLimit PreemptExemptTime PreemptMode PreemptType PriorityType
 ResvOverRun ReturnToService SchedulerTimeSlice SchedulerType SelectType SelectTypeParameters
 SlurmdTimeout TaskPlugin TopologyParam TopologyPlugin FairShareDampeningFactor
@@ -194,6 +193,8 @@ SCALARS: Table = {
     "resvoverrun": ("resv_over_run_min", over_time),
     "defmempercpu": ("def_mem_per_cpu_MiB", memory),
     "defmempernode": ("def_mem_per_node_MiB", memory),
+    "defcpupergpu": ("def_cpus_per_gpu", values.whole),
+    "defmempergpu": ("def_mem_per_gpu_MiB", memory),
     "maxmempercpu": ("max_mem_per_cpu_MiB", memory),
     "maxmempernode": ("max_mem_per_node_MiB", memory),
     "taskplugin": ("task_plugin", str.lower),

@@ -212,6 +212,8 @@ PARTITION: Table = {
     "maxmempernode": ("max_mem_per_node_MiB", memory),
     "defmempercpu": ("def_mem_per_cpu_MiB", memory),
     "defmempernode": ("def_mem_per_node_MiB", memory),
+    "defcpupergpu": ("def_cpus_per_gpu", lambda text: values.whole(text)),
+    "defmempergpu": ("def_mem_per_gpu_MiB", memory),
     "prioritytier": ("tier", _tier),
     "priorityjobfactor": ("job_factor", _tier),
     "priority": ("priority", _tier),

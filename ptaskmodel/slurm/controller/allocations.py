@@ -26,13 +26,13 @@ from ptaskmodel.slurm.controller.job_list import JobList
 from ptaskmodel.slurm.controller.rules import Rules
 from ptaskmodel.slurm.controller.running import Cleaning
 from ptaskmodel.slurm.jobs import record
+from ptaskmodel.slurm.jobs.constraints import by_constraint, first_by_constraint
+from ptaskmodel.slurm.jobs.gpus import GPU
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
 from ptaskmodel.slurm.queue.preemption import Preemption
 from ptaskmodel.slurm.queue.queue import RESERVATION_DELETED, Queue
-from ptaskmodel.slurm.select.constraints import by_constraint, first_by_constraint
 from ptaskmodel.slurm.select.consumable import Refuses
-from ptaskmodel.slurm.select.offers import GPU
 from ptaskmodel.slurm.select.plugin import Answers, Select, date_of, expected_end, select_of
 
 

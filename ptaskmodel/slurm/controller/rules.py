@@ -7,7 +7,9 @@ licences and arrays.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain, repeat
 from operator import attrgetter
 
 from ptaskmodel.batch.machine.host_sets import Mask, members
@@ -34,7 +36,9 @@ from ptaskmodel.slurm.controller.limits import (
     waits_for,
     with_whole_limit,
 )
+from ptaskmodel.slurm.jobs.constraints import by_constraint
 from ptaskmodel.slurm.jobs.dependencies import Arrays, Dependencies
+from ptaskmodel.slurm.jobs.gpus import completed
 from ptaskmodel.slurm.jobs.needs import (
     FirstNode,
     Need,
@@ -47,7 +51,6 @@ from ptaskmodel.slurm.jobs.record import Allocation, JobRecord
 from ptaskmodel.slurm.jobs.request import OF_USER, UNBOUNDED, JobRequest, parsed
 from ptaskmodel.slurm.queue.priority import priorities_of, sizes_of
 from ptaskmodel.slurm.queue.queue import ARRAY_LIMIT
-from ptaskmodel.slurm.select.constraints import by_constraint
 from ptaskmodel.slurm.select.offers import asks_gpus
 from ptaskmodel.slurm.select.plugin import Select, select_of
 
@@ -56,6 +59,9 @@ _asks = attrgetter(
     *("min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node"),
     "least_cpus_per_node",
     *("memory_per_node_MiB", "memory_per_cpu_MiB", "gres", "constraint", "nodelist", "exclude"),
+    *("gpus", "gpus_per_socket", "gpus_per_task", "cpus_per_gpu", "memory_per_gpu_MiB"),
+    *("tasks_per_gpu", "enforce_binding", "tasks_per_socket", "tasks_per_core"),
+    *("sockets_per_node", "cores_per_socket", "cpus_are_given", "least_cpus"),
     *("contiguous", "spread", "one_thread", "switches", "switch_wait_s", "distribution"),
     *("exclusive", "oversubscribe"),
 )
@@ -184,10 +190,12 @@ class Rules:
         """What Slurm makes of a request that is submitted to a partition."""
         if request.nodelist:
             request = with_named_nodes(request, self._nodes)
+        with suppress(ValueError):
+            request = completed(request, self._conf)
         first = self._first_nodes.get(partition.name)
-        if first is None:
-            return request
-        return with_cpus_for_memory(request, partition, self._conf, first)
+        if first is not None:
+            request = with_cpus_for_memory(request, partition, self._conf, first)
+        return request
 
     def could_ever(self, need: Need) -> bool:
         """Whether a job fits on an empty machine."""
@@ -276,6 +284,10 @@ class Rules:
             return "InvalidFeature"
         if not asked <= self._features:
             return "InvalidFeature"
+        try:
+            completed(job.request, self._conf)
+        except ValueError:
+            return "InvalidGRES"
         qos = self.members.qos(member)
         over = {p.name for p in job.partitions if self._over_memory(job.request, p)}
         required = job.needs[0].required
@@ -475,9 +487,11 @@ class Rules:
         """What a job has of each resource, or would have in a partition."""
         found: dict[str, float] = {"cpu": self.cpus_of(allocation), "node": allocation.size}
         found["mem"] = sum(allocation.memory_MiB)
-        for one in job.request.gres:
+        for one in chain.from_iterable(
+            allocation.gres or repeat(job.request.gres, allocation.size)
+        ):
             for name in gres_names(one.name, one.type):
-                found[name] = found.get(name, 0) + one.count * allocation.size
+                found[name] = found.get(name, 0) + one.count
         for name, count in job.request.licenses.items():
             found[f"license/{name}"] = count
         return self._billed(found, partition)

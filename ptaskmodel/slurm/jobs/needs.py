@@ -24,6 +24,8 @@ from ptaskmodel.slurm.conf.facts import (
     Nodes,
     Partition,
 )
+from ptaskmodel.slurm.jobs import gpus
+from ptaskmodel.slurm.jobs.gpus import GresAsk
 from ptaskmodel.slurm.jobs.request import (
     NOTHING,
     OF_USER,
@@ -36,11 +38,12 @@ from ptaskmodel.slurm.jobs.request import (
     parsed,
 )
 
-# Memory that is asked for: of each node, for each CPU, or all that a node has.
-PER_NODE, PER_CPU, ALL = "node", "cpu", "all"
+# Memory that is asked for: of each node, for each CPU or GPU, or all that a node has.
+PER_NODE, PER_CPU, PER_GPU, ALL = "node", "cpu", "gpu", "all"
 # How a job goes with others on its nodes, under cons_tres: nobody else; jobs on other cores; jobs
 # on the same cores.
 EXCLUSIVELY, BESIDE_OTHERS, OVER_OTHERS = "exclusively", "beside others", "over others"
+ONE_TASK_PER_CORE = "CR_ONE_TASK_PER_CORE"
 YEAR_S = 365 * 86_400
 _UNITS = frozenset(
     f"CR_{unit}{memory}" for unit in ("CPU", "CORE", "SOCKET") for memory in ("", "_MEMORY")
@@ -70,6 +73,9 @@ class Need:
     sharing: the same as cons_tres sees it. tasks_asked: 0 if it did not say; tasks_on_one: those of
     a job that asked for one node. cpus_per_node: the least on each.
     memory: (kind, MiB), None where it is not counted.
+    gres: the least on each node. asks: what it asks for of GPUs, if that is not a number of each
+    node alone. cpus_for_gpus, cpus_for_gpus_of_node: the CPUs that its GPUs want in all, and of
+    each node.
     limit_s: None: unlimited.
     ways: the same with nodes of one kind each, of which the first will do that can be had.
     portions: how many nodes it asks for of some: which, how many, whether others than before.
@@ -108,6 +114,24 @@ class Need:
     kind: Hashable = field(default_factory=object)
     ways: tuple[Need, ...] = ()
     portions: tuple[tuple[Mask, int, bool], ...] = ()
+    asks: tuple[GresAsk, ...] = ()
+    cpus_for_gpus: int = 0
+    cpus_for_gpus_of_node: int = 0
+    enforce_binding: bool = False
+    tasks_per_socket: int | None = None
+    tasks_per_core: int | None = None
+    sockets: int = 0
+    cores_per_socket: int = 1
+
+    @property
+    def shaped(self) -> bool:
+        """Whether it asks for sockets, or for tasks on each socket or core."""
+        return bool(
+            self.tasks_per_socket
+            or self.tasks_per_core
+            or self.sockets
+            or self.cores_per_socket > 1
+        )
 
     @property
     def owns(self) -> bool:
@@ -172,7 +196,7 @@ def need_of(
         least,
         min(most, UNBOUNDED) if ranged else least,
         most,
-        tasks * request.cpus_per_task,
+        tasks * request.cpus_per_task if request.least_cpus is None else request.least_cpus,
         request.cpus_per_task,
         tasks,
         asked,
@@ -190,7 +214,7 @@ def need_of(
         _sharing(request, partition),
         _memory(request, partition, conf),
         request.gres,
-        request.one_thread or ("CR_ONE_TASK_PER_CORE" in words and request.cpus_per_task == 1),
+        request.one_thread or (ONE_TASK_PER_CORE in words and request.cpus_per_task == 1),
         _block(request, conf),
         request.contiguous,
         request.spread,
@@ -199,7 +223,12 @@ def need_of(
         None if limit == inf else int(limit) * 60,
         None if request.time_min_min is None else request.time_min_min * 60,
         object() if kind is None else kind,
+        tasks_per_socket=request.tasks_per_socket,
+        tasks_per_core=request.tasks_per_core,
+        sockets=request.sockets_per_node or 0,
+        cores_per_socket=request.cores_per_socket or 1,
     )
+    need = _with_gpus(need, request, conf)
     asked_of = constraint_of(request)
     if not asked_of.ways and not asked_of.portions:
         return need
@@ -215,6 +244,39 @@ def need_of(
         # That it has no more nodes than tasks is seen to by the choice, which may have to do more.
         need = replace(need, most=partition.max_nodes or UNBOUNDED)
     return replace(need, ways=ways, portions=portions)
+
+
+def _with_gpus(need: Need, request: JobRequest, conf: Conf) -> Need:
+    """The need of a job with what it asks for of GPUs, if that is more than some of each node."""
+    partition = need.partition
+    asks = _asks(request, partition, conf)
+    if not asks:
+        return need
+    tasks, sockets = need.tasks_per_node or 0, max(need.sockets, 1)
+    per_task = max((ask.per_task * ask.cpus_default for ask in asks), default=0)
+    of_node = gpus.least_cpus_of_node(asks, tasks, sockets)
+    return replace(
+        need,
+        one_thread=need.one_thread
+        and not (of_node and ONE_TASK_PER_CORE in conf.select_parameters),
+        gres=tuple(Gres(ask.name, ask.type, ask.least) for ask in asks),
+        asks=asks,
+        cpus_per_task=max(need.cpus_per_task, per_task),
+        enforce_binding=request.enforce_binding,
+        cpus_for_gpus=gpus.least_cpus(asks, need.least, max(tasks, 1) * need.least, sockets),
+        cpus_for_gpus_of_node=of_node,
+    )
+
+
+def _asks(request: JobRequest, partition: Partition, conf: Conf) -> tuple[GresAsk, ...]:
+    """What a job asks for of GPUs; none if that is a number of each node alone."""
+    try:
+        asks = gpus.with_defaults(gpus.asks_of(request), request, partition, conf)
+    except ValueError:
+        return ()  # it is refused
+    if gpus.is_plain(request) and not any(ask.cpus_default or ask.memory_each for ask in asks):
+        return ()
+    return asks
 
 
 def _share(request: JobRequest, partition: Partition) -> int:
@@ -259,9 +321,11 @@ def _memory(request: JobRequest, partition: Partition, conf: Conf) -> tuple[str,
 
 def memory_asked(request: JobRequest, partition: Partition, conf: Conf) -> tuple[str, int]:
     """The memory that a job asks for, or gets by default, whether it is counted or not."""
+    per_gpu = [ask.memory_each for ask in _asks(request, partition, conf)]
     given = (
         (PER_CPU, request.memory_per_cpu_MiB),
         (PER_NODE, request.memory_per_node_MiB),
+        (PER_GPU, max(per_gpu, default=0) or None),
         (PER_CPU, partition.def_mem_per_cpu_MiB),
         (PER_NODE, partition.def_mem_per_node_MiB),
         (PER_CPU, conf.def_mem_per_cpu_MiB),
@@ -306,7 +370,9 @@ def _least_cpus(request: JobRequest) -> int:
 
 def _least_memory(asked: tuple[str, int], request: JobRequest) -> float:
     kind, amount = asked
-    return {PER_NODE: amount, PER_CPU: amount * _least_cpus(request), ALL: 0}.get(kind, inf)
+    if kind == PER_CPU:
+        return amount * _least_cpus(request)
+    return 0 if kind == ALL else amount
 
 
 def constraint_of(request: JobRequest) -> Constraint:

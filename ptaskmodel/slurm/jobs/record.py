@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.batch.jobs.attempt import Attempt
 from ptaskmodel.batch.machine.host_sets import Mask
-from ptaskmodel.slurm.conf.facts import Conf, Partition
+from ptaskmodel.slurm.conf.facts import Conf, Gres, Partition
 from ptaskmodel.slurm.conf.reservations import Reservation
 from ptaskmodel.slurm.jobs.request import JobRequest
 
@@ -52,7 +52,8 @@ class Allocation(NamedTuple):
 
     nodes: a mask; size: how many. cores: of each node, ascending, its cores as a mask, counted from
     0 within the node; none under select/linear. cpus, memory_MiB: of each node likewise; no memory
-    where it is not counted.
+    where it is not counted. gres: of each node, its generic resources, where these are not what the
+    job asks of each.
     """
 
     nodes: Mask
@@ -60,6 +61,7 @@ class Allocation(NamedTuple):
     cores: tuple[int, ...] = ()
     cpus: tuple[int, ...] = ()
     memory_MiB: tuple[int, ...] = ()
+    gres: tuple[tuple[Gres, ...], ...] = ()
 
 
 class JobRecord:

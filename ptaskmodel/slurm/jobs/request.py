@@ -52,11 +52,13 @@ class JobRequest:
     Slurm hold.
 
     partitions: none: the default one. limit_min: whole minutes, as sbatch rounds them up.
-    least_cpus_per_node: as ``--mincpus``. memory: at most one of both; 0 asks for all of a node's.
-    gres: of each node. constraint: as ``--constraint``. exclusive: ``"nodes"`` or
-    ``"user"``. distribution: ``"block"`` or ``"cyclic"`` over sockets. dependency: as
-    ``--dependency``, with ids of the workload; think_s: how long it waits after the last of these
-    has ended.
+    cpus_are_given: whether it gave the CPUs of a task. least_cpus: in all, where they do not follow
+    from its tasks. least_cpus_per_node: as ``--mincpus``. memory: at most one of both; 0 asks for
+    all of a node's. gres: of each node; gpus, gpus_per_socket, gpus_per_task: as the options of
+    these names, and so cpus, memory and tasks for each GPU. enforce_binding: as ``--gres-flags``.
+    prefer, constraint: as the options. exclusive: ``"nodes"`` or ``"user"``. distribution:
+    ``"block"`` or ``"cyclic"`` over sockets. dependency: as ``--dependency``, with ids of the
+    workload; think_s: how long it waits after the last of these has ended.
     fails: whether its exit code is not 0. stubborn: it ignores SIGTERM, so that KillWait passes.
     logged_wait_s: how long it waited in the log that it is from, s; None: not known.
     """
@@ -73,11 +75,25 @@ class JobRequest:
     max_nodes: int | None = None
     tasks: int | None = None
     cpus_per_task: int = 1
+    cpus_are_given: bool = False
+    least_cpus: int | None = None
     tasks_per_node: int | None = None
     least_cpus_per_node: int = 1
     memory_per_node_MiB: int | None = None
     memory_per_cpu_MiB: int | None = None
     gres: tuple[Gres, ...] = ()
+    gpus: tuple[Gres, ...] = ()
+    gpus_per_socket: tuple[Gres, ...] = ()
+    gpus_per_task: tuple[Gres, ...] = ()
+    cpus_per_gpu: int | None = None
+    memory_per_gpu_MiB: int | None = None
+    tasks_per_gpu: int | None = None
+    enforce_binding: bool = False
+    tasks_per_socket: int | None = None
+    tasks_per_core: int | None = None
+    sockets_per_node: int | None = None
+    cores_per_socket: int | None = None
+    prefer: str | None = None
     constraint: str | None = None
     nodelist: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -116,6 +132,8 @@ class JobRequest:
     @property
     def cpus(self) -> int | None:
         """The least number of CPUs that it asked for; None: it asked for nodes alone."""
+        if self.least_cpus is not None:
+            return self.least_cpus
         return None if self.tasks is None else self.tasks * self.cpus_per_task
 
     @property

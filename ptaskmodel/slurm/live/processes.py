@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
 from ptaskmodel.slurm.live.programs import LiveFault
 
@@ -175,7 +176,8 @@ def _valued(
     nodes = job.min_nodes
     yield "nodes", None if nodes is None else _range(nodes, job.max_nodes)
     yield "ntasks", job.tasks
-    yield "cpus-per-task", job.cpus_per_task if job.cpus_per_task != 1 else None
+    given = job.cpus_are_given or job.cpus_per_task != 1
+    yield "cpus-per-task", job.cpus_per_task if given else None
     yield "ntasks-per-node", job.tasks_per_node
     least = job.least_cpus_per_node
     yield "mincpus", None if least == 1 else least
@@ -190,6 +192,7 @@ def _valued(
     yield "deadline", None if job.deadline_s is None else date_of(job.deadline_s)
     yield "nice", job.nice or None
     yield "priority", job.priority
+    yield "prefer", job.prefer
     yield "constraint", job.constraint
     yield "nodelist", ",".join(job.nodelist) or None
     yield "exclude", ",".join(job.exclude) or None
@@ -198,6 +201,17 @@ def _valued(
     yield "switches", _switches(job)
     yield "licenses", ",".join(f"{name}:{n}" for name, n in job.licenses.items()) or None
     yield "gres", ",".join(_gres(one) for one in job.gres) or None
+    yield "gpus", _gpus(job.gpus)
+    yield "gpus-per-socket", _gpus(job.gpus_per_socket)
+    yield "gpus-per-task", _gpus(job.gpus_per_task)
+    yield "cpus-per-gpu", job.cpus_per_gpu
+    yield "mem-per-gpu", None if job.memory_per_gpu_MiB is None else f"{job.memory_per_gpu_MiB}M"
+    yield "ntasks-per-gpu", job.tasks_per_gpu
+    yield "gres-flags", "enforce-binding" if job.enforce_binding else None
+    yield "ntasks-per-socket", job.tasks_per_socket
+    yield "ntasks-per-core", job.tasks_per_core
+    yield "sockets-per-node", job.sockets_per_node
+    yield "cores-per-socket", job.cores_per_socket
     yield "reservation", job.reservation
     if job.exclusive is not None and job.exclusive != WHOLE_NODES:
         yield "exclusive", job.exclusive
@@ -224,9 +238,16 @@ def _switches(job: JobRequest) -> str | None:
     return str(job.switches) if wait is None else f"{job.switches}@{wait // 60}:{wait % 60:02d}"
 
 
-def _gres(one: object) -> str:
-    name, kind, count = one.name, one.type, one.count  # type: ignore[attr-defined]
-    return f"{name}:{kind}:{count}" if kind else f"{name}:{count}"
+def _gres(one: Gres) -> str:
+    return f"{one.name}:{_gpu(one)}"
+
+
+def _gpu(one: Gres) -> str:
+    return f"{one.type}:{one.count}" if one.type else str(one.count)
+
+
+def _gpus(asked: Sequence[Gres]) -> str | None:
+    return ",".join(map(_gpu, asked)) or None
 
 
 def _dependency(text: str | None, number_of: Mapping[str, int]) -> str:

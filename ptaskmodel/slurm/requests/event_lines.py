@@ -75,9 +75,7 @@ def _jobs(raw: str, line: int, account: Account, phase_s: float) -> tuple[list[J
     submit_s = _read("-dt", event.get("-dt", ""), values.number) + phase_s
     own, rest = _split(tail)
     unknown: list[str] = []
-    fields: dict[str, Any] = sbatch.whole_request(
-        sbatch.options(shlex.join(rest), True, unknown.append)
-    )
+    fields: dict[str, Any] = sbatch.options(shlex.join(rest), True, unknown.append)
     script = fields.pop("script")
     indices, at_most = fields.pop("array", (None, None))
     name = own.get("jid") or fields.get("name") or f"line{line}"

@@ -186,10 +186,6 @@ def _requests(
             if (before := told.setdefault(field, column)) != column:
                 raise SlurmError(f"{before} and {column} set the same field; keep one")
         given = sbatch.joined(given, more)
-    try:
-        given = sbatch.whole_request(given)
-    except ValueError as fault:
-        raise SlurmError(str(fault)) from None
     if "limit_min" not in given:
         raise SlurmError("has no time limit; give limit (s), or time in sbatch's format")
     whole = None if row.get(SCRIPT) or told.keys() & _PARTS_OF_NODES else WHOLE_NODES

@@ -65,24 +65,17 @@ _FLAGS |= {
     )
 }
 _OPTIONAL = {"--exclusive", "--get-user-env", "--no-kill"}
-GPU, ALL_GPUS = "gpu", "gpus"
-_OTHERWISE = "its GPUs are not simulated; give --gpus-per-node"
+GPU = "gpu"
 # Options that change a schedule in a way that is not simulated, with the remedy.
 _NOT_SIMULATED = {
-    **dict.fromkeys(("--gpus-per-task", "--gpus-per-socket", "--ntasks-per-gpu"), _OTHERWISE),
-    "--cpus-per-gpu": "is not simulated; give --cpus-per-task",
-    "--mem-per-gpu": "is not simulated; give --mem or --mem-per-cpu",
     **dict.fromkeys(
-        ("--ntasks-per-core", "--ntasks-per-socket", "--cores-per-socket"),
-        "is not simulated; give --ntasks-per-node",
-    ),
-    **dict.fromkeys(
-        ("--sockets-per-node", "--threads-per-socket", "--extra-node-info", "--nodefile"),
+        ("--threads-per-socket", "--extra-node-info", "--nodefile"),
         "is not simulated; leave it out",
     ),
     **dict.fromkeys(
         (
             *("--core-spec", "--thread-spec", "--prefer", "--tmp", "--tres-per-task"),
+            *("--ntasks-per-core", "--ntasks-per-socket"),
             *("--clusters", "--use-min-nodes"),
         ),
         "is not simulated; leave it out",
@@ -142,21 +135,6 @@ def joined(found: Fields, more: Fields) -> Fields:
         kept = tuple(one for one in found["gres"] if one.name not in given)
         more = more | {"gres": kept + more["gres"]}
     return found | more
-
-
-def whole_request(fields: Fields) -> Fields:
-    """The ``fields`` of all options of a job, GPUs of the whole job being those of its node.
-
-    Raises ValueError if it may have several nodes.
-    """
-    if ALL_GPUS not in fields:
-        return fields
-    if fields.get("max_nodes") != 1:
-        raise ValueError(
-            "--gpus of a job on several nodes are not simulated; give --gpus-per-node, or --nodes=1"
-        )
-    gpus = {"gres": fields.pop(ALL_GPUS)}
-    return joined(fields, gpus)
 
 
 def script_options(text: str) -> Fields:
@@ -229,6 +207,10 @@ def _exclusive(text: str) -> Fields:
     return {"exclusive": OF_USER if text else WHOLE_NODES, "oversubscribe": False}
 
 
+def _cpus_per_task(text: str) -> Fields:
+    return {"cpus_per_task": values.whole(text, 1), "cpus_are_given": True}
+
+
 def _hint(text: str) -> Fields:
     return {"one_thread": True} if text == "nomultithread" else {}
 
@@ -258,6 +240,12 @@ def _gpus(text: str) -> tuple[Gres, ...]:
     return values.gres(",".join(f"{GPU}:{one}" for one in text.split(",")))
 
 
+def _gres_flags(text: str) -> Fields:
+    if text not in ("enforce-binding", "disable-binding"):
+        raise ValueError("give enforce-binding or disable-binding")
+    return {"enforce_binding": text == "enforce-binding"}
+
+
 def _distribution(text: str) -> Fields:
     """Of the levels of ``-m``, that over sockets: the second, or plane."""
     first, _, rest = text.lower().partition(":")
@@ -284,29 +272,37 @@ _VALUED: dict[str, _Reader] = {
     "--account": _one("account", str),
     "--array": array,
     "--constraint": _one("constraint", str),
-    "--cpus-per-task": _one("cpus_per_task", _whole(1)),
+    "--cores-per-socket": _one("cores_per_socket", _whole(1)),
+    "--cpus-per-gpu": _one("cpus_per_gpu", _whole(1)),
+    "--cpus-per-task": _cpus_per_task,
     "--dependency": _one("dependency", str),
     "--distribution": _distribution,
     "--exclude": _one("exclude", values.hosts),
     "--exclusive": _exclusive,
-    "--gpus": _one(ALL_GPUS, _gpus),
+    "--gpus": _one("gpus", _gpus),
     "--gpus-per-node": _one("gres", _gpus),
+    "--gpus-per-socket": _one("gpus_per_socket", _gpus),
+    "--gpus-per-task": _one("gpus_per_task", _gpus),
     "--gres": _gres,
+    "--gres-flags": _gres_flags,
     "--hint": _hint,
     "--job-name": _one("name", str),
     "--licenses": _one("licenses", values.licenses),
     "--mem": _one("memory_per_node_MiB", values.mebibytes),
     "--mem-per-cpu": _one("memory_per_cpu_MiB", values.mebibytes),
+    "--mem-per-gpu": _one("memory_per_gpu_MiB", values.mebibytes),
     "--mincpus": _one("least_cpus_per_node", _whole(1)),
     "--nice": _one("nice", lambda text: values.whole(text, -(2**31), 2**31)),
     "--nodelist": _one("nodelist", values.hosts),
     "--nodes": node_range,
     "--ntasks": _one("tasks", _whole(1)),
+    "--ntasks-per-gpu": _one("tasks_per_gpu", _whole(1)),
     "--ntasks-per-node": _one("tasks_per_node", _whole(1)),
     "--partition": _one("partitions", values.names),
     "--priority": _one("priority", lambda text: values.whole(text, 0, 2**32 - 1)),
     "--qos": _one("qos", _one_qos),
     "--reservation": _one("reservation", str),
+    "--sockets-per-node": _one("sockets_per_node", _whole(1)),
     "--switches": _switches,
     "--threads-per-core": _threads,
     "--time": _one("limit_min", values.minutes),
@@ -317,7 +313,7 @@ _VALUED |= dict.fromkeys(
     (
         *("--chdir", "--comment", "--error", "--export", "--input", "--mail-type", "--mail-user"),
         *("--open-mode", "--output", "--signal", "--acctg-freq", "--cpu-freq", "--export-file"),
-        *("--gid", "--gpu-bind", "--gpu-freq", "--gres-flags", "--kill-on-invalid-dep"),
+        *("--gid", "--gpu-bind", "--gpu-freq", "--kill-on-invalid-dep"),
         *("--mem-bind", "--profile", "--propagate", "--uid", "--wait-all-nodes", "--wckey"),
         *("--wrap", "--burst-buffer", "--bb", "--bbf", "--container", "--mcs-label"),
     ),

@@ -17,10 +17,10 @@ from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.slurm.accounts.members import ACCOUNT_NOT_ALLOWED
 from ptaskmodel.slurm.conf.facts import LINEAR, OFF
 from ptaskmodel.slurm.conf.phases import CHANGED, DEPTH, FREE, QUEUE, ROOM, STARTS, TIME, Costs
+from ptaskmodel.slurm.jobs.constraints import by_constraint
 from ptaskmodel.slurm.jobs.needs import YEAR_S, Need
 from ptaskmodel.slurm.jobs.record import LIVE, PENDING, RUNNING, Allocation, Ends, JobRecord
 from ptaskmodel.slurm.queue.queue import Entry
-from ptaskmodel.slurm.select.constraints import by_constraint
 from ptaskmodel.slurm.select.plugin import Select
 
 if TYPE_CHECKING:

@@ -94,7 +94,7 @@ def is_alone(job: JobRecord) -> bool:
         or need.portions
         or need.least_limit_s is not None
         or need.switches is not None
-        or request.gres
+        or need.gres
         or request.licenses
         or request.array is not None
         or request.reservation is not None

@@ -144,7 +144,7 @@ def _taken(taking: Taking, rooms: Sequence[Room], style: Style, busy: Sequence[i
         return _whole(taking, rooms, rooms[::-1])
     if style.tree is not None and style.tree.serves(need):
         return style.tree.choose_by_cpus(taking, rooms)
-    return by_runs(taking, rooms) or (taking.cpus <= 0 and taking.enough(0))
+    return by_runs(taking, rooms) or (taking.fed and taking.enough(0))
 
 
 def _whole(
@@ -159,4 +159,4 @@ def _whole(
         if taking.room <= 0 or (taking.done and not room.required and not all_of_them):
             break
         taking.take_whole(room)
-    return taking.cpus <= 0 and taking.least <= 0
+    return taking.fed and taking.least <= 0

@@ -12,9 +12,8 @@ from typing import Self
 
 from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members
 from ptaskmodel.slurm.conf.facts import BY_TIER, Conf, NodeLine, Nodes
-from ptaskmodel.slurm.jobs.needs import OVER_OTHERS, Need
+from ptaskmodel.slurm.jobs.needs import OVER_OTHERS, PER_GPU, Need
 from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
-from ptaskmodel.slurm.select import cores
 from ptaskmodel.slurm.select.cores import (
     Used,
     free_cpus,
@@ -24,15 +23,16 @@ from ptaskmodel.slurm.select.cores import (
     without,
 )
 from ptaskmodel.slurm.select.fitting import Style, dealt, fit, memory_of, takes_any
+from ptaskmodel.slurm.select.gpus import cpus_and_tasks, with_gpus, with_units
 from ptaskmodel.slurm.select.occupancy import Occupancy
 from ptaskmodel.slurm.select.offers import (
-    GPU,
-    LIGHTEST,
     Room,
+    as_asked,
     asks_gpus,
-    cpus_of_core,
+    cores_taken,
     cpus_of_tasks,
     cpus_offered,
+    favour,
     free_sockets,
     gpus_left,
     mask_of,
@@ -219,8 +219,8 @@ class Consumable:
         found = self._start(need, within, refuses, counted)
         if found is None or found.size > need.most:
             return None
-        if not found.memory_MiB:
-            return found
+        if not found.memory_MiB or (need.memory is not None and need.memory[0] == PER_GPU):
+            return found  # GPUs may get more memory than there is
         spare = (self._taken.spare_MiB(k) for k in members(found.nodes))
         lacks = any(more > left for more, left in zip(found.memory_MiB, spare, strict=True))
         return None if lacks else found
@@ -311,7 +311,7 @@ class Consumable:
             if room is not None:
                 rooms.append(room)
         if self.favours is not None:
-            self._favour(need, rooms, self.favours)
+            favour(need, rooms, self.favours)
         if need.required.bit_count() > sum(room.required for room in rooms):
             return None
         return self._fit(need, rooms, busy)
@@ -334,15 +334,8 @@ class Consumable:
 
     def _sockets(self, need: Need, line: NodeLine, free: Mask, own: Mask | None) -> list[Mask]:
         """The cores of each socket that a job may take of those that are free."""
-        return free_sockets(line, free, own, need.partition.name in self._by_sockets)
-
-    def _favour(self, need: Need, rooms: Sequence[Room], favours: bytearray) -> None:
-        """Note the GPUs that a job has found, and weigh nodes by what is noted."""
-        asked = sum(one.count for one in need.gres if one.name == GPU)
-        for room in rooms:
-            if asked:
-                favours[room.node] = min(room.gpus if need.whole else asked, LIGHTEST)
-            room.weigh(LIGHTEST - favours[room.node])
+        found = free_sockets(line, free, own, need.partition.name in self._by_sockets)
+        return as_asked(need, line, found)
 
     def _room(self, need: Need, node: int, used: Mask, own: Mask | None) -> Room | None:
         """What a node offers, where some cores are used; None: it will not do."""
@@ -360,18 +353,28 @@ class Consumable:
         gpus = gpus_left(need, line, self._taken.gres[node]) if cpus else None
         if gpus is None:
             return None
-        own_tasks = self._tasks_of_gres and need.gres and not need.whole
-        return Room(
+        resources, offered = cpus, None
+        if need.asks:
+            offered = with_gpus(need, line, sockets, cpus, spare_MiB, self._taken.gres[node])
+            if offered is None:
+                return None
+            cpus, gpus = offered.cpus, offered.gpus
+        elif self._tasks_of_gres and need.gres and not need.whole:
+            cpus = cpus_of_tasks(need, cpus)
+        room = Room(
             node,
-            cpus_of_tasks(need, cpus) if own_tasks else cpus,
+            cpus,
             free=sum(each.bit_count() for each in sockets) * line.threads,
             total=self.nodes.cpus[node],
             weight=self._weight(node),
             required=bool(need.required >> node & 1),
             piece=piece_of(need, line, by_sockets),
             gpus=gpus,
-            resources=cpus,
+            resources=resources,
         )
+        if offered is not None:
+            room.offer_gpus(offered)
+        return room
 
     def _plain_for(self, need: Need) -> PlainFit | None:
         """What places a job by numbers of cores; None: they do not suffice."""
@@ -389,9 +392,17 @@ class Consumable:
         self, need: Need, chosen: Sequence[Room], used: Used, mine: Used | None
     ) -> Allocation:
         threads = [self.nodes.lines[room.node].threads for room in chosen]
-        offered = [room.cpus for room in chosen]
-        counts = offered if need.whole else self._deal(need, offered, threads)
-        return self._of_nodes(need, chosen, counts, used, mine)
+        if need.asks:
+            counts, tasks = cpus_and_tasks(need, chosen, threads)
+        else:
+            offered = [room.cpus for room in chosen]
+            counts = offered if need.whole else self._deal(need, offered, threads)
+            tasks = [0] * len(chosen)
+        found = self._of_nodes(need, chosen, counts, used, mine)
+        if not need.gres:
+            return found
+        lines = [self.nodes.lines[room.node] for room in chosen]
+        return with_units(need, found, tasks, lines, [self._taken.gres[r.node] for r in chosen])
 
     def _of_nodes(
         self,
@@ -408,26 +419,15 @@ class Consumable:
             node, line = room.node, self.nodes.lines[room.node]
             own = mine[node] if mine is not None and touched >> node & 1 else None
             sockets = self._sockets(need, line, self._full[node] & ~used[node], own)
-            taken = self._full[node] if need.whole else self._cores(need, node, count, sockets)
+            taken, by_sockets = self._full[node], need.partition.name in self._by_sockets
+            if not need.whole:
+                taken = cores_taken(need, line, sockets, count, by_sockets)
             held.append(taken)
             own_count = self._of_cpus and not need.whole
             cpus.append(count if own_count else taken.bit_count() * line.threads)
             if need.memory is not None:
                 memory.append(memory_of(need, self.nodes.memory_MiB[node], cpus[-1]))
         return Allocation(mask_of(chosen), len(chosen), tuple(held), tuple(cpus), tuple(memory))
-
-    def _cores(self, need: Need, node: int, cpus: int, sockets: list[Mask]) -> Mask:
-        """The cores of one node for so many CPUs."""
-        line = self.nodes.lines[node]
-        each = cpus_of_core(need, line)
-        if need.block:
-            taken = cores.block(sockets, cores.cores_for(cpus, each), line.boards)
-        elif need.cpus_per_task > 1:
-            taken = cores.packed(sockets, cpus, need.cpus_per_task, each)
-        else:
-            taken = cores.cyclic(sockets, cores.cores_for(cpus, each))
-        by_sockets = need.partition.name in self._by_sockets
-        return cores.whole_sockets(line, taken) & sum(sockets) if by_sockets else taken
 
     # --- when a job could run ---------------------------------------------------------------
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, zip_longest
 
+from ptaskmodel.slurm.jobs.gpus import least_cpus
 from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need
 from ptaskmodel.slurm.select.offers import Room, Taking
 from ptaskmodel.slurm.select.switches import Tree
@@ -81,6 +82,7 @@ def takes_any(need: Need) -> bool:
         and need.wanted <= 1
         and 0 < need.tasks_asked <= need.most
         and not (need.whole or need.gres or need.required or need.contiguous or need.spread)
+        and not need.shaped
         and need.partition.max_cpus_per_node is None
     )
 
@@ -137,7 +139,7 @@ def _in_order(taking: Taking, rooms: Sequence[Room]) -> bool:
             return True
         if taking.room == 0:
             break
-    return taking.cpus <= 0 and taking.least <= 0
+    return taking.fed and taking.least <= 0
 
 
 def _busy_first(taking: Taking, rooms: Sequence[Room], busy: Sequence[int]) -> bool:
@@ -162,7 +164,7 @@ def _busy_first(taking: Taking, rooms: Sequence[Room], busy: Sequence[int]) -> b
                         break
         if over:
             break
-    return taking.cpus <= 0 and taking.least <= 0
+    return taking.fed and taking.least <= 0
 
 
 def _least_loaded(taking: Taking, rooms: Sequence[Room]) -> bool:
@@ -183,7 +185,7 @@ def _least_loaded(taking: Taking, rooms: Sequence[Room]) -> bool:
             last = best.free
             if taking.done:
                 return True
-    return taking.cpus <= 0 and taking.least <= 0
+    return taking.fed and taking.least <= 0
 
 
 def _loosest(taking: Taking, rooms: Iterable[Room], last: int) -> Room | None:
@@ -208,9 +210,10 @@ class _Run:
     anchor: the first of those that must be; None: there is none.
     """
 
-    __slots__ = ("anchor", "cpus", "first", "last", "nodes", "weight")
+    __slots__ = ("anchor", "cpus", "first", "last", "nodes", "units", "weight")
 
     def __init__(self, weight: int | None) -> None:
+        self.units: list[int] = []
         self.anchor: int | None = None
         self.cpus = 0
         self.nodes = 0
@@ -246,6 +249,8 @@ def _runs(taking: Taking, rooms: Iterable[Room]) -> tuple[list[_Run], dict[int, 
             run.anchor = room.node if run.anchor is None else run.anchor
             continue
         run.cpus += room.cpus
+        if room.units:
+            run.units = [a + b for a, b in zip_longest(run.units, room.units, fillvalue=0)]
         run.nodes += 1
         run.weight = room.weight
         open_rooms[room.node] = room
@@ -280,11 +285,11 @@ def by_runs(taking: Taking, rooms: Sequence[Room]) -> bool:
         if taking.done:
             return True
         runs.remove(best)
-    return taking.cpus <= 0 and taking.enough(0)
+    return taking.fed and taking.enough(0)
 
 
 def _suffices(taking: Taking, run: _Run) -> bool:
-    return run.cpus >= taking.cpus and taking.enough(run.nodes)
+    return taking.would_feed(run.cpus, run.units) and taking.enough(run.nodes)
 
 
 def _best(taking: Taking, runs: Sequence[_Run], required: bool) -> _Run | None:
@@ -327,7 +332,7 @@ def _take_along(taking: Taking, rooms: Iterable[Room]) -> None:
 def _take_tightest(taking: Taking, rooms: Sequence[Room]) -> None:
     """One node that holds all that is missing, the tightest; else from the first on."""
     if taking.nodes <= 1:
-        holding = [room for room in rooms if room.cpus >= taking.cpus]
+        holding = [room for room in rooms if taking.would_feed(room.cpus, room.units)]
         if holding:
             rooms = [min(holding, key=lambda room: room.cpus)]
     for room in rooms:
@@ -338,21 +343,30 @@ def _take_tightest(taking: Taking, rooms: Sequence[Room]) -> None:
         taking.take(room)
 
 
-def dealt(need: Need, offered: Sequence[int], threads: Sequence[int]) -> list[int]:
+def dealt(
+    need: Need,
+    offered: Sequence[int],
+    threads: Sequence[int],
+    limits: Sequence[int] | None = None,
+    held: list[int] | None = None,
+) -> list[int]:
     """CPUs on each node, in order of index: a task on each, then round after round.
 
     offered: the CPUs that a job may use of each node. threads: CPUs of a core of each; a round
-    gives the tasks of a core. After `dist_tasks_compute_c_b` of Slurm 22.05.
+    gives the tasks of a core. limits: how many tasks the GPUs of each node allow. held: is made to
+    say how many tasks each has. After `dist_tasks_compute_c_b` of Slurm 22.05.
     """
     step, per_node = need.cpus_per_task, need.tasks_per_node
     count = len(offered)
     cpus = max(count * (per_node or 1), need.cpus, count * need.cpus_per_node)
+    cpus = max(cpus, cpus_for_gpus(need, count))
     tasks = cpus
     if step > 1:
         tasks = per_node * count if per_node else cpus // step
     left = max(tasks, 1)
     given = [0] * count
-    held = [0] * count
+    held = [] if held is None else held
+    held += [0] * count
 
     def give(node: int) -> None:
         nonlocal left
@@ -361,6 +375,8 @@ def dealt(need: Need, offered: Sequence[int], threads: Sequence[int]) -> list[in
         given[node] = min(given[node] + step, offered[node])
 
     def has_room(node: int) -> bool:
+        if limits is not None and held[node] >= limits[node]:
+            return False
         return offered[node] - given[node] >= step and not (per_node and held[node] >= per_node)
 
     room = False
@@ -377,7 +393,8 @@ def dealt(need: Need, offered: Sequence[int], threads: Sequence[int]) -> list[in
     while left > 0:
         if not crowded:
             open_to = [node for node in range(count) if has_room(node)]
-            left -= _whole_rounds(left, open_to, turns, step, per_node, offered, given, held)
+            if limits is None:
+                left -= _whole_rounds(left, open_to, turns, step, per_node, offered, given, held)
         room = False
         for node in range(count):
             for _ in range(turns[node]):
@@ -418,6 +435,16 @@ def _whole_rounds(
         given[node] += rounds * turns[node] * step
         held[node] += rounds * turns[node]
     return rounds * in_all
+
+
+def cpus_for_gpus(need: Need, nodes: int) -> int:
+    """The CPUs that the GPUs of a `need` want on so many `nodes`."""
+    if not need.asks:
+        return 0
+    sockets = max(need.sockets, 1)
+    with_tasks = [ask.tasks_each * ask.in_all(nodes, 0, sockets) for ask in need.asks if ask.is_gpu]
+    own = least_cpus(need.asks, nodes, need.tasks_asked, sockets)
+    return max(own, *with_tasks) if with_tasks else own
 
 
 def memory_of(need: Need, real: int, cpus: int) -> int:

@@ -7,6 +7,7 @@ GRES and numbers of jobs by node.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 
 from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
 from ptaskmodel.slurm.conf.facts import FORCE, OFF, YES, Conf, Nodes, Partition
@@ -95,9 +96,12 @@ class Occupancy:
             if self.present[node] == (sign > 0):  # the first comes, or the last leaves
                 self.nodes ^= 1 << node
             self._unshared[node] += sign * (sharing != OVER_OTHERS)
-            for one in job.request.gres:
-                key = one.name, one.type
-                self.gres[node][key] = self.gres[node].get(key, 0) + sign * one.count
+        if allocation.gres or job.request.gres:
+            gres = allocation.gres or repeat(job.request.gres)
+            for node, units in zip(held, gres, strict=False):
+                for one in units:
+                    key = one.name, one.type
+                    self.gres[node][key] = self.gres[node].get(key, 0) + sign * one.count
         for node, amount in zip(held, allocation.memory_MiB, strict=False):
             self._memory_MiB[node] += sign * amount
 

@@ -5,16 +5,34 @@ Limits of partitions apply. Source: `_allocate_sc` and `can_job_run_on_node` of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
-from ptaskmodel.batch.machine.host_sets import Mask
+from ptaskmodel.batch.machine.host_sets import Mask, lowest
 from ptaskmodel.slurm.conf.facts import NodeLine
+from ptaskmodel.slurm.jobs.gpus import GPU
 from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need, amount_of
 from ptaskmodel.slurm.select import cores
 
-GPU = "gpu"
+# Units in use of a node, by name and type.
+InUse = Mapping[tuple[str, str | None], int]
 # As many GPUs at most make a node lighter.
 LIGHTEST = 255
+
+
+class Offered(NamedTuple):
+    """What a node offers a job that asks for GPUs as `Need.asks` has them.
+
+    whole_cpus: of all cores that are left to it; least_cpus: of those that it must take. units: of
+    each kind of GPU. gpus: in all; near: as many as it could use.
+    """
+
+    cpus: int
+    whole_cpus: int
+    least_cpus: int
+    units: tuple[int, ...]
+    gpus: int
+    near: int
 
 
 class Room:
@@ -22,19 +40,25 @@ class Room:
 
     cpus: what it offers; less once the job needs no more of it. free: CPUs of its free cores, of
     ``total``. resources: CPUs and GPUs, by which poor nodes are dropped. piece: CPUs that are kept
-    for each further node. required: whether the job must have it.
+    for each further node. required: whether the job must have it. units: of GPUs as `Need.asks`
+    has them, how many; whole_cpus: CPUs of all cores that it offers such a job, least_cpus: of
+    those that it must take. near: GPUs that make it lighter.
     """
 
     __slots__ = (
         "cpus",
         "free",
         "gpus",
+        "least_cpus",
+        "near",
         "node",
         "piece",
         "required",
         "resources",
         "total",
+        "units",
         "weight",
+        "whole_cpus",
     )
 
     def __init__(
@@ -59,6 +83,13 @@ class Room:
         self.piece = piece
         self.gpus = gpus
         self.resources = (cpus if resources is None else resources) + gpus
+        self.units: tuple[int, ...] = ()
+        self.near = self.whole_cpus = self.least_cpus = 0
+
+    def offer_gpus(self, offered: Offered) -> None:
+        """Set what it offers a job that asks for GPUs other than a number of each node."""
+        self.units, self.near = offered.units, offered.near
+        self.whole_cpus, self.least_cpus = offered.whole_cpus, offered.least_cpus
 
     def of(self, node: int, required: bool) -> Room:
         """What another node like this one offers; it can be taken in part."""
@@ -67,6 +98,8 @@ class Room:
         other.cpus, other.free, other.total = self.cpus, self.free, self.total
         other.weight, other.piece = self.weight, self.piece
         other.gpus, other.resources = self.gpus, self.resources
+        other.units, other.near = self.units, self.near
+        other.whole_cpus, other.least_cpus = self.whole_cpus, self.least_cpus
         return other
 
     def weigh(self, noted: int) -> None:
@@ -77,11 +110,15 @@ class Room:
 class Taking:
     """What is still wanted while nodes are taken.
 
-    nodes: as many as are wanted; least: as many as there must be; room: as many as may be.
-    fewest: the CPUs that the tasks on any node need.
+    cpus: as many as must be had; most_cpus: as many as are taken. nodes: as many as are wanted;
+    least: as many as there must be; room: as many as may be. fewest: the CPUs that the tasks on any
+    node need. units: of GPUs as `Need.asks` has them, those that the job asks for in all.
     """
 
-    __slots__ = ("chosen", "cpus", "fewest", "least", "need", "nodes", "room", "spare")
+    __slots__ = (
+        *("chosen", "cpus", "fewest", "least", "most_cpus", "need", "nodes", "room", "spare"),
+        "units",
+    )
 
     def __init__(self, need: Need, least: int, most: int, fewest: int | None = None) -> None:
         self.need = need
@@ -93,6 +130,14 @@ class Taking:
         self.spare = self.nodes - least
         self.room = most
         self.chosen: dict[int, Room] = {}
+        self.units = [ask.per_job for ask in need.asks]
+        if any(self.units):
+            self.nodes = least
+        self.most_cpus = need.cpus
+        if need.asks:
+            self.fewest = 1
+            of_nodes = need.cpus_for_gpus_of_node * self.nodes
+            self.most_cpus = max(need.cpus, need.cpus_for_gpus, of_nodes)
 
     def limit(self) -> None:
         """Let there be no more nodes than tasks that were asked for."""
@@ -107,9 +152,10 @@ class Taking:
         """What would be used of a node: pieces are kept for the nodes that must follow."""
         need = self.need
         if not need.whole:
-            left = self.cpus - max(self.least - 1, 0) * room.piece
+            left = self.most_cpus - max(self.least - 1, 0) * room.piece
             if room.cpus > left:
-                room.cpus = max(left, need.cpus_per_node)
+                room.cpus = max(left, need.cpus_per_node, need.cpus_for_gpus_of_node)
+                room.whole_cpus = min(room.cpus, room.whole_cpus)
                 room.resources = room.cpus + room.gpus
         return room.cpus
 
@@ -120,15 +166,45 @@ class Taking:
 
     def take_whole(self, room: Room) -> None:
         """Take all that a node, its `room`, offers."""
-        self.cpus -= room.cpus
+        cpus = self._take_units(room) if self.units else room.cpus
+        self.cpus -= cpus
+        self.most_cpus -= cpus
         self.nodes -= 1
         self.least -= 1
         self.room -= 1
         self.chosen[room.node] = room
 
+    def _take_units(self, room: Room) -> int:
+        """Take the GPUs of a node; the CPUs that count with them."""
+        with_gpus = 0
+        for k, ask in enumerate(self.need.asks):
+            if not ask.per_job:
+                continue
+            units = room.units[k]
+            if ask.cpus_each:
+                units = min(units, room.cpus // ask.cpus_each)
+                with_gpus = max(with_gpus, units * ask.cpus_each)
+            self.units[k] -= units
+        return with_gpus or room.cpus
+
     @property
     def done(self) -> bool:
-        return self.nodes <= 0 and self.cpus <= 0
+        return self.nodes <= 0 and self.fed
+
+    @property
+    def fed(self) -> bool:
+        """Whether there are CPUs and GPUs enough, if not nodes."""
+        return self.cpus <= 0 and all(left <= 0 for left in self.units)
+
+    def would_feed(self, cpus: int, units: Sequence[int]) -> bool:
+        """Whether so many more CPUs and GPUs suffice."""
+        pairs = zip(self.units, units, strict=False)
+        return cpus >= self.cpus and all(left <= more for left, more in pairs)
+
+    def fed_by(self, rooms: Collection[Room]) -> bool:
+        """Whether the CPUs and GPUs of some nodes suffice."""
+        columns = zip(*(room.units for room in rooms), strict=True)
+        return self.would_feed(sum(room.cpus for room in rooms), [*map(sum, columns)])
 
     def enough(self, nodes: int) -> bool:
         """Whether so many more nodes are what there must be."""
@@ -138,6 +214,16 @@ class Taking:
 def asks_gpus(need: Need) -> bool:
     """Whether a job asks for GPUs."""
     return any(one.name == GPU for one in need.gres)
+
+
+def favour(need: Need, rooms: Sequence[Room], favours: bytearray) -> None:
+    """Note the GPUs that a job has found, and weigh nodes by what is noted in `favours`."""
+    asked = sum(one.count for one in need.gres if one.name == GPU)
+    for room in rooms:
+        if asked or room.near:
+            near = room.near or (room.gpus if need.whole else asked)
+            favours[room.node] = min(near, LIGHTEST)
+        room.weigh(LIGHTEST - favours[room.node])
 
 
 def mask_of(rooms: Sequence[Room]) -> Mask:
@@ -168,6 +254,36 @@ def free_sockets(line: NodeLine, free: Mask, own: Mask | None, by_sockets: bool)
         return [each if each.bit_count() == line.cores_per_socket else 0 for each in found]
     used = cores.of_sockets(line, own & ~free)
     return [0 if there else each for each, there in zip(found, used, strict=True)]
+
+
+def as_asked(need: Need, line: NodeLine, sockets: list[Mask]) -> list[Mask]:
+    """Of free cores of the `sockets` of a `line`, those that a job of a `need` may take."""
+    if need.cores_per_socket > 1:
+        sockets = [each if each.bit_count() >= need.cores_per_socket else 0 for each in sockets]
+    if need.sockets > 1 and sum(map(bool, sockets)) < need.sockets:
+        return [0] * len(sockets)
+    if need.tasks_per_socket:
+        cpus = need.tasks_per_socket * need.cpus_per_task
+        most = cores.cores_for(cpus, cpus_of_core(need, line))
+        return [lowest(each, min(most, each.bit_count())) for each in sockets]
+    return sockets
+
+
+def cores_taken(
+    need: Need, line: NodeLine, sockets: list[Mask], cpus: int, by_sockets: bool
+) -> Mask:
+    """The cores of a node for so many `cpus` of a `need`, of those that are free on its `sockets`.
+
+    line: of the node. by_sockets: whether whole sockets are taken.
+    """
+    each = cpus_of_core(need, line)
+    if need.block:
+        taken = cores.block(sockets, cores.cores_for(cpus, each), line.boards)
+    elif need.cpus_per_task > 1:
+        taken = cores.packed(sockets, cpus, need.cpus_per_task, each)
+    else:
+        taken = cores.cyclic(sockets, cores.cores_for(cpus, each))
+    return cores.whole_sockets(line, taken) & sum(sockets) if by_sockets else taken
 
 
 def cpus_offered(

@@ -166,6 +166,7 @@ class PlainFit:
         if (
             need.sharing == OVER_OTHERS
             or need.gres
+            or need.shaped
             or need.contiguous
             or need.spread
             or partition.lln

@@ -147,7 +147,7 @@ class Tree:
                 room = _best_node(taking, offered)
                 offered.remove(room)
                 taking.take(room)
-        return taking.cpus <= 0 and taking.enough(0)
+        return taking.fed and taking.enough(0)
 
     def _tightest(
         self, taking: Taking, inside: Sequence[Mask], taken: Sequence[int], left: dict[int, Room]
@@ -282,7 +282,7 @@ class Tree:
                     if taking.done:
                         return True
             counts[nearest] = 0
-        return taking.least <= 0 and taking.cpus <= 0
+        return taking.least <= 0 and taking.fed
 
     def _nearest(
         self, leaves: list[int], distances: list[int], counts: list[int], nodes: int
@@ -354,8 +354,7 @@ def _light_enough(
     for weight in sorted({room.weight for room in rooms.values()}):
         light = sorted(among)
         among |= {node: room for node, room in rooms.items() if room.weight == weight}
-        cpus = sum(room.cpus for room in among.values())
-        if cpus >= taking.cpus and taking.enough(len(among)):
+        if taking.fed_by(among.values()) and taking.enough(len(among)):
             return light, among
     return light, None
 
@@ -432,4 +431,4 @@ class Dragonfly(Tree):
                 taking.take(left[node])
                 if taking.done or taking.room <= 0:
                     return taking.done
-        return taking.least <= 0 and taking.cpus <= 0
+        return taking.least <= 0 and taking.fed

@@ -17,9 +17,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-COLUMNS = ("id", "start", "end", "nodelist", "state", "by")
+COLUMNS = ("id", "start", "end", "nodelist", "state", "by", "cpus")
 BY_HAND = ("at.txt", "reservations.txt")
-OURS = ("job_id", "starting_time", "finish_time", "nodes", "final_state", "scheduler")
+OURS = (
+    *("job_id", "starting_time", "finish_time", "nodes", "final_state", "scheduler"),
+    "cpus",
+)
 
 
 def record(place: Path) -> None:
@@ -31,20 +34,25 @@ def record(place: Path) -> None:
         if (place / "sacctmgr.txt").exists():
             command += ["--accounts", str(place / "sacctmgr.txt")]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        with (found / "jobs.csv").open(newline="") as file:
-            jobs = list(csv.DictReader(file))
-        with (place / "run1.csv").open("w", newline="") as file:
-            table = csv.writer(file, lineterminator="\n")
-            table.writerow(COLUMNS)
-            table.writerows([job[name] for name in OURS] for job in jobs if job["scheduler"])
-        (place / "run1.events.csv").write_bytes((found / "events.csv").read_bytes())
-        meta = json.loads((found / "meta.json").read_text())
-        with (place / "jobs.csv").open(newline="") as file:
-            known = {row["id"] for row in csv.DictReader(file)}
-        refused = [job["job_id"] for job in jobs if job["final_state"] == "REFUSED"]
-        # Of an array it is the array that is refused.
-        meta["refused"] = sorted({i if i in known else i.rpartition("_")[0] for i in refused})
-        (place / "run1.meta.json").write_text(json.dumps(meta) + "\n")
+        keep(found, place)
+
+
+def keep(found: Path, place: Path) -> None:
+    """Write of the results of a live run what the tests need to a folder."""
+    with (found / "jobs.csv").open(newline="") as file:
+        jobs = list(csv.DictReader(file))
+    with (place / "run1.csv").open("w", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(COLUMNS)
+        table.writerows([job[name] for name in OURS] for job in jobs if job["scheduler"])
+    (place / "run1.events.csv").write_bytes((found / "events.csv").read_bytes())
+    meta = json.loads((found / "meta.json").read_text())
+    with (place / "jobs.csv").open(newline="") as file:
+        known = {row["id"] for row in csv.DictReader(file)}
+    refused = [job["job_id"] for job in jobs if job["final_state"] == "REFUSED"]
+    # Of an array it is the array that is refused.
+    meta["refused"] = sorted({i if i in known else i.rpartition("_")[0] for i in refused})
+    (place / "run1.meta.json").write_text(json.dumps(meta) + "\n")
 
 
 def main() -> None:
