@@ -10,7 +10,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, repeat
-from operator import attrgetter
 
 from ptaskmodel.batch.machine.host_sets import Mask, members
 from ptaskmodel.slurm.accounts.facts import (
@@ -48,23 +47,12 @@ from ptaskmodel.slurm.jobs.needs import (
     with_named_nodes,
 )
 from ptaskmodel.slurm.jobs.record import Allocation, JobRecord
-from ptaskmodel.slurm.jobs.request import OF_USER, UNBOUNDED, JobRequest, parsed
+from ptaskmodel.slurm.jobs.request import OF_USER, UNBOUNDED, JobRequest, asked_of_nodes, parsed
 from ptaskmodel.slurm.queue.priority import priorities_of, sizes_of
 from ptaskmodel.slurm.queue.queue import ARRAY_LIMIT
 from ptaskmodel.slurm.select.offers import asks_gpus
 from ptaskmodel.slurm.select.plugin import Select, select_of
 
-# What a job asks of nodes, whenever and for however long.
-_asks = attrgetter(
-    *("min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node"),
-    "least_cpus_per_node",
-    *("memory_per_node_MiB", "memory_per_cpu_MiB", "gres", "constraint", "nodelist", "exclude"),
-    *("gpus", "gpus_per_socket", "gpus_per_task", "cpus_per_gpu", "memory_per_gpu_MiB"),
-    *("tasks_per_gpu", "enforce_binding", "tasks_per_socket", "tasks_per_core"),
-    *("sockets_per_node", "cores_per_socket", "cpus_are_given", "least_cpus"),
-    *("contiguous", "spread", "one_thread", "switches", "switch_wait_s", "distribution"),
-    *("exclusive", "oversubscribe"),
-)
 # Reasons to wait of which no limit of an account is the cause.
 LICENCES = "Licenses"
 
@@ -240,7 +228,7 @@ class Rules:
 
         min_nodes: the least MinNodes of its partitions.
         """
-        asks = (partition.name, min_nodes, exclusive, *_asks(request))
+        asks = (partition.name, min_nodes, exclusive, *asked_of_nodes(request))
         kind = self._kinds.setdefault(asks, len(self._kinds))
         key = kind, request.limit_min, request.time_min_min
         if key not in self._needs:
@@ -471,8 +459,7 @@ class Rules:
 
     def may_start_s(self, job: JobRecord) -> float:
         """When usage has decayed enough for a job, if no job runs; 0: now."""
-        dates = (self.limits.relieved_s(job, partition) for partition in job.partitions)
-        date = min(dates)
+        date = min(self.limits.relieved_s(job, partition) for partition in job.partitions)
         return date + (self.priorities.period_s or 0) if date else date
 
     def cpus_of(self, allocation: Allocation) -> int:
@@ -487,9 +474,8 @@ class Rules:
         """What a job has of each resource, or would have in a partition."""
         found: dict[str, float] = {"cpu": self.cpus_of(allocation), "node": allocation.size}
         found["mem"] = sum(allocation.memory_MiB)
-        for one in chain.from_iterable(
-            allocation.gres or repeat(job.request.gres, allocation.size)
-        ):
+        given = allocation.gres or repeat(job.request.gres, allocation.size)
+        for one in chain.from_iterable(given):
             for name in gres_names(one.name, one.type):
                 found[name] = found.get(name, 0) + one.count
         for name, count in job.request.licenses.items():

@@ -11,6 +11,7 @@ import functools
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -156,6 +157,19 @@ class JobRequest:
     def array_id(self) -> str:
         """The id that all tasks of its array share; its own if it is none."""
         return self.id if self.array is None else self.array.job
+
+
+# What a request asks of nodes, whenever and for however long.
+asked_of_nodes = attrgetter(
+    *("min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node"),
+    "least_cpus_per_node",
+    *("memory_per_node_MiB", "memory_per_cpu_MiB", "gres", "constraint", "nodelist", "exclude"),
+    *("gpus", "gpus_per_socket", "gpus_per_task", "cpus_per_gpu", "memory_per_gpu_MiB"),
+    *("tasks_per_gpu", "enforce_binding", "tasks_per_socket", "tasks_per_core"),
+    *("sockets_per_node", "cores_per_socket", "cpus_are_given", "least_cpus"),
+    *("contiguous", "spread", "one_thread", "switches", "switch_wait_s", "distribution"),
+    *("exclusive", "oversubscribe"),
+)
 
 
 @dataclass(frozen=True, slots=True)

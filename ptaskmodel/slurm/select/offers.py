@@ -87,7 +87,7 @@ class Room:
         self.near = self.whole_cpus = self.least_cpus = 0
 
     def offer_gpus(self, offered: Offered) -> None:
-        """Set what it offers a job that asks for GPUs other than a number of each node."""
+        """Set what is `offered` to a job that asks for GPUs other than a number of each node."""
         self.units, self.near = offered.units, offered.near
         self.whole_cpus, self.least_cpus = offered.whole_cpus, offered.least_cpus
 
@@ -197,12 +197,12 @@ class Taking:
         return self.cpus <= 0 and all(left <= 0 for left in self.units)
 
     def would_feed(self, cpus: int, units: Sequence[int]) -> bool:
-        """Whether so many more CPUs and GPUs suffice."""
+        """Whether so many more `cpus`, and `units` of GPUs, suffice."""
         pairs = zip(self.units, units, strict=False)
         return cpus >= self.cpus and all(left <= more for left, more in pairs)
 
     def fed_by(self, rooms: Collection[Room]) -> bool:
-        """Whether the CPUs and GPUs of some nodes suffice."""
+        """Whether the CPUs and GPUs of some nodes, `rooms`, suffice."""
         columns = zip(*(room.units for room in rooms), strict=True)
         return self.would_feed(sum(room.cpus for room in rooms), [*map(sum, columns)])
 
@@ -217,7 +217,7 @@ def asks_gpus(need: Need) -> bool:
 
 
 def favour(need: Need, rooms: Sequence[Room], favours: bytearray) -> None:
-    """Note the GPUs that a job has found, and weigh nodes by what is noted in `favours`."""
+    """Note the GPUs that a `need` has found in `rooms`, and weigh these by what `favours` notes."""
     asked = sum(one.count for one in need.gres if one.name == GPU)
     for room in rooms:
         if asked or room.near:
