@@ -19,6 +19,7 @@ from ptaskmodel.slurm.jobs.record import of_resource
 # Whose jobs count together: of a QOS all, those of a user, of an account; of an association.
 Holder = tuple[str, ...]
 
+QOS = "qos"  # how a holder begins that is one
 JOBS, WALL, GROUP_WALL = "jobs", "wall", "group wall"
 OVER_PARTITION, DENY, FACTOR_SAFE = "OVERPARTQOS", "DENYONLIMIT", "USAGEFACTORSAFE"
 ORDER = {"cpu": 0, "mem": 1, "energy": 2, "node": 3, "billing": 4}
@@ -26,7 +27,7 @@ ORDER = {"cpu": 0, "mem": 1, "energy": 2, "node": 3, "billing": 4}
 
 def qos_holder(name: str) -> Holder:
     """All jobs of a QOS."""
-    return ("qos", name)
+    return (QOS, name)
 
 
 def association_holder(index: int) -> Holder:
@@ -125,8 +126,8 @@ class _Making:
 
     def of_qos(self, name: str, limits: Limits, user: str, account: str) -> None:
         whole = qos_holder(name)
-        users: Holder = ("qos", name, "user", user)
-        accounts: Holder = ("qos", name, "account", account)
+        users: Holder = (QOS, name, "user", user)
+        accounts: Holder = (QOS, name, "account", account)
         self.holders += [whole, users, accounts]
         self._count(self.submit, whole, limits.grp_submit, "QOSGrpSubmitJobsLimit")
         self._count(

@@ -21,6 +21,7 @@ from ptaskmodel.slurm.accounts.fair_share import ShareTree
 from ptaskmodel.slurm.accounts.limit_tests import (
     GROUP_WALL,
     JOBS,
+    QOS,
     WALL,
     Holder,
     Tests,
@@ -81,6 +82,7 @@ class _Used:
 class Limits:
     """Who is over which limit. Nothing is limited unless the configuration enforces limits.
 
+    blocking_qos: the QOS over whose limit `exceeds` found a job last; None: no QOS.
     began_s: when the controller started, Unix seconds. kills: whether jobs that run can be over a
     limit. spends: whether what was used matters.
     """
@@ -89,6 +91,7 @@ class Limits:
         self.enforced = conf.database and "LIMITS" in conf.enforce
         self._safe = "SAFE" in conf.enforce
         self.kills = self.enforced and not self._safe and _of_minutes(accounts)
+        self.blocking_qos: str | None = None
         self._spending = Spending(conf, accounts, tree, began_s)
         self.spends = self.enforced and self._spending.kept
         self._accounts, self._tree, self._conf = accounts, tree, conf
@@ -129,6 +132,7 @@ class Limits:
     def blocks(self, job: Limited, partition: Partition) -> str | None:
         """Why a job may not start now whatever nodes it gets; None: it may."""
         tests = self._of(job, partition)
+        self.blocking_qos = None
         if tests is None:
             return None
         minutes = _minutes(job.request, partition, tests.planned)
@@ -174,24 +178,32 @@ class Limits:
         if tests is None:
             return None
         minutes = _minutes(job.request, partition, tests.planned)
+        self.blocking_qos = None
         for test in tests.after:
-            if test.kind == record.GROUP_MINUTES:
-                if self._over_minutes(test, tres, minutes, tests.factor):
-                    return test.reason
-                continue
-            if self._over_alone(test, tres, minutes):
+            if self._over(test, tres, nodes, minutes, tests.factor):
+                whose, name = test.holder[:2]
+                self.blocking_qos = name if whose == QOS else None
                 return test.reason
-            if test.kind in HELD:
-                used, asked = self._use(test.holder), tres.get(test.resource, 0)
-                if test.resource == "node" and nodes:
-                    asked = sum(node not in used.nodes for node in nodes)
-                if asked and asked + used.tres[test.resource] > test.most:
-                    return test.reason
-            elif test.kind == record.GROUP_RUN_MINUTES:
-                asked = tres.get(test.resource, 0) * minutes
-                if asked and asked + self._run_minutes(test) > test.most:
-                    return test.reason
         return None
+
+    def _over(
+        self, test: TresTest, tres: Amounts, nodes: tuple[int, ...], minutes: float, factor: float
+    ) -> bool:
+        """Whether a job would be over one limit."""
+        if test.kind == record.GROUP_MINUTES:
+            return self._over_minutes(test, tres, minutes, factor)
+        if self._over_alone(test, tres, minutes):
+            return True
+        asked = tres.get(test.resource, 0)
+        if test.kind in HELD:
+            used = self._use(test.holder)
+            if test.resource == "node" and nodes:
+                asked = sum(node not in used.nodes for node in nodes)
+            return bool(asked) and asked + used.tres[test.resource] > test.most
+        if test.kind == record.GROUP_RUN_MINUTES:
+            asked *= minutes
+            return bool(asked) and asked + self._run_minutes(test) > test.most
+        return False
 
     def started(
         self,

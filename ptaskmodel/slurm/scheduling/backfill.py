@@ -1,14 +1,13 @@
 """Backfill scheduler: find each tested job's earliest start, and reserve nodes there.
 
 `BackfillThread` runs its cycles. In plain cases it uses `vectorised_backfill` or `shared_cycles`
-instead, whose cycles are equal: change all together. `TimeSlots` is the map: which nodes are not
-reserved in each slot of future time.
+instead, whose cycles are equal: change all together. `TimeSlots` is the map.
 Source: Slurm 22.05, src/plugins/sched/backfill, and its Scheduling Configuration Guide.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,91 +20,18 @@ from ptaskmodel.slurm.jobs.constraints import by_constraint
 from ptaskmodel.slurm.jobs.needs import YEAR_S, Need
 from ptaskmodel.slurm.jobs.record import LIVE, PENDING, RUNNING, Allocation, Ends, JobRecord
 from ptaskmodel.slurm.queue.queue import Entry
+from ptaskmodel.slurm.scheduling.slots import NONE, Licences, TimeSlots
 from ptaskmodel.slurm.select.plugin import Select
 
 if TYPE_CHECKING:
     from ptaskmodel.slurm.controller.controller import Controller
 
 
-class TimeSlots:
-    """Slots [begin, end) of whole seconds, contiguous, each with the nodes not reserved in it."""
-
-    def __init__(self, begin: int, end: int, nodes: Mask) -> None:
-        self.begins = [begin]
-        self.ends = [end]
-        self.free = [nodes]
-        # How many were ever made: slots that are joined again are not counted back.
-        self.records = 1
-
-    def __len__(self) -> int:
-        return len(self.begins)
-
-    def open(self, start: float, end: float, nodes: Mask) -> tuple[Mask, int]:
-        """Those of some nodes that are reserved nowhere in [start, end], and when to look again.
-
-        That is the end of the first slot from start on after which another node is there; 0: none.
-        """
-        left, later = nodes, 0
-        begins, ends, free = self.begins, self.ends, self.free
-        last = len(begins) - 1
-        for k in range(bisect_right(ends, start), len(begins)):
-            if later == 0 and k < last and nodes & free[k + 1] & ~(left & free[k]):
-                later = ends[k]
-            if begins[k] > end:
-                break
-            left &= free[k]
-            if later and not left:
-                break
-        return left, later
-
-    def collides(self, begin: int, end: int, nodes: Mask) -> bool:
-        """Whether some of the nodes are reserved within [begin, end)."""
-        for k in range(bisect_right(self.ends, begin), len(self.begins)):
-            if self.begins[k] >= end:
-                return False
-            if nodes & ~self.free[k]:
-                return True
-        return False
-
-    def reserve(self, begin: int, end: int, nodes: Mask) -> None:
-        """Take some nodes out of [begin, end); two equal neighbours are joined, as Slurm does."""
-        begin = max(begin, self.begins[0])
-        k = bisect_left(self.ends, begin)
-        before = max(k - 1, 0)
-        after = -1
-        if k < len(self.begins):
-            if self.ends[k] > begin:
-                self._split(k, begin)
-            slot = k + 1
-            while slot < len(self.begins):
-                if end < self.ends[slot]:
-                    self._split(slot, end)
-                self.free[slot] &= ~nodes
-                slot += 1
-                if end == self.ends[slot - 1]:
-                    after = slot if slot < len(self.begins) else -1
-                    break
-        self._join(before, after)
-
-    def _split(self, k: int, date: int) -> None:
-        self.records += 1
-        self.begins.insert(k + 1, date)
-        self.ends.insert(k + 1, self.ends[k])
-        self.ends[k] = date
-        self.free.insert(k + 1, self.free[k])
-
-    def _join(self, k: int, after: int) -> None:
-        while k != after and k + 1 < len(self.begins):
-            if self.free[k] == self.free[k + 1]:
-                self.ends[k] = self.ends[k + 1]
-                del self.begins[k + 1], self.ends[k + 1], self.free[k + 1]
-                return
-            k += 1
-
-
 BACKFILL = "backfill"
 # What became of a test.
-STARTED, RESERVED, NEXT, END = "started", "reserved", "next", "end"
+STARTED, RESERVED, NEXT, END, LIMITED = "started", "reserved", "next", "end", "limited"
+# When a job that a limit keeps from starting is planned where nothing else is known, s from now.
+LIMITED_S = 500
 
 
 @dataclass(slots=True)
@@ -157,10 +83,12 @@ class Cycle:
         self._window = options.bf_window_min * 60
         begin = self._now // self._step * self._step
         end = (self._now + self._window) // self._step * self._step
-        self._slots = TimeSlots(begin, end, controller.nodes.up)
+        total: Licences = controller.conf.licenses if options.bf_licenses else NONE
+        self._slots = TimeSlots(begin, end, controller.nodes.up, total)
+        self._counts_licences = bool(total)
         self._ends = controller.jobs.ends()
         self._idle = controller.allocations.idle
-        if options.bf_running_job_reserve:
+        if options.bf_running_job_reserve or options.bf_licenses:
             for job in sorted((job for _, _, job in self._ends), key=lambda job: job.listed):
                 self._enter(job)
         self._started = 0
@@ -175,6 +103,8 @@ class Cycle:
         self._begun: set[str] = set()
         # What is used, and who ends when, without those whom some jobs may preempt.
         self._emptied: dict[int, tuple[list[JobRecord], Select, Ends]] = {}
+        # Until when no job of a QOS can start, with assoc_limit_stop.
+        self._limited: dict[str | None, float] = {}
         # Whether some job could have run before the date from which it was tested.
         self.postponed = False
 
@@ -297,7 +227,7 @@ class Cycle:
         reason = rules.never_starts(job, partition)
         if reason == ACCOUNT_NOT_ALLOWED:
             reason = None  # that is not found before the job is to start
-        if reason is None and rules.limits.enforced:
+        if reason is None and rules.limits.enforced and not self._options.assoc_limit_stop:
             reason = rules.limits.blocks(job, partition)
         if reason is not None:
             controller.queue.waits_because(job, reason)
@@ -312,10 +242,11 @@ class Cycle:
             return True
         options, partition = self._options, job.partitions[which].name
         user = job.request.user
+        member = None if job.account is None else job.account.association
         most = (
             (("user_part", (user, partition)), options.bf_max_job_user_part),
             (("part", partition), options.bf_max_job_part),
-            (("assoc", (job.request.account, user)), options.bf_max_job_assoc),
+            (("assoc", member), options.bf_max_job_assoc if member is not None else 0),
             (("user", user), 0 if options.bf_max_job_assoc else options.bf_max_job_user),
         )
         if any(limit and self._counts.get(key, 0) >= limit for key, limit in most):
@@ -323,7 +254,7 @@ class Cycle:
         for key, limit in most:
             if limit:
                 self._counts[key] = self._counts.get(key, 0) + 1
-        return controller.rules.lacks_licences(job)
+        return not self._counts_licences and controller.rules.lacks_licences(job)
 
     def _now_only(self, job: JobRecord, which: int) -> bool:
         if self._options.bf_one_resv_per_job and job.planned_s is not None:
@@ -345,8 +276,9 @@ class Cycle:
         need: Need = job.needs[which]
         lasts = need.planned_s
         barred = controller.allocations.of_others(job, need)
+        asked = job.request.licenses if self._counts_licences else NONE
         counted = False
-        later: float = now
+        later: float = max(now, self._limited_until(job, which))
         # Whether dates at which too few nodes are free are just passed over.
         passes_over = controller.rules.reserved.empty and not now_only
         while True:
@@ -356,10 +288,10 @@ class Cycle:
             start, allowed, resv_later = possible
             end = max(start, now) + lasts
             wanted = need.nodes & allowed & ~barred
-            among, later = self._slots.open(start, end, wanted)
+            among, later = self._slots.open(start, end, wanted, asked)
             while later and passes_over and among.bit_count() < need.least:
                 start, end = later, later + lasts
-                among, later = self._slots.open(start, end, wanted)
+                among, later = self._slots.open(start, end, wanted, asked)
             if resv_later is not None and (later == 0 or resv_later < later):
                 later = resv_later
             planned = None
@@ -380,9 +312,13 @@ class Cycle:
                 date, later = now + 1, 0
             if date <= now:
                 outcome = self._start(job, which, among & ~controller.allocations.cleaning.nodes)
-                if outcome is not None:
+                if outcome == LIMITED:
+                    date = later or now + LIMITED_S
+                    self._delay_limited(job, date)
+                elif outcome is not None:
                     return outcome
-                date, later = now, 0
+                else:
+                    date, later = now, 0
             if now_only and date > now:
                 return NEXT
             if later and date > later:
@@ -391,13 +327,29 @@ class Cycle:
             finish = int(date + lasts) // self._step * self._step
             if date > now + self._window:
                 return NEXT
-            if date > now and self._slots.collides(begin, finish, found.nodes):
+            if date > now and self._slots.collides(begin, finish, found.nodes, asked):
                 later = int(date)
                 continue
-            over = controller.rules.exceeds(job, job.partitions[which], found, planned=True)
+            over = None
+            if not self._options.assoc_limit_stop:
+                over = controller.rules.exceeds(job, job.partitions[which], found, planned=True)
             if over is None and not self._full(job, which):
                 return self._reserve(job, which, date, begin, finish, found.nodes)
             return NEXT
+
+    def _limited_until(self, job: JobRecord, which: int) -> float:
+        """Until when QOSs whose limits were reached in this cycle let none of their jobs start."""
+        if not self._limited:
+            return 0.0
+        own = None if job.account is None else job.account.qos
+        names = own, job.partitions[which].qos
+        return max(self._limited.get(name, 0.0) for name in names)
+
+    def _delay_limited(self, job: JobRecord, date: float) -> None:
+        """A limit of all jobs of a QOS keeps a job from starting: others of it wait until then."""
+        name = self._controller.rules.limits.blocking_qos
+        if name is not None and job.reason.startswith("QOSGrp"):
+            self._limited[name] = max(self._limited.get(name, 0.0), date)
 
     def _predict(
         self, job: JobRecord, which: int, among: Mask, now_only: bool
@@ -445,7 +397,7 @@ class Cycle:
             reason = rules.exceeds(job, job.partitions[which], found)
         if reason is not None:
             controller.queue.waits_because(job, reason)
-            return NEXT
+            return LIMITED if self._options.assoc_limit_stop else NEXT
         if found is None:
             if controller.end_victims(self._date):
                 self._ends = controller.jobs.ends()
@@ -477,7 +429,8 @@ class Cycle:
             end = int(job.start_s + min(job.limit_s, YEAR_S)) // self._step * self._step
             begin = self._slots.begins[0]
             nodes = allocation.nodes if whole else 0
-            self._slots.reserve(begin, max(end, begin + self._step), nodes)
+            end = max(end, begin + self._step)
+            self._slots.reserve(begin, end, nodes, job.request.licenses)
 
     def _reserve(
         self, job: JobRecord, which: int, date: float, begin: int, finish: int, nodes: Mask
@@ -488,5 +441,6 @@ class Cycle:
             self._controller.reservations.plan(job, date, nodes)
         if self._slots.records >= self._controller.conf.bf_node_space_size:
             return END
-        self._slots.reserve(begin, max(finish, begin + self._step), nodes)
+        finish = max(finish, begin + self._step)
+        self._slots.reserve(begin, finish, nodes, job.request.licenses)
         return RESERVED

@@ -1,7 +1,7 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """The map of a compiled backfill cycle: slots of time, each with the nodes not reserved in it.
 
-`backfill_kernel` and `shared_kernel` use it; results equal `backfill.TimeSlots`. Sets of nodes are
+`backfill_kernel` and `shared_kernel` use it; results equal `slots.TimeSlots`. Sets of nodes are
 rows of 64-bit words. Slots are linked by following; slot 0 is the first.
 """
 

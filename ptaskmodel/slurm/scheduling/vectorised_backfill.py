@@ -69,7 +69,7 @@ def suits(conf: Conf, nodes: Nodes) -> bool:
         and not conf.switches
         and conf.preempt_type == "preempt/none"
         and not any(limits)
-        and not (options.bf_busy_nodes or options.bf_running_job_reserve)
+        and not (options.bf_busy_nodes or options.bf_running_job_reserve or options.bf_licenses)
         and not shared
         and not conf.gang
     )
