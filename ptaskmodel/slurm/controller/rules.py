@@ -411,6 +411,15 @@ class Rules:
                 each.set_tested_cpus(cpus)
                 self.priorities.tested(each, cpus)
 
+    def keep_least_limit(self, job: JobRecord) -> None:
+        """What is left of an array keeps the limit of its task `job`: none was tested after it."""
+        least = job.request.time_min_min
+        if least is not None and (job.request.limit_min is None or job.request.limit_min > least):
+            for each in self.arrays.of_one_record(job):
+                each.change_request(replace(each.request, limit_min=least))
+                each.set_needs(self.needs(each))
+                each.set_needs(self.within_limits(each))
+
     # --- lives ------------------------------------------------------------------------------
 
     def started(self, job: JobRecord, now: int) -> None:

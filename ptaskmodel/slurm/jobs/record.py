@@ -211,6 +211,10 @@ class JobRecord:
         """Whether it is a task of an array that has never started."""
         return self.request.array is not None and not self.restarts
 
+    def change_request(self, request: JobRequest) -> None:
+        """Set what the job asks for from now on, a `request`."""
+        self.request = request
+
     def set_tested_cpus(self, cpus: int) -> None:
         """Set how many `cpus` the job takes."""
         self.tested_cpus = cpus

@@ -195,7 +195,7 @@ class Cycle:
         tasks = [entry] if array is None else self._tasks[array.job, entry.which]
         if array is not None and array.job in self._begun:
             return NEXT
-        outcome, now_only = NEXT, None
+        outcome, now_only, last = NEXT, None, None
         for task in tasks:
             if task.job.state != PENDING:
                 continue
@@ -204,8 +204,11 @@ class Cycle:
                     return NEXT
                 now_only = self._now_only(task.job, task.which)
             if self._skipped(task):
+                if last is not None:
+                    self._controller.rules.keep_least_limit(last)
                 return NEXT
             outcome = self._test(task, now_only)
+            last = None if task.job.state == PENDING else task.job
             if outcome == STARTED and array is not None:
                 self._begun.add(array.job)
             if outcome in (NEXT, END):
@@ -216,6 +219,8 @@ class Cycle:
                 left = sum(each.job.state == PENDING for each in tasks)
                 if self._array[1] >= min(left, self._options.bf_max_job_array_resv):
                     break  # counted together where one partition follows the other
+        if outcome == END and last is not None:
+            self._controller.rules.keep_least_limit(last)
         return outcome
 
     def _is_blocked(self, entry: Entry) -> bool:

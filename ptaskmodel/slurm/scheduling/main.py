@@ -282,7 +282,7 @@ class _Pass:
             if is_account_limit(job.reason):
                 queue.waits_because(job, reason)  # that is known, and stops nobody any more
             else:
-                self._limited(job, partition.name, reason)
+                self._limited(entry, reason)
             return reason != LICENCES or not self._options.bf_licenses
         reason = controller.rules.never_starts(job, partition)
         if reason is not None:
@@ -296,7 +296,7 @@ class _Pass:
         reason = controller.rules.exceeds(job, partition, found)
         if reason is not None:
             self.is_plain = False
-            self._limited(job, partition.name, reason)
+            self._limited(entry, reason)
             return True
         if found is None:
             queue.waits_because(job, "Resources")
@@ -320,9 +320,12 @@ class _Pass:
             self._withdrawn |= need.required
         return named
 
-    def _limited(self, job: JobRecord, name: str, reason: str) -> None:
+    def _limited(self, entry: Entry, reason: str) -> None:
         """A limit keeps a job from starting."""
+        job, name = entry.job, entry.job.partitions[entry.which].name
         self._controller.queue.waits_because(job, reason)
+        if is_account_limit(reason) and self._withdraw_required(job.needs[entry.which]):
+            return
         if self._options.assoc_limit_stop and stops_others(reason):
             self._block(name)
 
