@@ -213,11 +213,13 @@ class Rules:
     def needs(self, job: JobRecord, whole: bool = False) -> list[Need]:
         """What a job needs in each of its partitions.
 
-        It is tried at its submission in the one of the highest tier, which may make it exclusive.
-        whole: whether another one has made it so since.
+        It is tried at its submission in the one of the highest tier that has the nodes it names,
+        which may make it exclusive. whole: whether another one has made it so since.
         """
-        first = max(job.partitions, key=lambda partition: partition.tier)
-        whole = whole or first.over_subscribe == EXCLUSIVE
+        named, inside = self._nodes.mask(job.request.nodelist), self._nodes.partitions
+        tried = [one for one in job.partitions if not named & ~inside[one.name]]
+        first = max(tried, key=lambda partition: partition.tier, default=None)
+        whole = whole or (first is not None and first.over_subscribe == EXCLUSIVE)
         least = job.min_nodes
         return [self.need(job.request, each, least, whole) for each in job.partitions]
 

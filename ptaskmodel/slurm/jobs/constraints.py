@@ -48,7 +48,7 @@ def by_constraint(
         need,
         required=required,
         least=least,
-        wanted=max(need.wanted, least),
+        wanted=max(least, need.portions[-1][1]),  # no more, even if it gave a range
         cpus=max(need.cpus, count),
         kind=(need.kind, required),
         portions=(),

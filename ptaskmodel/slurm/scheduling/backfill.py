@@ -196,9 +196,14 @@ class Cycle:
         if array is not None and array.job in self._begun:
             return NEXT
         outcome, now_only, last = NEXT, None, None
-        for task in tasks:
-            if task.job.state != PENDING:
-                continue
+        first = 0
+        for _ in tasks:
+            # Which task it is shows when one starts: the first of those left.
+            while first < len(tasks) and tasks[first].job.state != PENDING:
+                first += 1
+            if first == len(tasks):
+                break
+            task = tasks[first]
             if now_only is None:
                 if self._is_blocked(task):
                     return NEXT
