@@ -53,8 +53,7 @@ from ptaskmodel.slurm.queue.queue import ARRAY_LIMIT
 from ptaskmodel.slurm.select.offers import asks_gpus
 from ptaskmodel.slurm.select.plugin import Select, select_of
 
-# Reasons to wait of which no limit of an account is the cause.
-LICENCES = "Licenses"
+LICENCES, INVALID_FEATURE = "Licenses", "InvalidFeature"
 
 
 class Rules:
@@ -271,9 +270,9 @@ class Rules:
         try:
             asked = parsed(job.request.constraint).names
         except ValueError:
-            return "InvalidFeature"
+            return INVALID_FEATURE
         if not asked <= self._features:
-            return "InvalidFeature"
+            return INVALID_FEATURE
         try:
             completed(job.request, self._conf)
         except ValueError:

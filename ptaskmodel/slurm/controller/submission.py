@@ -9,7 +9,7 @@ from ptaskmodel.slurm.controller.allocations import Allocations
 from ptaskmodel.slurm.controller.events import Events
 from ptaskmodel.slurm.controller.job_list import JobList
 from ptaskmodel.slurm.controller.limits import Deadlines
-from ptaskmodel.slurm.controller.rules import Rules
+from ptaskmodel.slurm.controller.rules import INVALID_FEATURE, Rules
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
@@ -78,6 +78,8 @@ class Submission:
             self._jobs.end(job, now)
             self._events.change(date)
         if reason is not None:
+            if reason == INVALID_FEATURE:  # found of a record, which is removed again
+                self._events.change(date)
             job.leave(record.REFUSED, now, reason)
             return job
         rules.submitted(job, now)

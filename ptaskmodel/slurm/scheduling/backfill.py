@@ -237,6 +237,8 @@ class Cycle:
         reason = rules.never_starts(job, partition)
         if reason == ACCOUNT_NOT_ALLOWED:
             reason = None  # that is not found before the job is to start
+        elif reason is not None:
+            controller.events.change_at(self._now)
         if reason is None and rules.limits.enforced and not self._options.assoc_limit_stop:
             reason = rules.limits.blocks(job, partition)
         if reason is not None:
@@ -402,6 +404,7 @@ class Cycle:
             refused = rules.never_starts(job, job.partitions[which])
             if refused is not None:
                 controller.queue.waits_because(job, refused)
+                controller.events.change_at(self._now)
                 return None
             found = controller.allocations.find(job, which, among, self._now, planned=True)
             reason = rules.exceeds(job, job.partitions[which], found)
