@@ -278,6 +278,8 @@ class Loop:
             date, what, which = min((date, what, which), (self._slice_date, SLICE, 0))
         refresh = self._refresh_date
         first = self._phases.backfill_first or what > REFRESH
+        if first and what in (CYCLE, CYCLED) and self._phases.backfill_first:
+            first = not self._backfill.has_slept(date, self._period_s)
         if refresh < date < inf or (refresh == date < inf and first):
             date, what, which = refresh, REFRESH, 0
         return date, what, which

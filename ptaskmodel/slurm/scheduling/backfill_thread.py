@@ -76,6 +76,14 @@ class BackfillThread:
         # Where backfill looks first, it has looked in vain before the main loop's turn.
         return look + 1 if self._phases.backfill_first and look <= last_turn else look
 
+    def has_slept(self, date: float, least_s: float) -> bool:
+        """Whether it sleeps until `date` for ``least_s`` or longer, and is woken before others.
+
+        It does if it looks for the first time since its last cycle; then it looks every second.
+        """
+        slept_s = self._controller.conf.scheduler.bf_interval_s
+        return slept_s >= least_s and abs(date - self._look) < BEHIND_S
+
     def cycle(self, date: float) -> None:
         """Make a cycle, or go on with the one that pauses; or look again in a second."""
         controller = self._controller
