@@ -35,6 +35,9 @@ from ptaskmodel.slurm.queue.queue import RESERVATION_DELETED, Queue
 from ptaskmodel.slurm.select.consumable import Refuses
 from ptaskmodel.slurm.select.plugin import Answers, Select, date_of, expected_end, select_of
 
+# The end after which a job fits that fits now.
+AT_ONCE = 0.0
+
 
 class Allocations:
     """The nodes that jobs hold, through the select plugin.
@@ -110,14 +113,25 @@ class Allocations:
         now: int,
         ends: Ends,
         select: Select | None = None,
+        *,
+        now_only: bool = False,
     ) -> tuple[float, Allocation] | None:
         """Return when and where a `job` with a `need` fits if others end at their limits, `ends`.
 
         within: the nodes to look at. now: Unix s. select: what jobs use, if not what they do now.
+        now_only: whether it must fit now. Whether it does is only looked at for each portion of a
+        constraint; see `place`.
         """
         refuses = self.refuses(job, need, now)
 
-        def ask(need: Need, within: Mask) -> tuple[float, Allocation] | None:
+        def ask(part: Need, within: Mask) -> tuple[float, Allocation] | None:
+            if need.portions:
+                found = self.answers.place(part, within, refuses)
+                if found is not None or now_only:
+                    return None if found is None else (AT_ONCE, found)
+            return later(part, within)
+
+        def later(need: Need, within: Mask) -> tuple[float, Allocation] | None:
             if select is None:
                 return self.answers.end(need, within, ends, refuses)
             return expected_end(select, self._conf, need, within, ends, refuses)
@@ -127,6 +141,8 @@ class Allocations:
             return None
         end, allocation = found
         self._rules.tested(job, allocation)
+        if end == AT_ONCE:
+            return now, allocation
         return date_of(end, self.select, self._conf, need.partition, now), allocation
 
     def find(

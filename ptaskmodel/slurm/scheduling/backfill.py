@@ -368,6 +368,8 @@ class Cycle:
     ) -> tuple[float, Allocation] | None:
         """The first date at which a job fits among some nodes, and which it takes then."""
         allocations, need = self._controller.allocations, job.needs[which]
+        if need.portions and not allocations.victims.candidates(job, need, self._now):
+            return allocations.predict(job, need, among, self._now, self._ends, now_only=now_only)
         found = allocations.place(job, need, among, self._now)
         if found is not None:
             return self._now, found
