@@ -32,7 +32,7 @@ from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
 from ptaskmodel.slurm.queue.preemption import Preemption
 from ptaskmodel.slurm.queue.queue import RESERVATION_DELETED, Queue
-from ptaskmodel.slurm.select.consumable import Refuses
+from ptaskmodel.slurm.select.consumable import Consumable, Refuses
 from ptaskmodel.slurm.select.plugin import Answers, Select, date_of, expected_end, select_of
 
 # The end after which a job fits that fits now.
@@ -165,8 +165,10 @@ class Allocations:
         counted = limits.nodes_counted(job, need.partition) if limits.enforced else 0
 
         def ask(need: Need, within: Mask) -> Allocation | None:
-            if counted:
-                return self.select.start(need, within, refuses=refuses, counted=counted)
+            if counted or self._is_weighed:
+                found = self.select.start(need, within, refuses=refuses, counted=counted)
+                self.answers.forget()
+                return found
             return self.answers.start(need, within, refuses)
 
         found = by_constraint(need, within, ask)
@@ -177,6 +179,19 @@ class Allocations:
         if found is None and self._preemption.active:
             found = by_constraint(need, within, lambda n, w: self.victims.preempt(job, n, w, now))
         return found
+
+    @property
+    def _is_weighed(self) -> bool:
+        return isinstance(self.select, Consumable) and self.select.heavier != 0
+
+    def tested_at_submit(self, job: JobRecord) -> None:
+        """A `job` that was submitted was tried: nodes weigh what they do for it."""
+        need, limits = job.needs[0], self._rules.limits
+        if limits.enforced and not job.request.hold and isinstance(self.select, Consumable):
+            counted = limits.nodes_counted(job, need.partition)
+            if counted or self._is_weighed:
+                self.select.weigh(need.nodes, counted)
+                self.answers.forget()
 
     def of_others(self, job: JobRecord, need: Need) -> Mask:
         """Return the nodes of other users that a `job` with a `need` must not share.

@@ -86,6 +86,7 @@ class Submission:
         rules.waits(job, now)
         if limited is None:
             rules.tested_at_submit(job, self._allocations.select)
+            self._allocations.tested_at_submit(job)
         self._queue.add(job)
         if limited is not None:
             self._queue.waits_because(job, limited)

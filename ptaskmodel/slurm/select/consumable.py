@@ -64,8 +64,8 @@ class Consumable:
         )
         # Whether a node offers a job with GRES no more CPUs than its tasks need.
         self._tasks_of_gres = True
-        # Nodes that count as heavier by one, in a search.
-        self._heavier = 0
+        # Nodes that count as heavier by one, until they are weighed anew.
+        self.heavier = 0
         self._of_cpus = any(word in words for word in ("CR_CPU", "CR_CPU_MEMORY"))
         self._style = Style("CR_LLN" in words, conf.scheduler.pack_serial_at_end, tree)
         self._busy_first = conf.scheduler.bf_busy_nodes
@@ -228,16 +228,17 @@ class Consumable:
     def _start(
         self, need: Need, within: Mask, refuses: Refuses | None, counted: Mask
     ) -> Allocation | None:
-        if not counted:
-            return self.place(need, within, refuses=refuses)
+        self.weigh(need.nodes, counted)
+        return self.place(need, within, refuses=refuses)
+
+    def weigh(self, nodes: Mask, counted: Mask) -> None:
+        """Weigh `nodes` anew for who looks for one to start on; all see that. See `start`."""
         lines: dict[int, Mask] = {}
-        for node in members(need.nodes):
+        for node in members(nodes if counted else 0):
             line = id(self.nodes.lines[node])
             lines[line] = lines.get(line, 0) | 1 << node
-        self._heavier = sum(mask & ~counted for mask in lines.values() if mask & counted)
-        found = self.place(need, within, refuses=refuses)
-        self._heavier = 0
-        return found
+        heavier = sum(mask & ~counted for mask in lines.values() if mask & counted)
+        self.heavier = self.heavier & ~nodes | heavier
 
     def _shared(
         self,
@@ -293,7 +294,7 @@ class Consumable:
             return None
         rooms = []
         known = self._rooms
-        alike = not need.gres and not self._heavier
+        alike = not need.gres and not self.heavier
         if len(known) > MOST_KEPT:
             known.clear()
         touched = 0 if mine is None else self._taken.rows[need.partition.name].touched
@@ -326,7 +327,7 @@ class Consumable:
 
     def _weight(self, node: int) -> int:
         """What a node weighs in the choice."""
-        return self.nodes.weights[node] + (self._heavier >> node & 1)
+        return self.nodes.weights[node] + (self.heavier >> node & 1)
 
     def _deal(self, need: Need, offered: Sequence[int], threads: Sequence[int]) -> list[int]:
         """The CPUs on each node, by its offer and the threads of its cores."""
@@ -379,7 +380,7 @@ class Consumable:
     def _plain_for(self, need: Need) -> PlainFit | None:
         """What places a job by numbers of cores; None: they do not suffice."""
         plain = self.plain
-        return None if plain is None or self._heavier or plain.vector_of(need) is None else plain
+        return None if plain is None or self.heavier or plain.vector_of(need) is None else plain
 
     def _of_choice(self, need: Need, choice: Choice, used: Used) -> Allocation:
         """What a job gets of the nodes that it takes."""
