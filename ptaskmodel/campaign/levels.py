@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,19 +15,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ptaskmodel.campaign.plan import Plan
-from ptaskmodel.campaign.statistics import MANY_LEVELS, SIGNIFICANT, holm, paired, pairs
+from ptaskmodel.campaign.statistics import MANY_LEVELS, SIGNIFICANT, paired, pairs, within
 from ptaskmodel.results.comparison.repetitions import Curve
-from ptaskmodel.results.pages.drawn import MIDDLE, Mark, axis, cell, cumulative_chart
-from ptaskmodel.results.pages.page import Section, Table
+from ptaskmodel.results.pages.drawn import cumulative_chart, dot_table
+from ptaskmodel.results.pages.page import Section
+from ptaskmodel.results.pictures.charts import Dot, DotPanel
 from ptaskmodel.results.states import ENDED, in_words
-from ptaskmodel.style.quantities import MINUS, UNKNOWN, column, number
+from ptaskmodel.style.quantities import MINUS, UNKNOWN, count, number, p_value
 
 if TYPE_CHECKING:
     import pandas
 
 SUCCEEDED = "succeeded"
-# Pairs that are drawn as dots in a cell, at most.
-MOST_DOTS = 60
+# Levels that a sentence names, at most.
+MOST_TOLD = 4
+NOT_APART = "not told apart"
 # Metrics whose levels over the jobs of a run make a curve: (part, statistic).
 LEVELS = ((0.0, "min"), (0.5, "p50"), (0.9, "p90"), (0.95, "p95"), (0.99, "p99"), (1.0, "max"))
 # Kinds of metrics by what their names end with, or hold.
@@ -60,15 +63,6 @@ def conditions_of(plan: Plan, frame: pandas.DataFrame) -> list[str]:
     return [name for name in plan.conditions if frame[name].nunique() > 1]
 
 
-def within(
-    conditions: Sequence[str], frame: pandas.DataFrame
-) -> list[tuple[tuple[Any, ...], pandas.DataFrame]]:
-    """Return the levels of the `conditions`, and the runs of the `frame` that have them."""
-    if not conditions:
-        return [((), frame)]
-    return [(levels, part) for levels, part in frame.groupby(list(conditions), sort=False)]
-
-
 def compared(plan: Plan, frame: pandas.DataFrame, metrics: Sequence[str]) -> list[Compared]:
     """Return each choice of a `plan` against its baseline's level, or its first one.
 
@@ -82,23 +76,10 @@ def compared(plan: Plan, frame: pandas.DataFrame, metrics: Sequence[str]) -> lis
     parts = within(conditions, frame)
     made = []
     for baseline in baselines:
-        frames = [
-            paired(part, list(plan.factors), metrics, baseline).assign(
-                **dict(zip(conditions, levels, strict=True))
-            )
-            for levels, part in parts
-        ]
-        found = _joined([one for one in frames if len(one)])
-        if found is not None:
-            found["p_holm"] = holm(found["p_value"].to_numpy(float))
+        found = paired(frame, list(plan.factors), metrics, baseline, conditions)
+        if len(found):
             made.append(Compared(baseline, found, parts))
     return made
-
-
-def _joined(frames: list[pandas.DataFrame]) -> pandas.DataFrame | None:
-    import pandas
-
-    return pandas.concat(frames, ignore_index=True) if frames else None
 
 
 def ended_share(every: pandas.DataFrame) -> pandas.Series | None:
@@ -123,74 +104,75 @@ def level_sections(
     frame: a row a run of the `plan`. metrics: its columns. ended: of each run the part of its jobs
     that ended; None: not known.
     """
-    conditions = conditions_of(plan, frame)
     sections: list[Section] = []
     for one in compared(plan, frame, metrics):
         tables = []
-        for levels, part in one.parts:
-            where = ", ".join(f"{n} = {v}" for n, v in zip(conditions, levels, strict=True))
-            mine = one.found
-            for name, level in zip(conditions, levels, strict=True):
-                mine = mine[mine[name] == level]
-            tables.append(_table(plan, one, part, mine, metrics, ended, where))
-        base = ", ".join(map(str, one.baseline.values()))
+        for found in changes_of(plan, one, metrics, ended):
+            more = [] if found.ended is None else [("ended", found.ended)]
+            caption, key = found.where or "All runs", (1, 2) if more else (1,)
+            head = " + ".join(one.baseline)
+            tables.append(dot_table(head, found.names, found.panels, more, caption=caption,
+                                    key=key))  # fmt: skip
+        base = level_text(tuple(one.baseline.values()))
         title = f"{' and '.join(one.baseline)}: what each level changes against {base}"
         sections.append(Section(title, "" if sections else NOTE, tuple(tables)))
     return sections
 
 
-def _table(
-    plan: Plan,
-    one: Compared,
-    part: pandas.DataFrame,
-    found: pandas.DataFrame,
-    metrics: Sequence[str],
-    ended: pandas.Series | None,
-    where: str,
-) -> Table:
+class Changes(NamedTuple):
+    """What the levels of a choice change in a condition: the baseline's first.
+
+    where: the condition; "": there is none. ended: which part of their jobs ended; None: not known.
+    """
+
+    where: str
+    names: list[str]
+    ended: list[str] | None
+    panels: list[DotPanel]
+
+
+def changes_of(
+    plan: Plan, one: Compared, metrics: Sequence[str], ended: pandas.Series | None
+) -> Iterator[Changes]:
+    """Yield what the levels of `one` choice change in each condition, as dots with intervals.
+
+    plan, metrics, ended: as `level_sections` takes them.
+    """
+    conditions = [name for name in one.found.columns if name in plan.conditions]
     named = list(one.baseline)
-    of_pairs = {
-        (levels, metric): (both.iloc[:, 1] - both.iloc[:, 0]).to_numpy(float)
-        / (np.abs(both.iloc[:, 0].to_numpy(float)).mean() or np.nan)
-        for levels, metric, both in pairs(part, list(plan.factors), metrics, one.baseline)
-    }
-    spans = {
-        metric: max((float(np.nanmax(np.abs(x))) for (_, m), x in of_pairs.items() if m == metric
-                     and np.isfinite(x).any()), default=0.0)
-        for metric in metrics
-    }  # fmt: skip
-    is_base = _are(part, named, tuple(one.baseline.values()))
-    base_ended = None if ended is None else float(ended.loc[part.index[is_base]].mean())
-    heads = [", ".join(named), *([] if ended is None else ["ended"])]
-    base: list[Any] = [", ".join(map(str, one.baseline.values()))]
-    base += [] if base_ended is None else [number(base_ended, "share")]
-    for metric in metrics:
-        values = part.loc[is_base, metric].to_numpy(float)
-        mean = float(np.nanmean(values))
-        unit = column([mean], kind_of(metric))
-        heads.append(words_of(metric))
-        text = f"{words_of(metric)}: mean of {len(values)} runs"
-        base.append(cell(text, [], f"{unit.text(mean)} {unit.unit}".strip()))
-    rows = [base]
-    for levels in dict.fromkeys(found[named].itertuples(index=False, name=None)):
-        mine = found[_are(found, named, levels)]
-        is_level = _are(part, named, levels)
-        row: list[Any] = [", ".join(map(str, levels))]
-        fewer = False
-        if ended is not None and base_ended is not None:
-            share = float(ended.loc[part.index[is_level]].mean())
-            fewer = share < base_ended - 1e-9
-            row.append(number(share, "share"))
+    base = tuple(one.baseline.values())
+    for where, part in one.parts:
+        found = one.found[_are(one.found, conditions, where)] if conditions else one.found
+        of_pairs = {
+            (levels, metric): (both.iloc[:, 1] - both.iloc[:, 0]).to_numpy(float)
+            / (np.abs(both.iloc[:, 0].to_numpy(float)).mean() or np.nan)
+            for levels, metric, both in pairs(part, list(plan.factors), metrics, one.baseline)
+        }
+        every = [base, *dict.fromkeys(found[named].itertuples(index=False, name=None))]
+        shares = None
+        if ended is not None:
+            shares = [float(ended.loc[part.index[_are(part, named, ls)]].mean()) for ls in every]
+        panels = []
         for metric in metrics:
-            of_metric = mine[mine["metric"] == metric]
-            dots = of_pairs.get((levels, metric), np.array([]))
-            row.append(
-                _changed(of_metric.iloc[0], dots, spans[metric], plan.better.get(metric, 0), fewer)
-                if len(of_metric) else None
-            )  # fmt: skip
-        rows.append(row)
-    kinds = ["text", *([] if ended is None else ["said"]), *["drawn"] * len(metrics)]
-    return Table(heads, rows, kinds=kinds, caption=where or "All runs", key=(1, 2))
+            mine = found[found["metric"] == metric]
+            rows: list[list[Dot]] = [[_of_base(part.loc[_are(part, named, base), metric], metric)]]
+            for k, levels in enumerate(every[1:], 1):
+                of_level = mine[_are(mine, named, levels)]
+                fewer = shares is not None and shares[k] < shares[0] - 1e-9
+                others = of_pairs.get((levels, metric), np.array([])).tolist()
+                sign = plan.better.get(metric, 0)
+                rows.append([_changed(row, others, sign, fewer)
+                             for row in of_level.to_dict("records")])  # fmt: skip
+            panels.append(DotPanel(words_of(metric), "share", rows, change=True))
+        texts = None if shares is None else [number(share, "share") for share in shares]
+        yield Changes(
+            where_text(conditions, where), [level_text(levels) for levels in every], texts, panels
+        )
+
+
+def where_text(conditions: Sequence[str], levels: Sequence[Any]) -> str:
+    """Return the `levels` of `conditions` as text: load = 0.6."""
+    return ", ".join(f"{name} = {level}" for name, level in zip(conditions, levels, strict=True))
 
 
 def _are(frame: pandas.DataFrame, names: Sequence[str], levels: Sequence[Any]) -> Any:
@@ -198,12 +180,21 @@ def _are(frame: pandas.DataFrame, names: Sequence[str], levels: Sequence[Any]) -
     return np.logical_and.reduce([frame[n] == v for n, v in zip(names, levels, strict=True)])
 
 
-def _changed(row: Any, dots: np.ndarray, span: float, sign: int, fewer: bool) -> dict[str, Any]:
-    """A change in %, its interval, and each pair; coloured if it is told apart and has a side.
+def _of_base(values: pandas.Series, metric: str) -> Dot:
+    """The mean of the baseline's runs, which changes are against: a number without a dot."""
+    mean = float(np.nanmean(values.to_numpy(float)))
+    text = f"{words_of(metric)}: mean of {len(values)} runs"
+    return Dot(math.nan, label=number(mean, kind_of(metric)), text=text)
+
+
+def _changed(row: Mapping[Any, Any], others: Sequence[float], sign: int, fewer: bool) -> Dot:
+    """A change, its interval, and each pair; coloured if it is told apart and has a side.
 
     fewer: fewer jobs end than with the baseline, so that no change is a gain.
     """
     middle, low, high = (float(row[name]) for name in ("relative", "relative_low", "relative_high"))
+    if not np.isfinite(middle):
+        return Dot(math.nan, label=UNKNOWN, text=f"no change known, {row['pairs']} pairs")
     told = float(row["p_holm"]) < SIGNIFICANT
     better = told and sign != 0 and middle * sign > 0
     role = "soft" if not told else "ink" if not sign else "gain" if better else "lose"
@@ -217,22 +208,9 @@ def _changed(row: Any, dots: np.ndarray, span: float, sign: int, fewer: bool) ->
     if np.isfinite(half):
         label += f" ± {half:.{digits}f}"
     said = {"gain": "better", "lose": "worse", "ink": "told apart"}.get(role, "not told apart")
-    text = f"{label}, {said}, {row['pairs']} pairs"
-    if not np.isfinite(middle):
-        return cell(f"no change known, {row['pairs']} pairs", [], UNKNOWN)
-    if not span:
-        return cell(text, [axis()], label, middle)
-
-    def at(value: float) -> float:
-        return min(max(0.5 + 0.48 * value / span, 0.0), 1.0)
-
-    step = -(-len(dots) // MOST_DOTS) or 1
-    marks: list[Mark] = [axis(), (0.5, None, "ink", "|", MIDDLE)]
-    marks += [(at(float(x)), None, "nothing", "•", MIDDLE) for x in dots[::step] if np.isfinite(x)]
-    if np.isfinite([low, high]).all():
-        marks.append((at(low), at(high), role, "", MIDDLE))
-    marks.append((at(middle), None, role, "●", MIDDLE))
-    return cell(text, marks, {"gain": "✓ ", "lose": "✗ "}.get(role, "") + label, middle)
+    text = f"{label}, {said}, {row['pairs']} pairs{', ' * told}{p_value(row['p_holm']) * told}"
+    mark = {"gain": "✓ ", "lose": "✗ "}.get(role, "")
+    return Dot(middle, low, high, role, others=others, label=mark + label, text=text)
 
 
 def answer_of(plan: Plan, frame: pandas.DataFrame, metrics: Sequence[str],
@@ -249,20 +227,43 @@ def answer_of(plan: Plan, frame: pandas.DataFrame, metrics: Sequence[str],
     lines = []
     if ended is not None:
         shares = ended.groupby([frame[name] for name in named], sort=False).mean()
-        texts = [f"{_level(level)} {number(float(x), 'share')}" for level, x in shares.items()]
-        most = float(shares.max())
-        if most - float(shares.min()) < 1e-9:
-            lines.append(f"All levels end {number(most, 'share')} of their jobs.")
-        else:
-            lines.append(f"Of their jobs end with {', '.join(texts)}.")
-    base = _level(tuple(one.baseline.values()))
-    lines.append(f"Against {base}: {'; '.join(_verdicts(plan, one))}.")
+        lines.append(_ends(shares.to_dict()))
+    verdicts: dict[str, list[str]] = {}
+    for level, verdict in _verdicts(plan, one):
+        verdicts.setdefault(verdict, []).append(level)
+    alike = verdicts.pop(NOT_APART, [])
+    texts = [f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {verdict}"
+             for verdict, names in verdicts.items()]  # fmt: skip
+    if alike:
+        some = f"{len(alike)} others" if texts and len(alike) > 1 else _listed(alike)
+        texts.append(f"{some} {'is' if len(alike) == 1 else 'are'} {NOT_APART}")
+    seeds = count(int(one.found["seeds"].max()), "seed")
+    base = level_text(tuple(one.baseline.values()))
+    lines.append(f"Against {base}: {'; '.join(texts)} ({seeds}).")
     return "\n".join(lines)
 
 
-def _verdicts(plan: Plan, one: Compared) -> Iterator[str]:
+def _ends(shares: Mapping[Any, float]) -> str:
+    """Which level ends most of its jobs, and which fewest; of few levels each."""
+    order = sorted(shares, key=lambda level: -shares[level])
+    texts = {level: f"{level_text(level)} {number(shares[level], 'share')}" for level in order}
+    if shares[order[0]] - shares[order[-1]] < 1e-9:
+        return f"All levels end {number(shares[order[0]], 'share')} of their jobs."
+    if len(order) <= MOST_TOLD:
+        return f"Jobs that end: {', '.join(texts[level] for level in order)}."
+    return f"Jobs that end: most with {texts[order[0]]}, fewest with {texts[order[-1]]}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names as a list, of many how many there are."""
+    if len(names) > MOST_TOLD:
+        return f"{len(names)} levels"
+    return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else names[0]
+
+
+def _verdicts(plan: Plan, one: Compared) -> Iterator[tuple[str, str]]:
     """Of each level, in what it is better or worse in every condition, of what is declared."""
-    named, count = list(one.baseline), len(one.parts)
+    named, conditions = list(one.baseline), len(one.parts)
     for levels in dict.fromkeys(one.found[named].itertuples(index=False, name=None)):
         mine = one.found[_are(one.found, named, levels)]
         sides: dict[str, list[str]] = {"better": [], "worse": []}
@@ -270,14 +271,15 @@ def _verdicts(plan: Plan, one: Compared) -> Iterator[str]:
             rows = mine[(mine["metric"] == metric) & (mine["p_holm"] < SIGNIFICANT)]
             for side, way in (("better", sign), ("worse", -sign)):
                 if (n := int((rows["relative"] * way > 0).sum())) > 0:
-                    part = "" if n == count else f" (in {n} of {count} conditions)"
+                    part = "" if n == conditions else f" (in {n} of {conditions} conditions)"
                     sides[side].append(f"{words_of(metric)}{part}")
         said = " and ".join(f"{side} in {', '.join(its)}" for side, its in sides.items() if its)
-        yield f"{_level(levels)} is {said or 'not told apart'}"
+        yield level_text(levels), said or NOT_APART
 
 
-def _level(levels: Any) -> str:
-    return ", ".join(map(str, levels)) if isinstance(levels, tuple) else str(levels)
+def level_text(levels: Any) -> str:
+    """Return `levels`, one or those of several factors, as text: random + easy."""
+    return " + ".join(map(str, levels)) if isinstance(levels, tuple) else str(levels)
 
 
 def wait_sections(plan: Plan, every: pandas.DataFrame) -> list[Section]:
@@ -294,7 +296,7 @@ def wait_sections(plan: Plan, every: pandas.DataFrame) -> list[Section]:
     conditions = conditions_of(plan, every)
     charts = []
     for levels, runs in within(conditions, every):
-        where = ", ".join(f"{n} = {v}" for n, v in zip(conditions, levels, strict=True))
+        where = where_text(conditions, levels)
         curves = []
         for level, its in runs.groupby(by, sort=False):
             values = its[names].dropna().to_numpy(float)
@@ -319,5 +321,7 @@ def kind_of(metric: str) -> str:
 def words_of(metric: str) -> str:
     """Return the name of a `metric` for a reader: waiting_s.mean is "mean waiting"."""
     head, _, statistic = metric.partition(".")
-    head = re.sub("_(s|J|W)$", "", head).replace("_", " ")
-    return f"{statistic.replace('_', ' ')} {head}".strip()
+    head, statistic = (
+        re.sub("_(s|J|W)$", "", part).replace("_", " ") for part in (head, statistic)
+    )
+    return f"{statistic} {head}".strip()

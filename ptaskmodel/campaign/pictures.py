@@ -1,17 +1,22 @@
-"""Pictures of a campaign: effects, interactions, differences to a baseline, and Pareto fronts."""
+"""Pictures of a campaign: effects, interactions, changes against a baseline, and Pareto fronts.
+
+Each is rows of dots with intervals, of which `report` makes tables and `figures` pictures.
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel.campaign.campaign import Campaign
 from ptaskmodel.campaign.levels import (
+    changes_of,
+    compared,
     conditions_of,
-    within,
+    kind_of,
+    level_text,
+    where_text,
     words_of,
 )
 from ptaskmodel.campaign.statistics import (
@@ -19,27 +24,37 @@ from ptaskmodel.campaign.statistics import (
     SIGNIFICANT,
     effects,
     means,
-    p_text,
-    paired,
     pareto,
+    within,
 )
-from ptaskmodel.results.pictures.drawing import (
-    new_figure,
-    short_name,
-)
-from ptaskmodel.style.colours import LIGHT, category
+from ptaskmodel.results.pictures.charts import Dot, DotPanel, dots
+from ptaskmodel.results.pictures.drawing import finished, picture
+from ptaskmodel.style.colours import SIGNS
+from ptaskmodel.style.quantities import count, number, p_value
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
-
 MOST_METRICS = 4
-MOST_FACTORS = 6
-# Fronts that are drawn, one for each condition.
-MOST_FRONTS = 6
-# Of more runs than these, so many are drawn where each is a point.
-MOST_POINTS = 5000
+# Levels of a scale, such as a number that is drawn at random: parts of equal numbers of runs.
+PARTS = 8
+# Combinations that a picture shows, at most; a page has a table that is searched.
+MOST_ROWS = 60
+CHANGES = "small dots: each pair of runs; lines: 95 % intervals over seeds; colour: told apart"
+
+
+class Rows(NamedTuple):
+    """Names of rows, and what each has of some quantities.
+
+    head: of the names. where: of which runs. key: what signs stand for.
+    """
+
+    head: str
+    where: str
+    key: str
+    names: list[str]
+    panels: list[DotPanel]
 
 
 def metrics_of(campaign: Campaign, frame: pandas.DataFrame) -> Sequence[str]:
@@ -53,207 +68,123 @@ def metrics_of(campaign: Campaign, frame: pandas.DataFrame) -> Sequence[str]:
     return [name for name in frame.columns if name not in known]
 
 
-def effects_figure(
+def mean_rows(frame: pandas.DataFrame, factors: Sequence[str], metrics: Sequence[str]) -> Rows:
+    """Return the means of each combination of levels of the `factors`, with their intervals.
+
+    frame: a row a run. metrics: its columns.
+    """
+    table = means(frame, factors, metrics)
+    every = list(dict.fromkeys(table[list(factors)].itertuples(index=False, name=None)))
+    place = {levels: k for k, levels in enumerate(every)}
+    rows: dict[str, list[list[Dot]]] = {metric: [[] for _ in every] for metric in metrics}
+    for row in table.to_dict("records"):
+        k = place[tuple(row[name] for name in factors)]
+        rows[row["metric"]][k].append(_mean(row))
+    panels = [DotPanel(words_of(metric), kind_of(metric), rows[metric]) for metric in metrics]
+    return Rows(" + ".join(factors), "", "", [level_text(levels) for levels in every], panels)
+
+
+def _mean(row: Mapping[Any, Any], role: str = "ink", sign: str = SIGNS[0], name: str = "") -> Dot:
+    kind = kind_of(row["metric"])
+    mean, low, high = (number(row[one], kind) for one in ("mean", "low", "high"))
+    text = f"{name}{': ' * bool(name)}{mean}, 95 % interval {low} to {high}, "
+    text += f"{count(row['runs'], 'run')}, {count(row['seeds'], 'seed')}"
+    return Dot(row["mean"], row["low"], row["high"], role, sign, text=text)
+
+
+def factor_rows(
     frame: pandas.DataFrame, factors: Sequence[str], metrics: Sequence[str]
-) -> Figure:
-    """A row for each metric, a column for each factor: means of its levels, with 95 % intervals."""
-    shown_factors, shown_metrics = list(factors)[:MOST_FACTORS], list(metrics)[:MOST_METRICS]
-    width = 1.2 + 2.5 * len(shown_factors)
-    figure = new_figure(max(width, 4.0), 0.4 + 2.1 * len(shown_metrics))
-    panels = figure.subplots(
-        len(shown_metrics), len(shown_factors), sharey="row", sharex="col", squeeze=False
-    )
-    for row, metric in zip(panels, shown_metrics, strict=True):
-        for panel, factor in zip(row, shown_factors, strict=True):
-            _effect(panel, frame, factor, metric)
-        row[0].set_ylabel(short_name(metric, 26), fontsize=8)
-    for panel, factor in zip(panels[-1], shown_factors, strict=True):
-        panel.set_xlabel(short_name(factor, 30))
-    return figure
+) -> list[Rows]:
+    """Return, for each of the `factors`, means of its levels over all else.
+
+    Of a scale, means of its parts. frame: a row a run. metrics: its columns.
+    """
+    import pandas
+
+    found = []
+    for name in factors:
+        levels = frame[name]
+        if levels.nunique() > MANY_LEVELS and pandas.api.types.is_numeric_dtype(levels):
+            parts = pandas.qcut(levels, PARTS, duplicates="drop")
+            texts = [f"{number(one.left)} to {number(one.right)}" for one in parts.cat.categories]
+            order = levels.sort_values(kind="stable").index
+            frame = frame.loc[order]
+            levels = parts.loc[order].cat.rename_categories(texts).astype(str)
+        rows = mean_rows(frame.assign(**{name: levels}), [name], metrics)
+        found.append(rows._replace(key="means over all other factors"))
+    return found
 
 
-def _effect(panel: Any, frame: pandas.DataFrame, factor: str, metric: str) -> None:
-    levels = list(dict.fromkeys(frame[factor]))
-    if len(levels) > MANY_LEVELS and _are_numbers(levels):
-        some = frame.iloc[:: -(-len(frame) // MOST_POINTS)]
-        panel.plot(some[factor], some[metric], ".", color=LIGHT.soft, markersize=3, alpha=0.6)
-    else:
-        middle, reach = _means(frame, factor, metric, levels)
-        places = _places(panel, levels)
-        style = "o-" if _are_numbers(levels) else "o"
-        panel.errorbar(places, middle, reach, fmt=style, color=LIGHT.ink, capsize=3, linewidth=1)
-    _tidy(panel)
-
-
-def _means(
-    frame: pandas.DataFrame, factor: str, metric: str, levels: Sequence[Any]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Means of levels, and how far their intervals reach below and above."""
-    found = means(frame, [factor], [metric]).set_index(factor).reindex(levels)
-    ends = found[["low", "high"]].to_numpy(float).T
-    middle = found["mean"].to_numpy(float)
-    return middle, np.abs(np.nan_to_num(ends - middle))
-
-
-def interaction_figure(
+def interactions(
     frame: pandas.DataFrame, factors: Sequence[str], metrics: Sequence[str]
-) -> Figure | None:
-    """For each metric its two factors that depend on each other most: a line for each level.
+) -> Iterator[Rows]:
+    """Yield, for each of the `metrics`, its two `factors` that depend on each other significantly.
 
-    None with fewer than two factors that have levels.
+    Of more pairs the one that explains most. Levels of one are rows, of the other signs.
+    frame: a row a run.
     """
     names = [name for name in factors if frame[name].nunique() <= MANY_LEVELS]
-    found = effects(frame, names, list(metrics)[:MOST_METRICS])
-    pairs = found[(found["with_factor"] != "") & found["part"].notna()]
-    if not len(pairs):
-        return None
-    best = pairs.loc[pairs.groupby("metric", sort=False)["part"].idxmax()]
-    columns = min(len(best), 2)
-    rows = -(-len(best) // columns)
-    figure = new_figure(1.0 + 4.6 * columns, 3.4 * rows)
-    panels = figure.subplots(rows, columns, squeeze=False).flat
-    for panel, row in itertools.zip_longest(panels, best.itertuples()):
-        if row is None:
-            panel.set_axis_off()
-            continue
-        along, lines = sorted((row.factor, row.with_factor), key=lambda one: -frame[one].nunique())
+    found = effects(frame, names, metrics)
+    sure = found[(found["with_factor"] != "") & (found["p_holm"] < SIGNIFICANT)]
+    best = sure.loc[sure.groupby("metric", sort=False)["part"].idxmax()]
+    for pair in best.to_dict("records"):
+        along, by = sorted((pair["factor"], pair["with_factor"]), key=lambda n: -frame[n].nunique())
         levels = list(dict.fromkeys(frame[along]))
-        places = _places(panel, levels)
-        for k, level in enumerate(dict.fromkeys(frame[lines])):
-            middle, reach = _means(frame[frame[lines] == level], along, row.metric, levels)
-            panel.errorbar(
-                places, middle, reach, fmt="o-", color=category(k), capsize=3, linewidth=1,
-                label=short_name(str(level)),
-            )  # fmt: skip
-        panel.set(xlabel=short_name(along, 30), ylabel=short_name(row.metric, 30))
-        tested = "no test" if np.isnan(row.p_holm) else f"Holm's {p_text(row.p_holm)}"
-        panel.set_title(f"interaction: {row.part:.0%} of the variation, {tested}", fontsize=9)
-        panel.legend(title=short_name(lines), frameon=False, fontsize=8, title_fontsize=8)
-        _tidy(panel)
-    return figure
+        signs = {level: k for k, level in enumerate(dict.fromkeys(frame[by]))}
+        table = means(frame, [along, by], [pair["metric"]]).to_dict("records")
+        rows = [[_mean(row, *_looks(signs[row[by]]), f"{by} = {row[by]}")
+                 for row in table if row[along] == level] for level in levels]  # fmt: skip
+        key = ", ".join(f"{SIGNS[k % len(SIGNS)]} {by} = {level}" for level, k in signs.items())
+        part, p = number(pair["part"], "share"), p_value(pair["p_holm"])
+        where = f"{words_of(pair['metric'])}: {part} of the variation, {p}"
+        panel = DotPanel(words_of(pair["metric"]), kind_of(pair["metric"]), rows)
+        yield Rows(along, where, key, [str(level) for level in levels], [panel])
 
 
-def differences_figure(
-    frame: pandas.DataFrame,
-    factors: Sequence[str],
-    metrics: Sequence[str],
-    baseline: Mapping[str, Any],
-    better: Mapping[str, int],
-) -> Figure | None:
-    """Each level against the baseline's, run by run, with 95 % intervals; None without one.
-
-    better: +1 for metrics of which more is better, -1 for those of which less is: of these what is
-    told apart is a gain or a loss.
-    """
-    if not baseline:
-        return None
-    shown = list(metrics)[:MOST_METRICS]
-    named = [name for name in factors if name in baseline]
-    found = paired(frame, factors, shown, baseline)
-    if not len(found):
-        return None
-    labels = [
-        ", ".join(str(level) for level in levels) for levels in found[named].itertuples(index=False)
-    ]
-    rows = list(dict.fromkeys(labels))
-    figure = new_figure(1.8 + 2.6 * len(shown), 1.4 + 0.34 * len(rows))
-    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
-    for panel, metric in zip(panels, shown, strict=True):
-        part = found[found["metric"] == metric]
-        places = [rows.index(labels[k]) for k in np.flatnonzero(found["metric"] == metric)]
-        centre = part["relative"].to_numpy(float) * 100
-        ends = part[["relative_low", "relative_high"]].to_numpy(float).T * 100
-        reach = np.abs(np.nan_to_num(ends - centre))
-        sure = part["p_holm"].to_numpy(float) < SIGNIFICANT
-        for k, place in enumerate(places):
-            sign = better.get(metric, 0) if sure[k] else 0
-            colour = LIGHT.nothing if not sure[k] else LIGHT.ink
-            if sign:
-                colour = LIGHT.gain if centre[k] * sign > 0 else LIGHT.lose
-            panel.errorbar(centre[k], place, xerr=reach[:, [k]], fmt="o", color=colour, capsize=3)
-        panel.axvline(0.0, color="black", linewidth=0.8)
-        panel.set_xlabel("% of the baseline")
-        panel.set_title(short_name(metric, 30), fontsize=9)
-        panel.set_yticks(range(len(rows)), [short_name(row, 32) for row in rows])
-        panel.set_ylim(len(rows) - 0.5, -0.5)
-        low, high = panel.get_xlim()
-        panel.set_xlim(min(low, -0.1), max(high, 0.1))
-        _tidy(panel)
-    said = ", ".join(f"{name} = {value}" for name, value in baseline.items())
-    figure.suptitle(f"against {said}", fontsize=10)
-    return figure
+def _looks(k: int) -> tuple[str, str]:
+    """The role and the sign of the level of number `k`."""
+    return (f"category-{k}" if k < len(SIGNS) else "soft"), SIGNS[k % len(SIGNS)]
 
 
-def pareto_figure(
+def fronts(
     frame: pandas.DataFrame,
     factors: Sequence[str],
     better: Mapping[str, int],
     conditions: Sequence[str] = (),
-) -> Figure | None:
-    """Means of two metrics of which more or less is better, the front joined; None without two.
+) -> list[Rows]:
+    """Return means of each combination in two metrics, those first that no other beats in both.
 
-    conditions: factors; each combination of their levels has a panel with a front of its own.
+    Empty without two metrics of which it is known whether more or less is better. frame: a row a
+    run. better: +1 for metrics of which more is better, -1 for those of which less is. conditions:
+    those of the `factors` within whose levels this is done.
     """
     if len(better) < 2:
-        return None
+        return []
     across, up = list(better)[:2]
-    parts = within(conditions, frame)[:MOST_FRONTS]
-    columns = min(len(parts), 2)
-    rows = -(-len(parts) // columns)
-    figure = new_figure(6.0 * columns, 4.0 * rows)
-    panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).flat
     choices = [name for name in factors if name not in conditions]
-    words = {1: "more is better", -1: "less is better"}
-    for panel, part in itertools.zip_longest(panels, parts):
-        if part is None:
-            panel.set_axis_off()
-            continue
-        levels, runs = part
+    words = {1: "more", -1: "less"}
+    better_in = ", ".join(f"{words[better[name]]} {words_of(name)}" for name in (across, up))
+    key = f"{SIGNS[0]} no other beats it in both, {SIGNS[3]} another does; better: {better_in}"
+    found = []
+    for levels, runs in within(conditions, frame):
         table = means(runs, choices, [across, up])
         wide = table.pivot_table(index=choices, columns="metric", values="mean", sort=False)
-        signs = {across: better[across], up: better[up]}
-        front = pareto(wide.reset_index(), signs).sort_values(across)
-        panel.plot(wide[across], wide[up], "o", color=LIGHT.nothing, markersize=4)
-        panel.plot(front[across], front[up], "o-", color=LIGHT.ink, linewidth=1)
-        for row in front.to_dict("records"):
-            label = ", ".join(str(row[name]) for name in choices)
-            panel.annotate(
-                short_name(label, 40), (row[across], row[up]), fontsize=8, xytext=(4, 4),
-                textcoords="offset points",
-            )  # fmt: skip
-        where = ", ".join(f"{n} = {v}" for n, v in zip(conditions, levels, strict=True))
-        panel.set_title(where, fontsize=9)
-        panel.set(
-            xlabel=f"{words_of(across)} ({words[better[across]]})",
-            ylabel=f"{words_of(up)} ({words[better[up]]})",
-        )
-        _tidy(panel)
-    return figure
-
-
-def _are_numbers(levels: Sequence[object]) -> bool:
-    return all(isinstance(level, int | float) and not isinstance(level, bool) for level in levels)
-
-
-def _places(panel: Any, levels: Sequence[Any]) -> list[float]:
-    """Where levels stand: numbers where they are, others in their order, named."""
-    if _are_numbers(levels):
-        if len(levels) <= MANY_LEVELS:
-            panel.set_xticks(levels, [f"{level:g}" for level in levels])
-        return [float(level) for level in levels]
-    names = [short_name(str(level), 18) for level in levels]
-    if sum(map(len, names)) > 24:
-        panel.set_xticks(range(len(levels)), names, rotation=30, ha="right")
-    else:
-        panel.set_xticks(range(len(levels)), names)
-    panel.set_xlim(-0.5, len(levels) - 0.5)
-    return list(map(float, range(len(levels))))
-
-
-def _tidy(panel: Any) -> None:
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.grid(axis="y", color="#e5e5e5", linewidth=0.6)
-    panel.set_axisbelow(True)
+        wide = wide.reset_index().sort_values(across, ascending=better[across] < 0)
+        front = set(pareto(wide, {across: better[across], up: better[up]}).index)
+        order = sorted(wide.index, key=lambda k: k not in front)
+        place = {tuple(row): k for k, row in wide[choices].iterrows()}
+        mine = {(place[tuple(row[n] for n in choices)], row["metric"]): row
+                for row in table.to_dict("records")}  # fmt: skip
+        panels = [
+            DotPanel(words_of(metric), kind_of(metric),
+                     [[_mean(mine[k, metric], "ink" if k in front else "soft",
+                             SIGNS[0] if k in front else SIGNS[3])] for k in order])
+            for metric in (across, up)
+        ]  # fmt: skip
+        names = [level_text(tuple(wide.loc[k, choices])) for k in order]
+        where = where_text(conditions, levels)
+        found.append(Rows(" + ".join(choices), where, key, names, panels))
+    return found
 
 
 def figures(campaign: Campaign, frame: pandas.DataFrame) -> dict[str, Figure]:
@@ -263,17 +194,46 @@ def figures(campaign: Campaign, frame: pandas.DataFrame) -> dict[str, Figure]:
     metrics = list(metrics_of(campaign, frame))
     if not factors or not metrics:
         return {}
-    made = {
-        "effects": effects_figure(frame, factors, metrics),
-        "interactions": interaction_figure(frame, factors, metrics),
-        "differences": differences_figure(
-            frame, list(plan.factors), metrics, plan.baseline, plan.better
+    shown, conditions = metrics[:MOST_METRICS], conditions_of(plan, frame)
+    better = {name: sign for name, sign in plan.better.items() if name in frame}
+    changes = [
+        Rows("", found.where, CHANGES, found.names, found.panels)
+        for one in compared(plan, frame, shown)[:1]
+        for found in changes_of(plan, one, shown, None)
+    ]
+    base = level_text(tuple(plan.baseline.values())) or "the first level"
+    drawn = {
+        "effects": (factor_rows(frame, factors, shown), "What goes with each factor"),
+        "interactions": (
+            list(interactions(frame, factors, shown)),
+            "Which factors depend on each other",
         ),
-        "pareto": pareto_figure(
-            frame,
-            factors,
-            {name: sign for name, sign in plan.better.items() if name in frame},
-            conditions_of(plan, frame),
-        ),
+        "differences": (changes, f"What each level changes against {base}"),
+        "pareto": (fronts(frame, factors, better, conditions), "Trade-offs"),
     }
-    return {name: figure for name, figure in made.items() if figure is not None}
+    return {name: _figure(rows, title) for name, (rows, title) in drawn.items() if rows}
+
+
+@picture
+def _figure(groups: Sequence[Rows], title: str) -> Figure:
+    """Rows below each other, each group below a line that says what it is."""
+    order = list(dict.fromkeys(panel.name for group in groups for panel in group.panels))
+    names: list[str] = []
+    rows: dict[str, list[Sequence[Dot]]] = {name: [] for name in order}
+    panels = {panel.name: panel for group in groups for panel in group.panels}
+    said = []
+    for group in groups:
+        names += [group.where or group.head, *group.names[:MOST_ROWS]]
+        mine = {panel.name: panel.rows for panel in group.panels}
+        for name in order:
+            empty: list[Sequence[Dot]] = [[]] * len(group.names)
+            rows[name] += [[], *list(mine.get(name, empty))[:MOST_ROWS]]
+        said += [
+            f"{name}: {dot.text}"
+            for panel in group.panels
+            for name, its in zip(group.names, panel.rows, strict=True)
+            for dot in its
+        ]
+    shown = [panels[name]._replace(rows=rows[name]) for name in order]
+    figure = dots(names, shown, textwrap.fill(groups[0].key, 110))
+    return finished(figure, title, "", f"{title}. {'; '.join(said[:3])}.")

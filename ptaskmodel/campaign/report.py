@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 import numbers
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,30 +17,38 @@ from ptaskmodel import __version__
 from ptaskmodel.campaign.campaign import Campaign
 from ptaskmodel.campaign.levels import (
     answer_of,
+    conditions_of,
     ended_share,
+    kind_of,
     level_sections,
     wait_sections,
+    words_of,
 )
-from ptaskmodel.campaign.pictures import figures, metrics_of
+from ptaskmodel.campaign.pictures import (
+    Rows,
+    factor_rows,
+    fronts,
+    interactions,
+    mean_rows,
+    metrics_of,
+)
 from ptaskmodel.campaign.plan import digest_of
 from ptaskmodel.campaign.statistics import (
     MANY_LEVELS,
     SEED,
     effects,
-    means,
-    p_digits,
 )
 from ptaskmodel.campaign.store import DONE, FAILED
 from ptaskmodel.campaign.words import in_short
 from ptaskmodel.errors import CampaignError
+from ptaskmodel.results.pages.drawn import dot_table
 from ptaskmodel.results.pages.page import Section, Table, empty_data, write_page
-from ptaskmodel.results.pictures.drawing import NoMatplotlib
 from ptaskmodel.results.states import ENDED, WORDS, in_words
-from ptaskmodel.style.quantities import count, duration
+from ptaskmodel.style.quantities import count, duration, number, p_value
+from ptaskmodel.style.text import text_table
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.figure import Figure
 
 
 # Rows of a table that is not searched; rows and cells of the one of runs, which is.
@@ -47,20 +57,6 @@ MOST_ROWS = 400
 MOST_LOOKED_AT = 100_000
 MOST_RUNS = 5000
 MOST_CELLS = 250_000
-TITLES = {
-    "effects": "What each factor does",
-    "interactions": "Which factors depend on each other",
-    "pareto": "Trade-offs",
-}
-NOTES = {
-    "effects": "Means over all other factors, with 95 % intervals over seeds. Below, part: share "
-    "of the variation of a metric that one factor explains, or two beyond each alone; p of an F "
-    "test with the seed as a block, and Holm's.",
-    "interactions": "For each metric, the two factors with the largest interaction; above it, "
-    "whether it is significant.",
-    "pareto": "Means of each combination, within each condition; the line joins those that no "
-    "other beats in both metrics.",
-}
 
 
 def done(campaign: Campaign, frame: pandas.DataFrame | None = None) -> pandas.DataFrame:
@@ -86,12 +82,13 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> list[str]:
     frame = done(campaign, whole)
     plan, metrics = campaign.plan, list(metrics_of(campaign, whole))
     factors = list(plan.factors)
-    short = in_short(frame, factors, metrics, plan.baseline, plan.better)
+    conditions = conditions_of(plan, frame)
+    short = in_short(frame, factors, metrics, plan.baseline, plan.better, conditions)
     every = _every(campaign, len(whole))
     ended = None if every is None else ended_share(every)
     before = level_sections(plan, frame, metrics, ended)
     before += [] if every is None else wait_sections(plan, every)
-    before += [Section("In short", points=tuple(short))] if short else []
+    before += [Section("In short", points=tuple(short))] if short and not before else []
     details = _found(campaign, frame, factors, metrics)
     again = f"ptaskmodel campaign run campaign.toml -o {campaign.store.directory.name}"
     after = [
@@ -110,7 +107,7 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> list[str]:
         "cards": _cards(campaign, whole, factors),
         "facts": _facts(campaign),
         "warnings": [*_warnings(every), *[left_out] * (len(shown) < len(whole))],
-        "table": _runs(shown),
+        "table": _runs(shown, factors, metrics),
     }
     subject = f"A campaign of {len(whole):,} runs"
     write_page(path, data, title=plan.name, subject=subject, before=before, after=after,
@@ -121,36 +118,60 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> list[str]:
 def _found(
     campaign: Campaign, frame: pandas.DataFrame, factors: list[str], metrics: list[str]
 ) -> list[Section]:
-    """What the runs say: pictures, with the tables that they are drawn from."""
-    try:
-        pictures, lack = figures(campaign, frame), ""
-    except NoMatplotlib as lacking:
-        pictures, lack = {}, f"{lacking}."
+    """What the runs say beside the changes of levels: interactions, trade-offs, means."""
     varied = [one for one in factors if frame[one].nunique() > 1]
-    tables = {"effects": lambda: effects(frame, varied, metrics)}
-    scales = any(frame[one].nunique() > MANY_LEVELS for one in varied)
-    found = [
-        _tabled(
-            title,
-            NOTES[name],
-            tables[name]() if name in tables else None,
-            None if name == "effects" and not scales else pictures[name],
-        )
-        for name, title in TITLES.items()
-        if name in pictures
-    ]
-    return [*found, _tabled("Means", lack, means(frame, factors, metrics))]
+    better = {name: sign for name, sign in campaign.plan.better.items() if name in frame}
+    found = []
+    if varied:
+        parts = effects(frame, varied, metrics)
+        note = "Of the variation of a metric: the part that goes with a factor, or with two beyond "
+        note += "each alone; p of an F test with the seed as a block, by Holm over all."
+        scales = [one for one in varied if frame[one].nunique() > MANY_LEVELS]
+        tables = [_rows(rows) for rows in factor_rows(frame, scales, metrics)]
+        found.append(Section("What each factor does", note, (_parts(parts), *tables)))
+        tables = [_rows(rows) for rows in interactions(frame, factors, metrics)]
+        pairs = parts[parts["with_factor"] != ""]
+        if tables:
+            note = "Means, with 95 % intervals over seeds, of the two factors that do most."
+            found.append(Section("Which factors depend on each other", note, tuple(tables)))
+        elif pairs["p_holm"].notna().any():
+            found.append(Section("Which factors depend on each other", _no_pair(pairs)))
+        rows = fronts(frame, varied, better, conditions_of(campaign.plan, frame))
+        if rows:
+            tables = [_rows(one) for one in rows]
+            found.append(Section("Trade-offs", "Means of each combination.", tuple(tables)))
+    table = _rows(mean_rows(frame, factors, metrics))
+    note = "With 95 % intervals over seeds, from the least to the largest value of a column."
+    if len(table.rows) > MOST_ROWS:
+        note += f" The first {MOST_ROWS} of {count(len(table.rows), 'row')}."
+    return [*found, Section("Means", note, (replace(table, rows=table.rows[:MOST_ROWS]),))]
 
 
-def _tabled(
-    title: str, note: str, frame: pandas.DataFrame | None, picture: Figure | None = None
-) -> Section:
-    """A section with the first rows of a table, which says if there are more."""
-    if frame is None:
-        return Section(title, note, (), picture, title)
-    if len(frame) > MOST_ROWS:
-        note = f"{note} The first {MOST_ROWS} of {len(frame):,} rows.".lstrip()
-    return Section(title, note, (_table(frame),), picture, title)
+def _rows(rows: Rows) -> Table:
+    head = rows.head or "runs"
+    caption = ". ".join(text for text in (rows.where, rows.key) if text) or f"By {head}"
+    return dot_table(head, rows.names, rows.panels, caption=caption, key=(1, 2))
+
+
+def _no_pair(pairs: pandas.DataFrame) -> str:
+    """That no two factors depend on each other, and which come nearest."""
+    row = pairs.loc[pairs["p_holm"].idxmin()]
+    part = number(row["part"], "share")
+    return (
+        f"No two significantly. Nearest: {row['factor']} and {row['with_factor']}, "
+        f"{part} of the variation of {words_of(row['metric'])}, {p_value(row['p_holm'])}."
+    )
+
+
+def _parts(found: pandas.DataFrame) -> Table:
+    rows = [
+        [words_of(row["metric"]), row["factor"], row["with_factor"], row["part"], row["seeds"],
+         *(_text(row[name], "p") for name in ("p_value", "p_holm"))]
+        for row in found.to_dict("records")
+    ]  # fmt: skip
+    heads = ("metric", "factor", "with factor", "part", "seeds", "p", "p by Holm")
+    kinds = ("text", "text", "text", "share", "count", "said", "said")
+    return Table(heads, rows, kinds=kinds, caption="Parts of the variation", key=(1, 3))
 
 
 def _cards(campaign: Campaign, whole: pandas.DataFrame, factors: list[str]) -> list[list[str]]:
@@ -214,25 +235,34 @@ def _facts(campaign: Campaign) -> list[list[str]]:
 
 
 def _failures(campaign: Campaign, factors: list[str]) -> list[Section]:
-    import pandas
-
     failed = [(*run.point.values(), run.repetition, error) for run, error in campaign.failures()]
     if not failed:
         return []
-    return [
-        _tabled("Runs that failed", "", pandas.DataFrame(failed, columns=[*factors, SEED, "error"]))
-    ]
+    rows = [[str(value) for value in row] for row in failed]
+    return [Section("Runs that failed", "", (Table([*factors, SEED, "error"], rows),))]
 
 
-def _runs(frame: pandas.DataFrame) -> dict[str, Any]:
+def _runs(
+    frame: pandas.DataFrame, factors: Sequence[str], metrics: Sequence[str]
+) -> dict[str, Any]:
     """The table of runs, searched and sorted on the page."""
+    names = list(frame.columns)
     rows = [[_plain(value) for value in row] for row in frame.itertuples(index=False, name=None)]
-    # A column is sorted as numbers only if it holds nothing else.
-    texts = [k for k in range(len(frame.columns)) if any(isinstance(row[k], str) for row in rows)]
-    for row in rows:
-        for k in texts:
-            row[k] = "" if row[k] is None else str(row[k])
-    return {"heads": list(frame.columns), "rows": rows, "texts": texts, "order": [0, False]}
+    kinds = []
+    for k, name in enumerate(names):
+        # A column has a unit, and is sorted as numbers, only if it holds nothing else.
+        if any(isinstance(row[k], str) for row in rows):
+            kinds.append("text")
+        else:
+            kinds.append(kind_of(name) if name in metrics else "said")
+        for row in rows:
+            if kinds[k] == "text" or name in factors:
+                row[k] = (
+                    "" if row[k] is None else f"{row[k]:g}" if kinds[k] == "said" else str(row[k])
+                )
+    heads = [words_of(name) if name in metrics else name for name in names]
+    texts = [k for k, kind in enumerate(kinds) if kind == "text"]
+    return {"heads": heads, "rows": rows, "kinds": kinds, "texts": texts, "order": [0, False]}
 
 
 def _plain(value: Any) -> Any:
@@ -242,25 +272,38 @@ def _plain(value: Any) -> Any:
     return None if value is None else str(value)
 
 
-def _table(frame: pandas.DataFrame) -> Table:
-    """The first rows of a frame as texts; columns of numbers to the right."""
-    shown = printed(frame.head(MOST_ROWS))
-    rows = [tuple(map(_text, row)) for row in shown.itertuples(index=False, name=None)]
+def printed(frame: pandas.DataFrame) -> str:
+    """Return the table `frame` of runs, or of statistics of metrics, as text for the terminal."""
+    texts = []
+    for name in map(str, frame.columns):
+        values = frame[name].tolist()
+        kinds = [_kind(name, metric) for metric in frame.get("metric", [name] * len(values))]
+        texts.append([_text(value, kind) for value, kind in zip(values, kinds, strict=True)])
     right = [k for k, kind in enumerate(frame.dtypes) if kind.kind in "iuf"]
-    return Table([str(name).replace("_", " ") for name in frame.columns], rows, right)
+    heads = [str(name).replace("_", " ") for name in frame.columns]
+    if "metric" not in frame:
+        heads = [words_of(str(name)) for name in frame.columns]
+    return text_table(heads, list(zip(*texts, strict=True)), right)
 
 
-def printed(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """Return the table `frame` with rounded p values."""
-    return frame.assign(
-        **{name: frame[name].map(p_digits) for name in frame if str(name).startswith("p_")}
-    )
+# Columns of statistics that are values of the metric, and that are shares; others are numbers.
+VALUES = ("mean", "standard_deviation", "difference", "low", "high")
+SHARES = ("relative", "relative_low", "relative_high", "lower_in", "higher_in", "part")
 
 
-def _text(value: Any) -> str:
+def _kind(name: str, metric: str) -> str:
+    if name.startswith("p_"):
+        return "p"
+    if name in SHARES:
+        return "share"
+    return kind_of(metric) if name in VALUES or name == metric else "number"
+
+
+def _text(value: Any, kind: str) -> str:
+    if isinstance(value, str) or value is None:
+        return value or ""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return str(value)
-    number = float(value)
-    if math.isnan(number):
-        return ""
-    return f"{number:,.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.5g}"
+    if kind == "p":
+        return p_value(float(value)).removeprefix("p ").removeprefix("= ")
+    return number(float(value), kind if isinstance(value, float) else "number")

@@ -139,21 +139,6 @@ def holm(p_values: np.ndarray) -> np.ndarray:
     return adjusted
 
 
-def p_text(p_value: float) -> str:
-    """Two digits of a p value, such as ``p = 0.031``; those of no use are left out."""
-    return f"p {'< ' if p_value < LEAST_SHOWN else '= '}{p_digits(p_value).removeprefix('<')}"
-
-
-LEAST_SHOWN = 1e-4
-
-
-def p_digits(p_value: float) -> str:
-    """Two digits of a p value for a table; empty if there is none."""
-    if math.isnan(p_value):
-        return ""
-    return f"<{LEAST_SHOWN:.4f}" if p_value < LEAST_SHOWN else f"{p_value:.2g}"
-
-
 def _student(values: np.ndarray) -> tuple[float, float, float]:
     """Mean, standard deviation, half of the 95 % interval of the mean."""
     if len(values) < 2:
@@ -213,27 +198,39 @@ def paired(
     factors: Sequence[str],
     metrics: Sequence[str],
     baseline: Mapping[str, Any],
+    conditions: Sequence[str] = (),
 ) -> pandas.DataFrame:
     """Each level (of the factors that the baseline names) against the baseline's.
 
     Runs are paired that are alike in all else, repetition included; pairs that share a seed are
-    averaged first, so that seeds are what is counted.
+    averaged first, so that seeds are what is counted. conditions: factors within whose levels this
+    is done; Holm's p values are over all of them.
 
-    Columns: the levels, metric, pairs, seeds (independent repetitions; 1 if they change nothing),
-    difference (mean), low and high (its 95 % interval), relative (to the baseline's mean), its
-    interval, lower_in and higher_in (parts of the pairs in which it is lower, higher), p_value
-    (Student's t over seeds), p_wilcoxon (signed-rank test over seeds), p_holm (p_value corrected
-    for all rows, Holm 1979). Intervals and p values are nan of one seed.
+    Columns: the conditions, the levels, metric, pairs, seeds (independent repetitions; 1 if they
+    change nothing), difference (mean), low and high (its 95 % interval), relative (to the
+    baseline's mean), its interval, lower_in and higher_in (parts of the pairs in which it is
+    lower, higher), p_value (Student's t over seeds), p_wilcoxon (signed-rank test over seeds),
+    p_holm (p_value corrected for all rows, Holm 1979). Intervals and p values are nan of one seed.
     """
     import pandas
 
     named = [name for name in factors if name in baseline]
     rows = [
-        (*levels, metric, *_difference(metric, both))
-        for levels, metric, both in pairs(frame, factors, metrics, baseline)
+        (*where, *levels, metric, *_difference(metric, both))
+        for where, part in within(conditions, frame)
+        for levels, metric, both in pairs(part, factors, metrics, baseline)
     ]
-    found = pandas.DataFrame(rows, columns=[*named, "metric", *DIFFERENCES[:-1]])
+    found = pandas.DataFrame(rows, columns=[*conditions, *named, "metric", *DIFFERENCES[:-1]])
     return found.assign(p_holm=holm(found["p_value"].to_numpy(float)))
+
+
+def within(
+    conditions: Sequence[str], frame: pandas.DataFrame
+) -> list[tuple[tuple[Any, ...], pandas.DataFrame]]:
+    """Return the levels of the `conditions`, and the runs of the `frame` that have them."""
+    if not conditions:
+        return [((), frame)]
+    return [(levels, part) for levels, part in frame.groupby(list(conditions), sort=False)]
 
 
 def pairs(

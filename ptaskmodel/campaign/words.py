@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel.campaign.statistics import MANY_LEVELS, SIGNIFICANT, effects, means, p_text, paired
+from ptaskmodel.campaign.levels import kind_of, level_text, where_text, words_of
+from ptaskmodel.campaign.statistics import MANY_LEVELS, SIGNIFICANT, effects, means, paired
+from ptaskmodel.style.quantities import count, number, p_value
 
 if TYPE_CHECKING:
     import pandas
@@ -25,24 +27,27 @@ def in_short(
     metrics: Sequence[str],
     baseline: Mapping[str, Any],
     better: Mapping[str, int],
+    conditions: Sequence[str] = (),
 ) -> list[str]:
     """A sentence on each metric, and one on the tests behind them.
 
     frame: a row a run that was made. baseline: levels that others are compared with. better: +1 for
-    metrics of which more is better, -1 for those of which less is.
+    metrics of which more is better, -1 for those of which less is. conditions: factors within whose
+    levels runs are compared.
     """
     parts = effects(frame, factors, metrics)
-    against = paired(frame, factors, metrics, baseline) if baseline else None
+    against = paired(frame, factors, metrics, baseline, conditions) if baseline else None
     found = []
     for metric in metrics:
         table = parts[parts["metric"] == metric]
         if against is None:
             told = _strongest(frame, metric, table)
         else:
-            told = _against(against[against["metric"] == metric], baseline, better.get(metric, 0))
+            mine = against[against["metric"] == metric]
+            told = _against(mine, baseline, better.get(metric, 0), conditions)
         told += _depends(table, baseline)
         if told:
-            found.append(f"{metric}: {'; '.join(told)}.")
+            found.append(f"{words_of(metric)}: {'; '.join(told)}.")
     return [*found, _tests(parts if against is None else against)] if found else []
 
 
@@ -57,20 +62,27 @@ def _tests(tested: pandas.DataFrame) -> str:
     )
 
 
-def _against(table: pandas.DataFrame, baseline: Mapping[str, Any], sign: int) -> list[str]:
+def _against(
+    table: pandas.DataFrame, baseline: Mapping[str, Any], sign: int, conditions: Sequence[str]
+) -> list[str]:
     """Each level against the baseline's, those told apart from it first."""
     named = [name for name in table.columns if name in baseline]
-    base = ", ".join(str(baseline[name]) for name in named)
+    base = level_text(tuple(baseline[name] for name in named))
     untested = table[table["p_holm"].isna()]
     sure = table[table["p_holm"] < SIGNIFICANT]
     order = sure["relative"].abs().sort_values(ascending=False, kind="stable").index
-    told = [_difference(row, named, base, sign) for row in sure.loc[order].to_dict("records")]
-    told += [_difference(row, named, base, 0) for row in untested.to_dict("records")]
+    told = [
+        _difference(row, named, base, side, conditions)
+        for rows, side in ((sure.loc[order], sign), (untested, 0))
+        for row in rows.to_dict("records")
+    ]
     told = _shortened(told)
     same = table[table["p_holm"] >= SIGNIFICANT]
-    levels = [", ".join(map(str, one)) for one in same[named].itertuples(index=False, name=None)]
+    known = {*sure[named].itertuples(index=False, name=None)}
+    alike = dict.fromkeys(same[named].itertuples(index=False, name=None))
+    levels = [level_text(one) for one in alike if one not in known]
     if len(levels) > MOST_LEVELS:
-        levels = [f"{len(levels)} of {len(table)} levels"]
+        levels = [f"{len(levels)} of {len(table[named].drop_duplicates())} levels"]
     if levels:
         told.append(f"{', '.join(levels)} not significantly different from {base}")
     return told
@@ -83,18 +95,20 @@ def _shortened(told: list[str]) -> list[str]:
     return [*told[:MOST_LEVELS], f"{len(told) - MOST_LEVELS} more levels differ less"]
 
 
-def _difference(row: Mapping[Any, Any], named: Iterable[str], base: str, sign: int) -> str:
-    """How a level differs from the baseline's."""
+def _difference(
+    row: Mapping[Any, Any], named: Iterable[str], base: str, sign: int, conditions: Sequence[str]
+) -> str:
+    """How a level differs from the baseline's, in which condition."""
     less = row["difference"] < 0
-    percent = 100 * abs(row["relative"])
-    amount = f"{percent:,.0f} %" if percent >= 100 else f"{percent:.2g} %"
-    amount += " less" if less else " more"
+    amount = number(abs(row["relative"]), "share") + (" less" if less else " more")
     verdict = "" if not sign else "better, " if less == (sign < 0) else "worse, "
     tested = row["p_holm"] < SIGNIFICANT
-    why = f" ({verdict}{p_text(row['p_holm'])})" if tested else " (no test)"
-    share = row["lower_in" if less else "higher_in"]
-    level = ", ".join(str(row[name]) for name in named)
-    return f"{level} has {amount} than {base}{why}, in {share:.0%} of {row['pairs']} pairs"
+    why = f" ({verdict}{p_value(row['p_holm'])})" if tested else " (no test)"
+    share = number(row["lower_in" if less else "higher_in"], "share")
+    level = level_text(tuple(row[name] for name in named))
+    where = where_text(conditions, [row[name] for name in conditions])
+    text = f"{level} has {amount} than {base}{' at ' * bool(where)}{where}{why}"
+    return f"{text}, in {share} of {count(row['pairs'], 'pair')}"
 
 
 def _strongest(frame: pandas.DataFrame, metric: str, table: pandas.DataFrame) -> list[str]:
@@ -106,21 +120,18 @@ def _strongest(frame: pandas.DataFrame, metric: str, table: pandas.DataFrame) ->
     told = []
     shown = sure[(sure["part"] >= LITTLE) | (sure["part"] == sure["part"].max())]
     for row in shown.head(MOST_EFFECTS).to_dict("records"):
-        why = p_text(row["p_holm"])
+        why = p_value(row["p_holm"])
         found = means(frame, [row["factor"]], [metric]).sort_values("mean", kind="stable")
         if len(found) <= MANY_LEVELS:
             ends = [
-                f"{_amount(found['mean'].iloc[k])} with {found[row['factor']].iloc[k]}"
+                f"{number(found['mean'].iloc[k], kind_of(metric))} with "
+                f"{found[row['factor']].iloc[k]}"
                 for k in (0, -1)
             ]
             why += f", means from {' to '.join(ends)}"
-        told.append(f"{row['part']:.0%} of the variation is explained by {row['factor']} ({why})")
+        part = number(row["part"], "share")
+        told.append(f"{part} of the variation is explained by {row['factor']} ({why})")
     return told
-
-
-def _amount(value: float) -> str:
-    """Four digits, and all of those before the point."""
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _depends(table: pandas.DataFrame, baseline: Mapping[str, Any]) -> list[str]:
@@ -137,6 +148,6 @@ def _depends(table: pandas.DataFrame, baseline: Mapping[str, Any]) -> list[str]:
         one, other = row["factor"], row["with_factor"]
         if other in baseline and one not in baseline:
             one, other = other, one
-        share = f"{row['part']:.1%} of the variation, {p_text(row['p_holm'])}"
+        share = f"{number(row['part'], 'share')} of the variation, {p_value(row['p_holm'])}"
         told.append(f"the effect of {one} depends on {other} ({share})")
     return told

@@ -73,6 +73,12 @@ def category(k: int) -> str:
     return CATEGORIES[k] if k < len(CATEGORIES) else OTHERS
 
 
+def role_colour(role: str) -> str:
+    """Return the colour of a ``role`` on a light ground: a name of `LIGHT`, or category-0."""
+    name, _, k = role.partition("-")
+    return category(int(k)) if name == "category" else str(getattr(LIGHT, role.replace("-", "_")))
+
+
 def text_on(colour: str) -> str:
     """Return ink or paper, whichever is read better on ``colour``, "#RRGGBB"."""
     return max((LIGHT.ink, LIGHT.paper), key=lambda text: contrast(text, colour))

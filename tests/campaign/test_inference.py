@@ -7,13 +7,12 @@ import pandas
 import pytest
 from scipy import stats
 
+from ptaskmodel.campaign.report import printed
 from ptaskmodel.campaign.statistics import (
     bounds_of,
     effects,
     holm,
     mean_interval,
-    p_digits,
-    p_text,
     paired,
 )
 
@@ -158,9 +157,16 @@ def test_a_relative_difference_of_times_is_above_minus_one():
     assert -1.0 < found["relative_low"] < found["relative"] < found["relative_high"]
 
 
-def test_p_values_have_two_digits():
-    assert p_text(0.03125) == "p = 0.031"
-    assert p_text(1e-9) == "p < 0.0001"
-    assert [p_digits(p) for p in (0.25, 0.000123, 3e-5, float("nan"))] == [
-        "0.25", "0.00012", "<0.0001", "",
-    ]  # fmt: skip
+def test_a_terminal_table_has_quantities():
+    rows = {
+        "load": [0.6, 0.6],
+        "metric": ["waiting_s.mean", "utilisation"],
+        "difference": [-90.0, 0.02],
+        "relative": [-0.25, 0.025],
+        "p_value": [0.03125, 1e-9],
+    }
+    lines = [line.split() for line in printed(pandas.DataFrame(rows)).splitlines()]  # fmt: skip
+    assert lines[2:] == [
+        ["0.6", "waiting_s.mean", "−90", "s", "−25", "%", "0.031"],
+        ["0.6", "utilisation", "2", "%", "2.5", "%", "<", "0.001"],
+    ]

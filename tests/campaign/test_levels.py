@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas
 import pytest
+from browsing import well_made
 
 from ptaskmodel.campaign import Campaign
 from ptaskmodel.campaign.levels import (
@@ -15,9 +16,12 @@ from ptaskmodel.campaign.levels import (
     level_sections,
     words_of,
 )
-from ptaskmodel.campaign.pictures import pareto_figure
+from ptaskmodel.campaign.pictures import figures, fronts, interactions
 from ptaskmodel.campaign.plan import plan_of
+from ptaskmodel.campaign.report import write_campaign_report
+from ptaskmodel.campaign.statistics import paired
 from ptaskmodel.errors import CampaignError
+from ptaskmodel.style.quantities import p_value
 
 STUDY = """
 def measure(parameters):
@@ -95,21 +99,56 @@ def test_who_ends_fewer_jobs_wins_nothing(campaign):
 def test_the_answer_begins_with_what_ended(campaign):
     ended = ended_share(campaign.frame(every=True))
     assert answer_of(campaign.plan, campaign.frame(), ["slow", "use"], ended).splitlines() == [
-        "Of their jobs end with calm 90 %, wild 10 %.", "Against calm: wild is worse in slow.",
+        "Jobs that end: calm 90 %, wild 10 %.", "Against calm: wild is worse in slow (5 seeds).",
     ]  # fmt: skip
 
 
 def test_fronts_are_drawn_within_conditions():
-    pytest.importorskip("matplotlib")
     rows = [{"a": a, "load": load, "repetition": 0, "x": a + load, "y": a - load}
             for a in (1, 2, 3) for load in (1, 9)]  # fmt: skip
     frame = pandas.DataFrame(rows)
-    figure = pareto_figure(frame, ["a", "load"], {"x": -1, "y": 1}, ["load"])
-    assert [axes.get_title() for axes in figure.axes] == ["load = 1", "load = 9"]
-    assert all(len(axes.lines[1].get_xdata()) == 3 for axes in figure.axes)
+    found = fronts(frame, ["a", "load"], {"x": -1, "y": 1}, ["load"])
+    assert [one.where for one in found] == ["load = 1", "load = 9"]
+    assert [one.names for one in found] == [["1", "2", "3"]] * 2
+    signs = {dot.sign for one in found for panel in one.panels for (dot,) in panel.rows}
+    assert signs == {"●"}
+    (one,) = fronts(frame, ["a", "load"], {"x": -1, "y": 1})
+    assert len([row for row in one.panels[0].rows if row[0].sign == "●"]) == 3
+
+
+def test_only_factors_that_depend_on_each_other_are_shown():
+    rows = [{"a": a, "b": b, "repetition": k, "x": a * b + 0.01 * k * a, "y": a + b + 0.01 * k * b}
+            for a in (1, 2) for b in (1, 2) for k in range(8)]  # fmt: skip
+    (one,) = interactions(pandas.DataFrame(rows), ["a", "b"], ["x", "y"])
+    assert one.panels[0].name == "x"
+    assert "● b = 1, ■ b = 2" in one.key
+    assert [[dot.value for dot in row] for row in one.panels[0].rows] == [
+        pytest.approx([1.035, 2.035]), pytest.approx([2.07, 4.07]),
+    ]  # fmt: skip
 
 
 def test_metrics_have_words_and_kinds():
     names = ("waiting_s.mean", "utilisation", "energy.total_J", "bounded_slowdown.mean")
     assert [words_of(name) for name in names[:2]] == ["mean waiting", "utilisation"]
     assert [kind_of(name) for name in names] == ["time", "share", "energy", "number"]
+
+
+def test_the_page_is_well_made_and_tells_the_p_of_the_terminal(campaign, browser, tmp_path):
+    said = write_campaign_report(campaign, tmp_path / "r.html")
+    found = paired(campaign.frame(), ["rule", "load"], ["slow"], {"rule": "calm"}, ["load"])
+    assert all(f"({p_value(p)})" in said[0].replace("worse, ", "") for p in found["p_holm"])
+    text = well_made(browser, tmp_path / "r.html")
+    assert "Jobs that end: calm 90 %, wild 10 %." in text
+    assert "Trade-offs" not in text
+    titles = browser.execute_script(
+        "return [...document.querySelectorAll('[role=img]')].map((one) => one.ariaLabel)"
+    )
+    assert any(p_value(found["p_holm"].iloc[0]) in title for title in titles)
+
+
+def test_pictures_are_drawn_from_the_rows_of_the_page(campaign):
+    pytest.importorskip("matplotlib")
+    made = figures(campaign, campaign.frame())
+    assert list(made) == ["effects", "interactions", "differences"]
+    labels = [text.get_text() for text in made["differences"].axes[0].get_yticklabels()]
+    assert labels == ["load = 1", "calm", "wild", "load = 4", "calm", "wild"]

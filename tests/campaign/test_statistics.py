@@ -86,10 +86,9 @@ def test_what_was_found_is_said_in_short():
     given = (slowdowns(8), ["where", "load"], ["slowdown"], {"where": "near"})
     said, tests = in_short(*given, {"slowdown": -1})
     assert said == (
-        "slowdown: far has 17 % more than near (worse, p < 0.0001), in 56% of 16 pairs; next not "
-        "significantly different from near; the effect of where depends on load (16.2% of "
-        "the variation, "
-        "p < 0.0001)."
+        "slowdown: far has 16.9 % more than near (worse, p < 0.001), in 56.3 % of 16 pairs; next "
+        "not significantly different from near; the effect of where depends on load (16.2 % of the "
+        "variation, p < 0.001)."
     )
     assert tests.startswith("8 independent seeds; runs with the same seed are averaged first.")
     assert "(better, " in in_short(*given, {"slowdown": 1})[0]
@@ -98,7 +97,7 @@ def test_what_was_found_is_said_in_short():
 def test_one_seed_tells_nothing_apart():
     frame = slowdowns(1)
     said, tests = in_short(frame, ["where", "load"], ["slowdown"], {"where": "near"}, {})
-    assert "far has 23 % more than near (no test), in 50% of 2 pairs" in said
+    assert "far has 22.7 % more than near (no test), in 50 % of 2 pairs" in said
     assert "depends" not in said
     assert tests.startswith("One seed, or seeds without effect: no test and no interval")
     found = paired(frame, ["where", "load"], ["slowdown"], {"where": "near"})
@@ -126,9 +125,8 @@ def test_without_a_baseline_the_strongest_factors_are_said():
     frame = table(lambda x, mode, k: 9000.0 * x + (mode == "b") + noise[x, int(mode == "b"), k])
     said = in_short(frame, ["x", "mode"], ["y"], {}, {})[0]
     assert said == (
-        "y: 100% of the variation is explained by x (p < 0.0001, means from 9001 with 1 to "
-        "27,000 with "
-        "3); no interaction of factors is significant."
+        "y: 100 % of the variation is explained by x (p < 0.001, means from 9\u202f001 with 1 to "
+        "27\u202f000 with 3); no interaction of factors is significant."
     )
 
 

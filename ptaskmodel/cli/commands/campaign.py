@@ -264,6 +264,7 @@ def status(directory: Path) -> None:
 def table(directory: Path, output: Path | None, every: bool, kind: str) -> None:
     """Print a table of the campaign in DIRECTORY: its runs, or statistics."""
     from ptaskmodel.campaign import Campaign, effects, means, paired, write_table
+    from ptaskmodel.campaign.levels import conditions_of
     from ptaskmodel.campaign.pictures import metrics_of
     from ptaskmodel.campaign.report import done, printed
 
@@ -279,13 +280,14 @@ def table(directory: Path, output: Path | None, every: bool, kind: str) -> None:
             raise CampaignError("differences need a baseline; give compare_with in the plan")
         frame = {
             "means": lambda: means(made, factors, metrics),
-            "differences": lambda: paired(made, factors, metrics, found.plan.baseline),
+            "differences": lambda: paired(
+                made, factors, metrics, found.plan.baseline, conditions_of(found.plan, made)
+            ),
             "effects": lambda: effects(made, factors, metrics),
         }[kind]()
     if output is None:
         shown = frame.drop(columns="run", errors="ignore")
-        shown = shown if kind == "runs" else printed(shown)
-        click.echo(shown.to_string(index=False, float_format="{:.5g}".format))
+        click.echo(printed(shown))
     else:
         write_table(frame, output)
         click.echo(f"{len(frame):,} rows written to {output}")

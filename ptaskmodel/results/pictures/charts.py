@@ -1,6 +1,7 @@
 """Functions that draw the charts of pictures, one for each kind.
 
-A panel of tracks over one time, strips of quantiles by class, cumulative curves, and a matrix; the
+A panel of tracks over one time, strips of quantiles by class, dots with
+intervals, cumulative curves, and a matrix; the
 map is in `topology`.
 """
 
@@ -25,8 +26,8 @@ from ptaskmodel.results.pictures.drawing import (
     time_axis,
     use_scale,
 )
-from ptaskmodel.style.colours import LIGHT
-from ptaskmodel.style.quantities import count, number
+from ptaskmodel.style.colours import LIGHT, MARKERS, SIGNS, role_colour
+from ptaskmodel.style.quantities import column, count, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -196,6 +197,83 @@ def _strip(axes: Any, row: int, values: FloatArray) -> None:
         axes.hlines(row, low, high, color=colour, linewidth=5)
         axes.plot(values.max(), row, "|", color=LIGHT.ink, markersize=7)
     axes.plot(np.median(values), row, "o", color=LIGHT.ink, markersize=4)
+
+
+class Dot(NamedTuple):
+    """A value, and its interval (nan: it has none).
+
+    role, sign: of `style.colours`. others: values of which it is the mean, drawn pale behind it.
+    label: what is written beside it; text: what it says to those who do not see it.
+    """
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    role: str = "ink"
+    sign: str = SIGNS[0]
+    others: Sequence[float] = ()
+    label: str = ""
+    text: str = ""
+
+
+class DotPanel(NamedTuple):
+    """Values of one quantity, of each row none, one or several.
+
+    name: of the quantity. kind: as of `quantities.number`. rows: as many as there are names.
+    change: whether they are changes: the middle is none.
+    """
+
+    name: str
+    kind: str
+    rows: Sequence[Sequence[Dot]]
+    change: bool = False
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The least and the largest value there is, or an equal change to both sides."""
+        every = [dot for row in self.rows for dot in row]
+        if self.change:
+            # Intervals of few seeds are cut, so that values can be told.
+            values = [abs(x) for dot in every for x in (dot.value, *dot.others)]
+            most = max(filter(math.isfinite, values), default=0.0)
+            return -most, most
+        values = [x for dot in every for x in (dot.value, dot.low, dot.high, *dot.others)]
+        known = list(filter(math.isfinite, values))
+        return min(known, default=0.0), max(known, default=0.0)
+
+
+def dots(names: Sequence[str], panels: Sequence[DotPanel], key: str = "") -> Figure:
+    """Return rows of dots with their intervals, ``panels`` of quantities beside each other.
+
+    names: of the rows; those without a dot are heads. key: what signs and colours stand for.
+    """
+    figure = new_figure(COLUMN if len(panels) < 3 else WIDE, 0.8 + 0.24 * len(names))
+    figure.set_layout_engine("constrained", wspace=0.06)
+    figure.supxlabel(key, x=0.005, ha="left", fontsize=POINTS, color=LIGHT.soft)
+    drawn = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    heads = [k for k in range(len(names)) if not any(panel.rows[k] for panel in panels)]
+    for axes, panel in zip(drawn, panels, strict=True):
+        low, high = panel.reach
+        unit = column((low, high), panel.kind)
+        pad = 0.06 * (high - low) or 0.5 * unit.scale
+        for row, its in enumerate(panel.rows):
+            for k, dot in enumerate(its):
+                at, colour = row + 0.24 * (k - (len(its) - 1) / 2), role_colour(dot.role)
+                some = np.asarray(dot.others, dtype=float) / unit.scale
+                axes.plot(some, np.full(len(some), at + 0.25), ".", color=LIGHT.soft, markersize=2)
+                axes.hlines(at, dot.low / unit.scale, dot.high / unit.scale, color=colour, lw=1.2)
+                marker = MARKERS[SIGNS.index(dot.sign)]
+                axes.plot(dot.value / unit.scale, at, marker, color=colour, markersize=5)
+        if panel.change:
+            axes.axvline(0.0, color=LIGHT.ink, linewidth=0.8)
+        axes.set_xlim((low - pad) / unit.scale, (high + pad) / unit.scale)
+        axes.set_xlabel(unit.head(panel.name))
+        axes.grid(visible=False, axis="y")
+    row_ticks(drawn[0], names, len(names))
+    for k, label in enumerate(drawn[0].get_yticklabels()):
+        if k in heads:
+            label.set(fontweight="bold", color=LIGHT.ink)
+    return figure
 
 
 class CumulativeCurve(NamedTuple):
