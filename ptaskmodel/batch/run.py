@@ -190,7 +190,7 @@ def new_simulation(
     jobs: Sequence[Job] = plan.workload.jobs
     respond = None
     if options.dependencies:
-        loop = ClosedLoop(jobs)
+        loop = ClosedLoop(jobs, plan.workload.origin)
         jobs, respond = loop.first, loop.respond
     windows = (
         () if options.maintenance is None else read_maintenance(options.maintenance, machine.names)

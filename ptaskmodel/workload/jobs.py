@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.errors import WorkloadError
+from ptaskmodel.errors import PTaskModelError, WorkloadError, shown
 from ptaskmodel.lazy import OnDemand
 from ptaskmodel.memory import collector_at_rest
-from ptaskmodel.remarks import Remark
+from ptaskmodel.remarks import Account, Remark
+from ptaskmodel.workload.tasks import in_order
 from ptaskmodel.workload.works import Work
 
 if TYPE_CHECKING:
     import pandas
-
-    from ptaskmodel.remarks import Account
 
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -43,6 +42,8 @@ FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 # More hosts than any machine has: what a job asks for beyond it is as good as this.
 MOST_HOSTS = 2**62
+# Jobs that a message names.
+MOST_NAMES = 8
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -346,6 +347,30 @@ def job_arrays(jobs: Sequence[Job]) -> JobArrays:
         np.array([bool(job.return_code) for job in jobs], dtype=bool),
         plain,
     )
+
+
+def in_turn(jobs: Sequence[Job], origin: str, error: type[PTaskModelError]) -> list[int]:
+    """The places of `jobs`, each after the preceding jobs that are among them.
+
+    origin: of the jobs. Raises `error` with the jobs of each circle, which wait for each other.
+    """
+    places = {job.id: k for k, job in enumerate(jobs)}
+    before = {
+        k: [places[each] for each in job.preceding_jobs if each in places]
+        for k, job in enumerate(jobs)
+    }
+    order, circles = in_order(before)
+    account = Account(origin, error)
+    for circle in circles:
+        names = [shown(jobs[k].id) for k in sorted(circle)[:MOST_NAMES]]
+        more = ["..."] if len(circle) > MOST_NAMES else []
+        account.problem(
+            f"jobs {', '.join([*names, *more])} wait for each other; correct their preceding jobs"
+            if len(circle) > 1
+            else f"job {names[0]} waits for itself; correct its preceding job"
+        )
+    account.check()
+    return order
 
 
 def num_linked(jobs: Sequence[Job]) -> int:

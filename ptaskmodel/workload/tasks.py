@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypedDict, TypeVar, Unpack
 
 from numpy.typing import ArrayLike
 
-from ptaskmodel.errors import WorkloadError
+from ptaskmodel.errors import MOST_PROBLEMS, WorkloadError
 from ptaskmodel.renamed import with_old_names
 from ptaskmodel.workload.amounts import FieldError, check_number, plural_hosts
 from ptaskmodel.workload.works import DelayWork, ParallelWork, SequenceWork, Work
@@ -290,17 +290,28 @@ class Sequence(Task):
         super().__init__(hosts, work, **common)  # type: ignore[arg-type]
 
 
-def in_order(before: Mapping[Node, Iterable[Node]]) -> tuple[list[Node], list[Node]]:
-    """Everything after what comes before it, and no circle; or nothing and a circle.
+def in_order(before: Mapping[Node, Iterable[Node]]) -> tuple[list[Node], list[list[Node]]]:
+    """Everything after what comes before it, without the circles; and the circles.
 
     before: what comes directly before each thing. A circle is given without repetition, each of
-    its things directly before the next, the last before the first; equal inputs give the same one.
+    its things directly before the next, the last before the first; equal inputs give the same.
+    Circles have no thing in common, and are MOST_PROBLEMS at most; if there are more, nothing is
+    in order.
     """
-    sorter = graphlib.TopologicalSorter(before)
-    try:
-        return list(sorter.static_order()), []
-    except graphlib.CycleError as error:
-        return [], error.args[1][:-1]
+    circles: list[list[Node]] = []
+    while len(circles) < MOST_PROBLEMS:
+        try:
+            return list(graphlib.TopologicalSorter(before).static_order()), circles
+        except graphlib.CycleError as error:
+            circle = error.args[1][:-1]
+        circles.append(circle)
+        gone = set(circle)
+        before = {
+            node: [one for one in others if one not in gone]
+            for node, others in before.items()
+            if node not in gone
+        }
+    return [], circles
 
 
 def check_acyclic(waits: Iterable[tuple[int, Iterable[int]]], ids: Seq[str]) -> None:
@@ -309,9 +320,9 @@ def check_acyclic(waits: Iterable[tuple[int, Iterable[int]]], ids: Seq[str]) -> 
     waits: numbers of tasks, each with those that it waits for. ids: the names of all tasks.
     Raises WorkloadError.
     """
-    _, circle = in_order(dict(waits))
-    if circle:
-        name = ids[min(circle)]
+    _, circles = in_order(dict(waits))
+    if circles:
+        name = ids[min(circles[0])]
         raise WorkloadError(
             f"task {name!r}: waits for itself through its `after` list; remove one of these"
         )

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import whole_file
-from ptaskmodel.remarks import Account, Remark
+from ptaskmodel.remarks import MOST, Account, Remark
 from ptaskmodel.workload.actions import (
     ACTIONS,
     ALLGATHERV,
@@ -249,10 +249,11 @@ def trace_of(lines: Lines, ranks: int, account: Account) -> Trace:
         known |= set(has_field.tolist())
         if len(inits):
             first_type = 8.0 if has_field[-1] else 1.0
-        beyond += _check(part, ranks)
+        beyond += _check(part, ranks, account)
         in_order &= bool(part.ranks[0] >= last_rank and (np.diff(part.ranks) >= 0).all())
         last_rank = int(part.ranks[-1])
         is_open |= bool((part.values[part.start[0] : part.start[-1]] == UNDEFINED).any())
+    account.check()
     if len(known) > 1:
         account.assumed(
             "some ranks call init with a field and others without; elements are taken as "
@@ -297,10 +298,10 @@ def _idle(first: IntArray) -> list[str]:
     return [f"{len(idle):,} ranks have no actions, the first of them rank {idle[0]}"]
 
 
-def _check(lines: Lines, ranks: int) -> int:
+def _check(lines: Lines, ranks: int, account: Account) -> int:
     """How many fields there are beyond those that their actions have.
 
-    WorkloadError for the first line, of a kind of action, whose fields make no sense.
+    Lines whose fields make no sense are problems of the account.
     """
     counts = np.diff(lines.start)
     beyond = 0
@@ -310,31 +311,32 @@ def _check(lines: Lines, ranks: int) -> int:
             continue
         names = fields_of(action, ranks)
         least = least_fields(action, ranks)
-        short = rows[counts[rows] < least]
-        if len(short):
+        for row in rows[counts[rows] < least][:MOST]:
             needs = " ".join(name.replace("*", "each rank's ") for name in fields.names)
-            given = int(counts[short[0]])
-            raise WorkloadError(
-                f"{lines.place(short[0])}: {ACTIONS[action]} has {given} fields of the "
+            given = int(counts[row])
+            what = (
+                f"{lines.place(row)}: {ACTIONS[action]} has {given} fields of the "
                 f"{least} it needs on {ranks} rank{'s' * (ranks != 1)} ({needs})"
                 + _of_fewer(action, given, least)
             )
+            account.refused(WorkloadError(what))
         long = rows[counts[rows] > len(names)]
-        if len(long):
-            given = int(counts[long[0]])
-            if any(name.startswith("*") for name in fields.names):
-                raise WorkloadError(
-                    f"{lines.place(long[0])}: {ACTIONS[action]} has {given} fields, "
+        if any(name.startswith("*") for name in fields.names):
+            for row in long[:MOST]:
+                what = (
+                    f"{lines.place(row)}: {ACTIONS[action]} has {int(counts[row])} fields, "
                     f"{len(names)} at most on {ranks} rank{'s' * (ranks != 1)}; give a count for "
                     "each rank"
                 )
+                account.refused(WorkloadError(what))
+        else:
             beyond += int((counts[long] - len(names)).sum())
         if action in (ALLGATHERV, IALLGATHERV):
             # With displacements alone: as many further fields as ranks. No replay needs them.
             typed = (counts[rows] <= least + 2) | (counts[rows] > least + ranks)
-            _check_fields(lines, rows[~typed], counts, names[:least], ranks)
+            _check_fields(lines, rows[~typed], counts, (names[:least], ranks), account)
             rows = rows[typed]
-        _check_fields(lines, rows, counts, names, ranks)
+        _check_fields(lines, rows, counts, (names, ranks), account)
     return beyond
 
 
@@ -346,19 +348,24 @@ def _of_fewer(action: int, given: int, least: int) -> str:
 
 
 def _check_fields(
-    lines: Lines, rows: IntArray, counts: IntArray, names: Sequence[str], ranks: int
+    lines: Lines,
+    rows: IntArray,
+    counts: IntArray,
+    fields: tuple[Sequence[str], int],
+    account: Account,
 ) -> None:
+    """Tell values that make no sense. fields: their names, and how many ranks there are."""
+    names, ranks = fields
     for k, name in enumerate(names):
         there = rows[counts[rows] > k]
         values = lines.values[lines.start[there] + k]
-        wrong = _wrong(name, values, ranks)
-        if wrong.any():
-            at = int(np.argmax(wrong))
+        for at in np.flatnonzero(_wrong(name, values, ranks))[:MOST].tolist():
             kind = ACTIONS[lines.actions[there[at]]]
-            raise WorkloadError(
+            what = (
                 f"{lines.place(int(there[at]))}: {kind}: field {k + 1} is "
                 f"{values[at]:g}; {EXPECTED[name].format(last=ranks - 1)}"
             )
+            account.refused(WorkloadError(what))
 
 
 def _wrong(name: str, values: FloatArray, ranks: int) -> NDArray[np.bool_]:

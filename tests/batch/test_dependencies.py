@@ -28,7 +28,7 @@ def job(name, submit, seconds, after=None, think=0.0, hosts=1):
 
 
 def run(jobs, hosts, policy):
-    loop = ClosedLoop(jobs)
+    loop = ClosedLoop(jobs, "w")
     simulation = BatchSimulation(loop.first, hosts, policy, respond=loop.respond)
     schedule = simulation.run()
     assert loop.waiting == 0
@@ -79,7 +79,7 @@ def test_every_end_is_answered_once_however_it_came():
         draw.shuffle(jobs)
         failures = {0: [(5.0, False), (9.0, True), (30.0, False), (33.0, True)]}
         for policy in (Rough(), Easy()):
-            loop = ClosedLoop(jobs)
+            loop = ClosedLoop(jobs, "w")
             simulation = BatchSimulation(
                 loop.first,
                 8,
@@ -99,9 +99,13 @@ def test_every_end_is_answered_once_however_it_came():
 
 
 def test_a_circle_is_told():
-    jobs = [job("a", 0, 1), job("b", 0, 1, "c"), job("c", 0, 1, "b")]
-    with pytest.raises(WorkloadError, match="job 'b' waits for job 'c'"):
-        ClosedLoop(jobs)
+    jobs = [job("a", 0, 1), job("b", 0, 1, "c"), job("c", 0, 1, "b"), job("d", 0, 1, "d")]
+    with pytest.raises(WorkloadError) as caught:
+        ClosedLoop(jobs, "w")
+    first, *circles = caught.value.message.split("\n")
+    assert first == "w: 2 problems:"
+    assert "jobs 'b', 'c' wait for each other" in circles[0]
+    assert "job 'd' waits for itself" in circles[1]
 
 
 def test_users_who_answer_by_a_function():

@@ -309,6 +309,18 @@ def test_all_problems_are_told_at_once():
     assert "unknown host" not in "".join(told)
 
 
+def test_all_traces_that_cannot_be_connected_are_told():
+    content = """<zone id="z" routing="Full"><host id="a" speed="1Gf"/></zone>
+    <trace id="t" periodicity="1.0">0 1</trace>
+    <trace_connect trace="t" kind="SPEED" element="b"/>
+    <trace_connect trace="u" kind="SPEED" element="a"/>
+    <trace_connect trace="t" kind="BANDWIDTH" element="l"/>"""
+    head, *told = refusal(f"{HEADER}{content}\n</platform>".encode()).split("\n  ")
+    assert head == "bad.xml: 3 problems:"
+    for line, said in zip(told, ("unknown host 'b'", "unknown trace 'u'", "link 'l'"), strict=True):
+        assert said in line
+
+
 def test_the_line_is_that_of_the_element():
     content = f"\n\n{HEADER}{full(HOSTS + LINK + LINK)}</platform>"
     assert refusal(content.encode()).startswith("bad.xml:9: link 'l': ")

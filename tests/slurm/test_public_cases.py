@@ -343,9 +343,12 @@ def test_preceding_jobs_are_told_and_waited_for_if_asked(ran):
 def test_a_job_that_comes_before_its_preceding_job_in_a_log_waits_too(ran):
     found = ran(linked((1, 2, -1), (2, -1, -1)), "--dependencies", name="log.swf")
     assert found.starts()["1"] >= 100
-    circle = ran(linked((1, 2, -1), (2, 1, -1)), "--dependencies", name="log.swf")
+    rows = (1, 2, -1), (2, 1, -1), (3, 3, -1), (4, -1, -1)
+    circle = ran(linked(*rows), "--dependencies", name="log.swf")
     assert circle.status == 2
-    assert "wait for each other; correct their preceding jobs" in circle.error
+    assert "log.swf: 2 problems:" in circle.error
+    assert "jobs '1', '2' wait for each other; correct their preceding jobs" in circle.error
+    assert "job '3' waits for itself" in circle.error
 
 
 ENFORCED = CONF + "AccountingStorageType=slurmdbd\nAccountingStorageEnforce=limits,qos\n"

@@ -32,6 +32,17 @@ def test_nobody_starts_where_he_would_meet_a_reservation(tmp_path):
     assert nodes_of(found, done["mine"]) == [3]
 
 
+def test_all_that_is_wrong_of_a_reservation_is_told(tmp_path):
+    bad = "create reservation Nodes=n9 Duration=soon Users=-bob Colour=red Wine Flags=DAILY,PURGE"
+    with pytest.raises(SlurmError) as caught:
+        read(tmp_path, f"{GOOD}\n{bad}\n{GOOD} Accounts=-x\n")
+    head, *problems = caught.value.message.split("\n")
+    assert head.endswith("reservations.txt: 9 problems:")
+    assert [problem.split(":")[0] for problem in problems] == 7 * ["  line 2"] + ["  line 3"]
+    for said in ("'Colour=red'", "'Wine'", "flag DAILY", "flag PURGE", "'soon'", "n9", "kept out"):
+        assert said in caught.value.message
+
+
 def test_dates_are_of_date_0_or_of_the_calendar(tmp_path):
     text = (
         "create reservation Nodes=ALL StartTime=2024-01-01T00:00:00 EndTime=2024-01-01T01:00:00\n"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.batch.jobs.attempt import Attempt
 from ptaskmodel.errors import SimulationError, WorkloadError
-from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.jobs import Job, in_turn
 
 # Of so many jobs each is looked at; of more, columns are searched.
 SHORT = 48
@@ -186,11 +186,12 @@ class ClosedLoop:
 
     However these ended, rejected or lost too; its own date of submission does not count. Preceding
     jobs that are not in the workload are not waited for. first: the jobs that wait for no job.
-    Raises WorkloadError for jobs that wait for each other in a circle.
+    origin: of the jobs, for the WorkloadError with the jobs of each circle.
     """
 
-    def __init__(self, jobs: Iterable[Job]) -> None:
+    def __init__(self, jobs: Iterable[Job], origin: str) -> None:
         jobs = list(jobs)
+        in_turn(jobs, origin, WorkloadError)
         known = {job.id for job in jobs}
         self.first: list[Job] = []
         self._followers: dict[str, list[Job]] = {}
@@ -203,24 +204,6 @@ class ClosedLoop:
             if not before:
                 self.first.append(job)
         self.waiting = len(jobs) - len(self.first)  # how many were not submitted yet
-        self._check(jobs)
-
-    def _check(self, jobs: list[Job]) -> None:
-        """WorkloadError if some job can never be submitted."""
-        waits_for = dict(self._waits_for)
-        stack = [job.id for job in self.first]
-        while stack:
-            for follower in self._followers.get(stack.pop(), ()):
-                waits_for[follower.id] -= 1
-                if waits_for[follower.id] == 0:
-                    stack.append(follower.id)
-        for job in jobs:
-            if waits_for[job.id]:
-                before = next(each for each in job.preceding_jobs if waits_for.get(each))
-                raise WorkloadError(
-                    f"job '{job.id}' waits for job '{before}', and that, at last, for itself: "
-                    "correct preceding_job"
-                )
 
     def respond(self, attempt: Attempt, now: float) -> list[Job]:
         """The jobs to submit, with their dates, as the job of an attempt is over."""

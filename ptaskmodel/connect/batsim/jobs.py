@@ -130,10 +130,10 @@ def check_messages(shelf: Profiles, where: str) -> None:
         for other in leads[name]:
             if other not in works:
                 raise WorkloadError(f"{spot}: there is no profile {shown(other)}; define it")
-    order, circle = in_order(leads)
-    if circle:
+    order, circles = in_order(leads)
+    if circles:
         raise WorkloadError(
-            f"{where}profile {shown(circle[0])} leads back to itself; let jobs that receive "
+            f"{where}profile {shown(circles[0][0])} leads back to itself; let jobs that receive "
             "messages end ('polltime' makes them wait for a message)"
         )
     steps: dict[str, float] = {}

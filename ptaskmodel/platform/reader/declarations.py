@@ -332,12 +332,14 @@ class Declarations:
             trace = self.builder.traces.get(element["trace"])
             if trace is None:
                 what = f"unknown trace {short(element['trace'])}; declare it in this file"
-                raise self.source.error(element, what)
+                self.source.refuse(element, what, None)
+                continue
             kind, name = element["kind"], element["element"]
             if kind in ("HOST_AVAIL", "SPEED"):
                 index = self.builder.host_index.get(name)
                 if index is None:
-                    raise self.source.error(element, f"unknown host {short(name)}")
+                    self.source.refuse(element, f"unknown host {short(name)}", None)
+                    continue
                 field = "state_trace" if kind == "HOST_AVAIL" else "speed_trace"
                 self.builder.replace_host(index, **{field: trace})
                 continue
@@ -352,7 +354,8 @@ class Declarations:
             first = self.builder.duplex[name]
             return (first, first + 1)
         if name not in self.builder.link_index or self.builder.link_index[name] < 0:
-            raise self.source.error(element, f"unknown link {short(name)}")
+            self.source.refuse(element, f"unknown link {short(name)}", None)
+            return ()
         return (self.builder.link_index[name],)
 
 

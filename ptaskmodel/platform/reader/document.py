@@ -139,6 +139,7 @@ class Document:
     def finish(self) -> Facts:
         """All that was declared, once every element has ended. Raises PlatformError."""
         self._declarations.connect_traces()
+        self.source.account.check()
         return self.builder.finish()
 
     def _error(self, what: str) -> PlatformError:

@@ -6,6 +6,7 @@ They are read from lines ``create reservation Key=Value ...``, as scontrol takes
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -228,19 +229,18 @@ def read_reservations(path: AnyPath, conf: Conf, t0: int) -> Reserved:
     account = Account(path, SlurmError)
     found: dict[str, Reservation] = {}
     for number, text in _entries(read_text(path, error=SlurmError)):
-        with account.problems(number):
-            try:
-                printed = text.lower().startswith(f"{NAMES[1]}=")
-                fields = _printed(text, number, account) if printed else _fields(text)
-                name = fields.get(NAMES[0]) or f"resv_{number}"
-                if name in found:
-                    raise ValueError(f"{shown(name)} occurs twice; name it once")
-                if printed and "nodes" not in fields:
-                    account.left_out(f"{name} reserves no nodes", number)
-                    continue
-                found[name] = _reservation(name, fields, conf, t0, (number, account, printed))
-            except ValueError as fault:
-                raise SlurmError(str(fault)) from None
+        entry = _Entry(account, number, text.lower().startswith(f"{NAMES[1]}="))
+        fields = entry.printed_fields(text) if entry.printed else entry.fields(text)
+        if fields is None:
+            continue
+        name = fields.get(NAMES[0]) or f"resv_{number}"
+        if entry.printed and "nodes" not in fields:
+            account.left_out(f"{name} reserves no nodes", number)
+            continue
+        with entry.part():
+            if name in found:
+                raise ValueError(f"{shown(name)} occurs twice; name it once")
+        found[name] = entry.reservation(name, fields, conf, t0)
     account.check()
     if not found:
         account.unused("has no reservation")
@@ -264,78 +264,91 @@ def _entries(text: str) -> Iterator[tuple[int, str]]:
         yield begun, entry
 
 
-def _reservation(
-    name: str,
-    fields: Mapping[str, str],
-    conf: Conf,
-    t0: int,
-    told: tuple[int, Account, bool],
-) -> Reservation:
-    """The reservation of some fields. told: its line, the account, and whether it was printed."""
-    number, account, printed = told
-    nodes = nodes_of(conf)
-    start_s = _date(fields.get("starttime", "now"), t0)
-    end_s = _end(fields, start_s, t0)
-    given = _needed(fields, "nodes")
-    names = conf_names(conf) if given.upper() == "ALL" else values.hosts(given)
-    stray = [each for each in names if each not in nodes.index] if printed else []
-    if stray:
-        what = f"{name}: slurm.conf has no nodes {', '.join(stray[:SHOWN])}"
-        account.left_out(f"{what}{' ...' if len(stray) > SHOWN else ''}", number, "Nodes")
-        names = [each for each in names if each in nodes.index]
-    who = [frozenset(values.names(fields.get(key, ""))) for key in ("users", "accounts")]
-    if any(each.startswith("-") for each in (*who[0], *who[1])):
-        raise ValueError("users and accounts that are kept out are not simulated; name the others")
-    flags = values.words(fields.get("flags", "")) - {""}
-    return Reservation(name, start_s, end_s, nodes.mask(names), who[0], who[1], flags)
+class _Entry:
+    """A reservation of a file, at a line; whether it is `printed`. The account has its problems."""
+
+    def __init__(self, account: Account, number: int, printed: bool) -> None:
+        self.account, self.number, self.printed = account, number, printed
+
+    @contextlib.contextmanager
+    def part(self) -> Iterator[None]:
+        """What is refused inside is a problem; what follows is looked at too."""
+        try:
+            yield
+        except SlurmError as fault:
+            self.account.refused(fault, self.number)
+        except ValueError as fault:
+            self.account.problem(str(fault), self.number)
+
+    def reservation(self, name: str, fields: Mapping[str, str], conf: Conf, t0: int) -> Reservation:
+        """The reservation of some `fields`; as far as they make sense."""
+        nodes, start_s, end_s, mask = nodes_of(conf), 0, 0, 0
+        with self.part():
+            start_s = _date(fields.get("starttime", "now"), t0)
+            end_s = _end(fields, start_s, t0)
+        with self.part():
+            given = _needed(fields, "nodes")
+            names = conf_names(conf) if given.upper() == "ALL" else values.hosts(given)
+            stray = [each for each in names if each not in nodes.index] if self.printed else []
+            if stray:
+                what = f"{name}: slurm.conf has no nodes {', '.join(stray[:SHOWN])}"
+                what += " ..." if len(stray) > SHOWN else ""
+                self.account.left_out(what, self.number, "Nodes")
+                names = [each for each in names if each in nodes.index]
+            mask = nodes.mask(names)
+        who = [frozenset(values.names(fields.get(key, ""))) for key in ("users", "accounts")]
+        with self.part():
+            if any(each.startswith("-") for each in (*who[0], *who[1])):
+                raise ValueError(
+                    "users and accounts that are kept out are not simulated; name the others"
+                )
+        flags = values.words(fields.get("flags", "")) - {""}
+        return Reservation(name, start_s, end_s, mask, who[0], who[1], flags)
+
+    def printed_fields(self, text: str) -> Mapping[str, str]:
+        """The fields of a reservation as it is printed; what is not simulated of it is told."""
+        pairs = [word.partition("=") for word in text.split()]
+        given = {key.lower(): value for key, _, value in pairs if value not in NOTHING}
+        fields = {key: value for key, value in given.items() if key in KNOWN and key not in NAMES}
+        fields[NAMES[0]] = given.get(NAMES[1], "")
+        flags = values.words(fields.get("flags", ""))
+        strange = [f"flag {flag}" for flag in sorted(flags - KNOWN_FLAGS - PRINTED_FLAGS)]
+        strange += [key for key, _, _ in pairs if key.lower() in UNHEEDED and key.lower() in given]
+        if strange:
+            what = f"is not simulated: {', '.join(dict.fromkeys(strange))}"
+            self.account.unused(f"{fields[NAMES[0]]}: {what}", self.number)
+        return fields
+
+    def fields(self, text: str) -> Mapping[str, str] | None:
+        """The options of a command; None: it makes no reservation."""
+        words = text.split()
+        if words[:1] == ["scontrol"]:
+            words = words[1:]
+        if [word.lower() for word in words[:2]] != ["create", "reservation"]:
+            self.account.problem(
+                f"{shown(text)} is not a reservation; write create reservation Key=Value ..., or "
+                "give what scontrol show reservation prints", self.number,
+            )  # fmt: skip
+            return None
+        fields: dict[str, str] = {}
+        for word in words[2:]:
+            given, sign, value = word.partition("=")
+            key = NAMES[0] if given.lower() in NAMES else given.lower()
+            with self.part():
+                if not sign or given.lower() not in KNOWN:
+                    known = ", ".join(sorted(KNOWN))
+                    raise ValueError(f"{shown(word)} is not an option; give {known}, each with =")
+                if key in fields:
+                    raise ValueError(f"{shown(word)}: {given} is there already; give it once")
+                fields[key] = value
+        for flag in sorted(values.words(fields.get("flags", "")) - KNOWN_FLAGS - {""}):
+            self.account.problem(f"flag {flag} is not simulated; leave it out", self.number)
+        return fields
 
 
 def conf_names(conf: Conf) -> Sequence[str]:
     """The names of all nodes of `conf`."""
     return [name for line in conf.nodes for name in line.names]
-
-
-def _printed(text: str, number: int, account: Account) -> Mapping[str, str]:
-    """The fields of a reservation as it is printed; what is not simulated of it is told."""
-    pairs = [word.partition("=") for word in text.split()]
-    given = {key.lower(): value for key, _, value in pairs if value not in NOTHING}
-    fields = {key: value for key, value in given.items() if key in KNOWN and key not in NAMES}
-    fields[NAMES[0]] = given[NAMES[1]]
-    flags = values.words(fields.get("flags", ""))
-    strange = [f"flag {flag}" for flag in sorted(flags - KNOWN_FLAGS - PRINTED_FLAGS)]
-    strange += [key for key, _, _ in pairs if key.lower() in UNHEEDED and key.lower() in given]
-    if strange:
-        account.unused(
-            f"{fields[NAMES[0]]}: is not simulated: {', '.join(dict.fromkeys(strange))}", number
-        )
-    return fields
-
-
-def _fields(text: str) -> Mapping[str, str]:
-    words = text.split()
-    if words[:1] == ["scontrol"]:
-        words = words[1:]
-    if [word.lower() for word in words[:2]] != ["create", "reservation"]:
-        raise ValueError(
-            f"{shown(text)} is not a reservation; write create reservation Key=Value ..., or "
-            "give what scontrol show "
-            "reservation prints"
-        )
-    fields = {}
-    for word in words[2:]:
-        given, sign, value = word.partition("=")
-        if not sign or given.lower() not in KNOWN:
-            raise ValueError(
-                f"{shown(word)} is not an option; give {', '.join(sorted(KNOWN))}, each with ="
-            )
-        key = NAMES[0] if given.lower() in NAMES else given.lower()
-        if key in fields:
-            raise ValueError(f"{shown(word)}: {given} is there already; give it once")
-        fields[key] = value
-    unknown = values.words(fields.get("flags", "")) - KNOWN_FLAGS - {""}
-    if unknown:
-        raise ValueError(f"flag {min(unknown)} is not simulated; leave it out")
-    return fields
 
 
 def _needed(fields: Mapping[str, str], key: str) -> str:
@@ -362,7 +375,11 @@ def _end(fields: Mapping[str, str], start_s: int, t0: int) -> int:
     if "endtime" in fields:
         end_s = _date(fields["endtime"], t0)
     else:
-        lasts = values.minutes(_needed(fields, "duration"))
+        given = _needed(fields, "duration")
+        try:
+            lasts = values.minutes(given)
+        except ValueError as fault:
+            raise ValueError(f"duration is {shown(given)}: {fault}") from None
         end_s = start_s + (FOR_EVER_S if lasts is None else lasts * 60)
     if end_s <= start_s:
         raise ValueError("it ends before it starts; give a later end")

@@ -13,7 +13,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
-from graphlib import CycleError, TopologicalSorter
 from math import inf
 
 from ptaskmodel.batch.jobs.parallel_tasks import bundled_profiles
@@ -30,7 +29,7 @@ from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest, Submissions
 from ptaskmodel.slurm.requests import event_lines, job_table, sacct
 from ptaskmodel.style.text import several
 from ptaskmodel.workload.formats.table import Cleaning
-from ptaskmodel.workload.jobs import Job, Workload, num_linked
+from ptaskmodel.workload.jobs import Job, Workload, in_turn, num_linked
 from ptaskmodel.workload.reading import format_of, read_workload
 from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles, trace_profiles
 from ptaskmodel.workload.works import Work
@@ -80,7 +79,7 @@ def submissions_of(
     remarks = (*workload.remarks, *_strangers(strange, conf))
     linked = num_linked(workload.jobs)
     if dependencies:
-        jobs = _linked(jobs, workload.jobs)
+        jobs = _linked(jobs, workload.jobs, workload.origin)
         text = several(linked, "job waits for the end of its", "jobs wait for the end of their")
         text += " preceding jobs, plus the think time"
         remarks = (*remarks, Remark(text))
@@ -91,35 +90,27 @@ def submissions_of(
     return Submissions(tuple(jobs), t0, remarks)
 
 
-def _linked(requests: Sequence[JobRequest], jobs: Sequence[Job]) -> list[JobRequest]:
+def _linked(requests: Sequence[JobRequest], jobs: Sequence[Job], origin: str) -> list[JobRequest]:
     """The requests of jobs, which wait for the preceding jobs, and are submitted after them.
 
-    Raises SlurmError for jobs that wait for each other in a circle.
+    Raises SlurmError with the jobs of each circle, which wait for each other.
     """
     position = {job.id: k for k, job in enumerate(jobs)}
     before = [[position[each] for each in job.preceding_jobs if each in position] for job in jobs]
     found = list(requests)
     level = [0] * len(found)
-    try:
-        for k in TopologicalSorter(dict(enumerate(before))).static_order():
-            if before[k]:
-                names = [found[each].id for each in before[k]]
-                strange = next((name for name in names if set(name) & set(":,?+")), None)
-                if strange is not None:
-                    text = f"waits for {shown(strange)}, whose name holds : , ? or +; rename it"
-                    raise SlurmError(f"{found[k].where} {text}")
-                date_s = max(found[each].submit_s for each in (k, *before[k]))
-                dependency = ":".join(["afterany", *names])
-                think_s = jobs[k].think_time_s
-                found[k] = replace(
-                    found[k], submit_s=date_s, dependency=dependency, think_s=think_s
-                )
-                level[k] = 1 + max(level[each] for each in before[k])
-    except CycleError as fault:
-        circle = ", ".join(shown(jobs[k].id) for k in fault.args[1][1:])
-        raise SlurmError(
-            f"jobs {circle} wait for each other; correct their preceding jobs"
-        ) from None
+    for k in in_turn(jobs, origin, SlurmError):
+        if before[k]:
+            names = [found[each].id for each in before[k]]
+            strange = next((name for name in names if set(name) & set(":,?+")), None)
+            if strange is not None:
+                text = f"waits for {shown(strange)}, whose name holds : , ? or +; rename it"
+                raise SlurmError(f"{found[k].where} {text}")
+            date_s = max(found[each].submit_s for each in (k, *before[k]))
+            dependency = ":".join(["afterany", *names])
+            think_s = jobs[k].think_time_s
+            found[k] = replace(found[k], submit_s=date_s, dependency=dependency, think_s=think_s)
+            level[k] = 1 + max(level[each] for each in before[k])
     order = sorted(range(len(found)), key=lambda k: (found[k].submit_s, level[k]))
     return [found[k] for k in order]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -138,7 +139,7 @@ def _read_jobs(
         if isinstance(fields, dict) and str(fields.get("profile")) in refused:
             continue
         with account.problems():
-            job = read_job(fields, profiles, f"{account.file}: /jobs/{k}")
+            job = read_job(fields, profiles, f"{account.file}: /jobs/{k}", account)
             if job.id in seen:
                 raise WorkloadError(
                     f"/jobs/{k}/id: {shown(job.id)} occurs twice; give each job its own id"
@@ -173,49 +174,79 @@ def _check_size(job: Job, spot: str) -> None:
         raise WorkloadError(f"{spot}: job {shown(job.id)} requests 0 hosts; request 1 or more")
 
 
-def read_job(fields: Any, profiles: Profiles, spot: str) -> Job:
+def read_job(fields: Any, profiles: Profiles, spot: str, account: Account | None = None) -> Job:
     """Return the job with these JSON `fields`; `profiles`: those that it may name.
 
-    Raises WorkloadError with the JSON pointer, which begins with `spot`.
+    Raises WorkloadError with the JSON pointer, which begins with `spot`. account: gets all problems
+    but the last, which is raised; None: the first is raised.
     """
     if not isinstance(fields, dict):
         raise WorkloadError(f"{spot}: is not an object; write a job as an object")
-    for key in ("id", "subtime", "res", "profile"):
-        if key not in fields:
-            raise WorkloadError(f"{spot}: '{key}' is missing; add it")
-    _check_whole(fields["res"], 0, f"{spot}/res")
-    profile = _name(fields, "profile", spot)
-    if profile not in profiles.works:
-        raise WorkloadError(
-            f"{spot}/profile: there is no profile {shown(profile)}; define it under /profiles"
-        )
-    return_code = fields.get("ret", profiles.codes[profile])
-    if type(return_code) is not int:
-        raise WorkloadError(f"{spot}/ret: {shown(return_code)} is not a whole number")
+    faults: list[WorkloadError] = []
+
+    @contextlib.contextmanager
+    def guard() -> Iterator[None]:
+        try:
+            yield
+        except WorkloadError as fault:
+            faults.append(fault)
+
     origins: dict[str, Any] = {
         key: str(fields[key]) for key in ORIGINS if _is_name(fields.get(key))
     }
+    name, profile, submit_s = "", "", 0.0
+    numbers: dict[str, Any] = {}
+    for key in ("id", "subtime", "res", "profile"):
+        with guard():
+            if key not in fields:
+                raise WorkloadError(f"{spot}: '{key}' is missing; add it")
+            if key == "res":
+                _check_whole(fields["res"], 0, f"{spot}/res")
+            elif key == "subtime":
+                submit_s = _number(fields, "subtime", spot)
+            elif key == "id":
+                name = _name(fields, "id", spot)
+            else:
+                profile = _name(fields, "profile", spot)
+                if profile not in profiles.works:
+                    raise WorkloadError(
+                        f"{spot}/profile: there is no profile {shown(profile)}; define it under "
+                        "/profiles"
+                    )
+    return_code = fields.get("ret", profiles.codes.get(profile, 0))
+    with guard():
+        if type(return_code) is not int:
+            raise WorkloadError(f"{spot}/ret: {shown(return_code)} is not a whole number")
     before = fields.get(PRECEDING)
-    if isinstance(before, list) and all(map(_is_name, before)):
-        origins[PRECEDING] = listed(map(str, before))
-    elif before is not None and not _is_name(before):
-        what = f"{shown(before)} is not the id of a job, nor a list of ids"
-        raise WorkloadError(f"{spot}/{PRECEDING}: {what}")
-    numbers: dict[str, Any] = {
-        name: _number(fields, key, spot, remedy)
-        for key, (name, remedy) in NUMBERS.items()
-        if key in fields
-    }
+    with guard():
+        if isinstance(before, list) and all(map(_is_name, before)):
+            origins[PRECEDING] = listed(map(str, before))
+        elif before is not None and not _is_name(before):
+            what = f"{shown(before)} is not the id of a job, nor a list of ids"
+            raise WorkloadError(f"{spot}/{PRECEDING}: {what}")
+    for key, (field, remedy) in NUMBERS.items():
+        if key in fields:
+            with guard():
+                numbers[field] = _number(fields, key, spot, remedy)
+    walltime_s = None
+    with guard():
+        if fields.get("walltime") not in (None, -1):
+            walltime_s = _number(fields, "walltime", spot)
+    if faults:
+        if account is None:
+            raise faults[0]
+        for fault in faults[:-1]:
+            account.refused(fault)
+        raise faults[-1]
     known = (*JOB_FIELDS, *origins)
     extra = {key: value for key, value in fields.items() if key not in known}
-    walltime = fields.get("walltime")
     job = Job(
-        _name(fields, "id", spot),
-        _number(fields, "subtime", spot),
+        name,
+        submit_s,
         int(fields["res"]),
         profile,
         profiles.works[profile],
-        None if walltime is None or walltime == -1 else _number(fields, "walltime", spot),
+        walltime_s,
         return_code,
         extra or NOTHING,
         **numbers,

@@ -108,15 +108,16 @@ def read_profiles(
         with account.problems():
             spot = f"{where}: /profiles/{token(name)}"
             stages[name] = found.stage_names(fields, spot, profiles)
-    order, circle = in_order(stages)
-    if circle:
+    order, circles = in_order(stages)
+    places = {name: k for k, name in enumerate(profiles)}
+    for circle in circles:
         # Each is a stage of the next; the first of the file is told first.
         circle.reverse()
-        first = min(range(len(circle)), key=lambda k: list(profiles).index(circle[k]))
+        first = min(range(len(circle)), key=lambda k: places[circle[k]])
         names = [token(name) for name in [*circle[first:], *circle[:first]]]
         shown_names = [*names[:4], *(["..."] if len(names) > 4 else []), names[0]]
-        raise WorkloadError(
-            f"{where}: /profiles/{names[0]}/seq: the sequence contains itself "
+        account.problem(
+            f"/profiles/{names[0]}/seq: the sequence contains itself "
             f"({' -> '.join(shown_names)}): break the cycle"
         )
     for name in order:

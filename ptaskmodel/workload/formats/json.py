@@ -21,6 +21,7 @@ import numpy as np
 
 from ptaskmodel.errors import SHOWN, WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path, text_of
+from ptaskmodel.remarks import Account
 from ptaskmodel.workload.amounts import FieldError, FloatArray
 from ptaskmodel.workload.formats.number_scanner import cut
 
@@ -225,10 +226,14 @@ def token(key: str) -> str:
 
 
 class Fields:
-    """The checks, for one file."""
+    """The checks, for one file.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    account: gets all unknown fields of an object but the last, which is raised as all else; None:
+    the first is raised.
+    """
+
+    def __init__(self, name: str, account: Account | None = None) -> None:
+        self._name, self._account = name, account
 
     def fail(self, pointer: str, problem: str) -> NoReturn:
         """Raise the WorkloadError of a place in the file."""
@@ -247,11 +252,16 @@ class Fields:
         """``value`` is an object with no other fields than these."""
         if type(value) is not dict:
             self.fail(pointer, f"is {shown(value)}; give an object ({what})")
-        if not value.keys() <= set(fields):
-            key = next(key for key in value if key not in fields)
+        if value.keys() <= set(fields):
+            return
+        strange = [key for key in value if key not in fields]
+        for key in strange:
             close = close_match(key, fields)
             hint = f"did you mean {close!r}?" if close else f"it may have {', '.join(fields)}"
-            self.fail(f"{pointer}/{token(key)[:100]}", f"is not a field of {what}; {hint}")
+            place = f"{pointer}/{token(key)[:100]}"
+            if self._account is None or key == strange[-1]:
+                self.fail(place, f"is not a field of {what}; {hint}")
+            self._account.problem(f"{place}: is not a field of {what}; {hint}")
 
     def text(self, value: Any, pointer: str, what: str) -> str:
         """A non-empty printable string."""

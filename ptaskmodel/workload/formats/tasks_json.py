@@ -154,7 +154,7 @@ class _TasksReader:
         self._refused: set[str] = set()  # names of profiles
         self._loop_files: list[Path] = []
         self._arrays = ArrayFiles(path.parent)
-        self._fields = Fields(shown_path(path))
+        self._fields = Fields(shown_path(path), account)
         self._profile_reader = ProfileReader(self._fields, self._arrays, self._guard)
         self._profiles: dict[str, Profile] = {}
         self._hosts = HostLists(self._fields)
@@ -192,6 +192,8 @@ class _TasksReader:
         if self._account is not None:
             self._account.check()
         self._check_ids(tasks)
+        if self._account is not None:
+            self._account.check()
         return TasksFile(tasks, [self._path, *self._arrays.paths, *self._loop_files])
 
     def _table(self, entries: list[Any]) -> TaskTable:
@@ -352,23 +354,25 @@ class _TasksReader:
         for k, name in enumerate(ids):
             if place.setdefault(name, k) != k:
                 problem = f"is {shown(name)}, the id of /tasks/{place[name]}; give another"
-                fail(f"/tasks/{k}/id", problem)
+                with self._guard():
+                    fail(f"/tasks/{k}/id", problem)
         before: dict[int, list[int]] = {}
         for k, names in after.items():
             for j, other in enumerate(names):
                 if other not in place:
                     problem = f"is {shown(other)}, which is not the id of a task"
-                    fail(f"/tasks/{k}/after/{j}", problem)
-            before[k] = [place[other] for other in names]
-        _, circle = in_order(before)
-        if circle:
+                    with self._guard():
+                        fail(f"/tasks/{k}/after/{j}", problem)
+            before[k] = [place[other] for other in names if other in place]
+        for circle in in_order(before)[1]:
             # Each is after the next one; the first of the file is told first.
             circle.reverse()
             first = circle.index(min(circle))
             cycle = circle[first:] + circle[:first]
             circular = " after ".join(shown(ids[k]) for k in [*cycle[:3], cycle[0]][:4])
             more = "" if len(cycle) <= 3 else f" (through {len(cycle)} tasks)"
-            fail(f"/tasks/{cycle[0]}/after", f"is circular: {circular}{more}; remove one")
+            with self._guard():
+                fail(f"/tasks/{cycle[0]}/after", f"is circular: {circular}{more}; remove one")
 
 
 def write_tasks(

@@ -399,16 +399,19 @@ class ProfileReader:
 
     def _in_order(self, composed: dict[str, list[str]]) -> list[str]:
         """The composed profiles, each after those that it is made of."""
-        order, circle = in_order(composed)
-        if circle:
-            k = max(range(len(circle)), key=lambda k: list(composed).index(circle[k]))
-            where = f"/profiles/{token(circle[k])}/seq"
-            self._fields.fail(
-                where, f"contains {shown(circle[k - 1])}, which contains it; remove one"
-            )
+        order, circles = in_order(composed)
+        places = {name: k for k, name in enumerate(composed)}
+        for circle in circles:
+            k = max(range(len(circle)), key=lambda k: places[circle[k]])
+            with self._guard():
+                self._fields.fail(
+                    f"/profiles/{token(circle[k])}/seq",
+                    f"contains {shown(circle[k - 1])}, which contains it; remove one",
+                )
         depth: dict[str, int] = {}
         for name in order:
-            depth[name] = 1 + max((depth[part] for part in composed.get(name, ())), default=-1)
+            parts = composed.get(name, ())
+            depth[name] = 1 + max((depth.get(part, -1) for part in parts), default=-1)
             if depth[name] > MAX_DEPTH:
                 where = f"/profiles/{token(name)}/seq"
                 self._fields.fail(where, f"is nested more than {MAX_DEPTH} deep; flatten it")

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.errors import MOST_PROBLEMS, WorkloadError, shown
 from ptaskmodel.files import read_bytes, read_pieces, shown_path, taken_for, write_bytes
 from ptaskmodel.memory import available_bytes
 from ptaskmodel.remarks import TAKEN, WARNING, Account
@@ -114,12 +114,17 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
         )
     account = Account(path, WorkloadError)
     reading = _Reading(account)
+    if not any((path.parent / name).is_file() for name in names):
+        _beside(path, names[0], content)
     for rank, name in enumerate(names):
-        own = _beside(path, name, content)
-        _named(own)
-        foreign = reading.file(own, rank)
+        foreign = 0
+        with account.problems():
+            own = _beside(path, name, content)
+            _named(own)
+            foreign = reading.file(own, rank)
         if foreign:
             account.left_out(f"{own}: left out {foreign} lines of ranks other than {rank}")
+    account.check()
     return trace_of(reading.lines(), len(names), account)
 
 
@@ -140,6 +145,7 @@ def _one_file(path: Path, head: bytes, ranks: int | None) -> Trace:
 
 
 def _of_one(reading: _Reading, ranks: int | None) -> Trace:
+    reading.account.check()
     count = reading.ranks if ranks is None else ranks
     _check_ranks(count, reading.ranks, reading.account.file)
     return trace_of(reading.lines(), count, reading.account)
@@ -263,6 +269,7 @@ class _Reading:
         self._files: list[tuple[str, int]] = []
         self._line = 0  # of the file, before the next piece
         self._old: OldLines | None = None  # if the file is of before SimGrid 3.20
+        self._refused = 0  # problems
         self._room = _room()  # bytes that may still be read
 
     def lines(self) -> Lines:
@@ -320,8 +327,15 @@ class _Reading:
             text, NAMES, LENGTHS, MEANT, IS_UNREAD, TENS, ranks, actions, numbers, start, values,
             odd,
         )  # fmt: skip
-        if why != FINE:
-            raise WorkloadError(f"{where}:{self._line + line}: {_why(content, why, line)}")
+        first, rest = self._line, content
+        while why != FINE:  # what follows is scanned for problems alone
+            first += line
+            self._refuse(f"{where}:{first}: {_why(rest, why, line)}")
+            rest = rest.split(b"\n", line)[line] if rest.count(b"\n") >= line else b""
+            _, why, line, _ = scan(
+                np.frombuffer(rest, dtype=np.uint8), NAMES, LENGTHS, MEANT, IS_UNREAD, TENS,
+                *(array.copy() for array in (ranks, actions, numbers, start, values, odd)),
+            )  # fmt: skip
         ranks, actions, start = ranks[:n], actions[:n], start[: n + 1]
         numbers = numbers[:n] + np.int32(self._line)
         values = values[: start[n]]
@@ -332,10 +346,10 @@ class _Reading:
             except ValueError:
                 action = int(np.searchsorted(start, entry, side="right")) - 1
                 text_of = word.decode("utf-8", errors="replace")
-                raise WorkloadError(
+                self._refuse(
                     f"{where}:{numbers[action]}: {ACTIONS[actions[action]]}: {shown(text_of)} is "
                     "not a number"
-                ) from None
+                )
         self._line += ends
         left_out = 0
         if rank is not None and not (mine := ranks == rank).all():
@@ -355,6 +369,14 @@ class _Reading:
         except OSError as fault:
             raise WorkloadError(self._no_room(fault)) from None
         return left_out
+
+    def _refuse(self, text: str) -> None:
+        """The trace cannot be read, as a text says; after many such, no more is looked at."""
+        self.account.refused(WorkloadError(text))
+        self._refused += 1
+        if self._refused == MOST_PROBLEMS:
+            self.account.problem("what follows was not looked at")
+            self.account.check()
 
     def _tell_old(self, where: str) -> None:
         """Tell of the first old file; all files of a trace are alike."""

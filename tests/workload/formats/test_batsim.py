@@ -114,6 +114,21 @@ def test_what_is_written_reads_back(tmp_path, version):
     assert again.profiles["twice"].repeat == 2
 
 
+def test_all_problems_of_a_job_are_told(tmp_path):
+    job = {"id": "", "subtime": "x", "res": -1, "profile": "no", "ret": 1.5, "walltime": "y"}
+    profiles = {name: {"type": "composed", "seq": [name]} for name in "pq"}
+    told = []
+    for defined in ({}, profiles):
+        (tmp_path / "w.json").write_text(json.dumps({"jobs": [job], "profiles": defined}))
+        with pytest.raises(WorkloadError) as caught:
+            read_batsim(tmp_path / "w.json")
+        told.append(caught.value.message)
+    assert "6 problems" in told[0]
+    assert all(f"  /jobs/0/{field}: " in told[0] for field in job)
+    assert "8 problems" in told[1]
+    assert all(f"  /profiles/{name}/seq: the sequence contains itself" in told[1] for name in "pq")
+
+
 def test_versions_spread_bytes_differently(tmp_path):
     assert SpreadWork(12, 12, by_pair=False).plain(4) == HomogeneousWork(3, 3)
     assert SpreadWork(12, 12, by_pair=True).plain(4) == HomogeneousWork(3, 1)

@@ -29,14 +29,14 @@ BASE = {
 }
 
 
-def message(tmp_path, content):
+def message(tmp_path, content, problems=1):
     path = tmp_path / "tasks.json"
     path.write_bytes(content)
     with pytest.raises(WorkloadError) as caught:
         load_tasks(path)
     text = str(caught.value)
-    assert len(text.splitlines()) == 1
-    assert text.isprintable()
+    assert len(text.splitlines()) == (1 if problems == 1 else 1 + problems)
+    assert text.replace("\n", "").isprintable()
     assert len(text) < 600
     return text.removeprefix(f"{path}")
 
@@ -334,6 +334,23 @@ def test_a_long_circle_is_told_shortly(tmp_path):
     tasks = [{"id": f"t{k}", "delay": 1, "after": [f"t{(k + 1) % 500}"]} for k in range(500)]
     text = message(tmp_path, json.dumps({"tasks": tasks}).encode())
     assert "is circular: 't0' after 't1' after 't2' after 't0' (through 500 tasks)" in text
+
+
+def test_all_unknown_fields_and_circles_are_told(tmp_path):
+    task = {"id": "a", "delay": 1, "colour": 1, "strat": 2, "waltime": 3}
+    text = message(tmp_path, json.dumps({"tasks": [task]}).encode(), 3)
+    for name in ("colour", "strat", "waltime"):
+        assert f"/tasks/0/{name}: is not a field of a task" in text
+    after = {"a": ["b"], "b": ["a"], "c": ["c"], "d": ["e"]}
+    tasks = [{"id": name, "delay": 1, "after": others} for name, others in after.items()]
+    stages = {"p": ["q"], "q": ["p"], "r": ["r"]}
+    profiles = {name: {"type": "composed", "seq": seq} for name, seq in stages.items()}
+    text = message(tmp_path, json.dumps({"tasks": tasks, "profiles": profiles}).encode(), 2)
+    assert "/profiles/r/seq: contains 'r', which contains it" in text
+    text = message(tmp_path, json.dumps({"tasks": tasks}).encode(), 3)
+    assert "/tasks/0/after: is circular: 'a' after 'b' after 'a'" in text
+    assert "/tasks/2/after: is circular: 'c' after 'c'" in text
+    assert "/tasks/3/after/0: is 'e', which is not the id of a task" in text
 
 
 def npz_message(tmp_path, key="com"):

@@ -262,7 +262,7 @@ def test_damaged_files_are_read_or_refused_in_one_line(tmp_path_factory, data):
         read_trace(place / "damaged")
     except WorkloadError as error:
         told = str(error)
-    assert "\n" not in told
+    assert is_one_message(told)
 
 
 ODD = (
@@ -299,7 +299,7 @@ def test_numbers_are_read_as_python_reads_them(tmp_path_factory, words):
     if sound and not any("_" in word for word in words):
         assert read_trace(path).values.tolist() == expected
     elif not sound:
-        with pytest.raises(WorkloadError, match=r"t.txt:\d+: compute"):
+        with pytest.raises(WorkloadError, match=r"t.txt:( \d+ problems:\s+line )?\d+: compute"):
             read_trace(path)
 
 
@@ -313,7 +313,42 @@ def test_whatever_bytes_come_one_line_is_said(tmp_path_factory, content):
         read_trace(path)
     except WorkloadError as error:
         said = str(error)
-    assert "\n" not in said
+    assert is_one_message(said)
+
+
+def is_one_message(text):
+    """Whether it is a line, or one with a line for each problem below."""
+    return all(line.startswith("  ") for line in text.split("\n")[1:])
+
+
+def test_a_trace_is_refused_with_all_its_problems(tmp_path):
+    lines = ["0 init", "x init", "0 dance", "0", "1 init", "0 send 1 0 1", "0 compute 1e"]
+    (tmp_path / "t.txt").write_text("\n".join(lines))
+    with pytest.raises(WorkloadError) as caught:
+        read_trace(tmp_path / "t.txt")
+    head, *problems = caught.value.message.split("\n")
+    assert head.endswith("t.txt: 4 problems:")
+    assert [problem.split(":")[0][-1] for problem in problems] == list("2347")
+    lines = ["0 init", "0 send 5 0 1", "0 compute", "1 init", "0 compute -1", "0 compute"]
+    (tmp_path / "t.txt").write_text("\n".join(lines))
+    with pytest.raises(WorkloadError) as caught:
+        read_trace(tmp_path / "t.txt")
+    head, *problems = caught.value.message.split("\n")
+    assert [problem.split(":")[0] for problem in problems] == ["  line 2", "  line 3", "  line 5"]
+    assert problems[1].endswith("(and 1 more such)")
+
+
+def test_all_traces_that_a_list_names_are_looked_at(tmp_path):
+    (tmp_path / "l.txt").write_text("0.txt\n1.txt\n2.txt\n")
+    (tmp_path / "0.txt").write_text("0 init\n0 dance\n")
+    (tmp_path / "2.txt").write_text("2 init\n2 sing\n")
+    with pytest.raises(WorkloadError) as caught:
+        read_trace(tmp_path / "l.txt")
+    told = caught.value.message
+    assert "3 problems" in told
+    assert "0.txt:2: 'dance'" in told
+    assert "line 2: names '1.txt', but there is no such file" in told
+    assert "2.txt:2: 'sing'" in told
 
 
 def test_every_action_has_fields_or_none_are_read():
