@@ -21,7 +21,7 @@ import numpy as np
 import ptaskmodel as pm
 from ptaskmodel.engine.activity import missing, share, start, stop
 from ptaskmodel.engine.driver import Core
-from ptaskmodel.engine.loop import due, finished, go_on, settle
+from ptaskmodel.engine.loop import due, finished, go_to_next_date, renew_rates
 from ptaskmodel.engine.state import DONE, EVENTS_FULL, OK
 from ptaskmodel.engine.usage.network_models import network_model
 from ptaskmodel.kernels.decorators import entry
@@ -52,10 +52,10 @@ def churn(s, job, idle, patterns, o):
             job[3] -= 1
             amount = 1e6 + float((drawn >> 20) & 0xFFFFF)
             start(s, pattern, amount, 1.0, np.inf, np.nan, rank, o)
-        status = settle(s, o)
+        status = renew_rates(s, o)
         if status != OK:
             return status
-        status = go_on(s, o)
+        status = go_to_next_date(s, o)
         if status != OK:
             return status
         while due(s, o.time_precision) != NOTHING:

@@ -11,8 +11,8 @@ import numpy as np
 
 from ptaskmodel.engine.availability import (
     catch_up,
-    doom,
     follow,
+    mark_failing,
     refresh_bound,
     set_speed,
     set_state,
@@ -20,7 +20,6 @@ from ptaskmodel.engine.availability import (
 from ptaskmodel.engine.queue import cancel_wake, push_wait, remove_wait
 from ptaskmodel.engine.state import (
     DONE,
-    DOOMED,
     ENDED,
     EVENTS_FULL,
     FAILED,
@@ -40,10 +39,11 @@ from ptaskmodel.engine.state import (
     OK,
     RUNNING,
     SUSPENDED,
+    TO_FAIL,
     UNROUTED,
     WAITING,
 )
-from ptaskmodel.engine.stream import has_room_for_events, tell, tell_rate
+from ptaskmodel.engine.stream import emit, emit_rate, has_room_for_events
 from ptaskmodel.engine.virtual_time import dissolve, forget_end
 from ptaskmodel.engine.wire_phases import open_window, queues_back, queues_there
 from ptaskmodel.kernels.decorators import entry, jit
@@ -139,7 +139,7 @@ def start(s, pattern, amount, weight, bound, delay, owner, o):
         if not o.fails_late:
             a.state = LOST
             return slot
-        doom(s, slot)
+        mark_failing(s, slot)
     if not np.isnan(delay):
         wait(s, slot, clock.now + delay, LIMIT_DELAY)
     elif p.latency > 0.0:
@@ -168,7 +168,7 @@ def wait(s, slot, date, reason):
     a = s.activities[slot]
     a.state = WAITING
     a.waits_as = reason
-    tell_rate(s, slot, 0.0, reason)
+    emit_rate(s, slot, 0.0, reason)
     push_wait(s, date, slot)
 
 
@@ -199,12 +199,12 @@ def stop(s, slot):
     t = s.graph.variables[slot]
     if a.state == RUNNING:
         if t.rate > 0.0:
-            tell_rate(s, slot, 0.0, LIMIT_NOTHING)
+            emit_rate(s, slot, 0.0, LIMIT_NOTHING)
         forget_end(s, slot)
         disable(s.graph, slot)
     remove_wait(s, slot)
-    if a.doomed == DOOMED:
-        a.doomed = LISTED
+    if a.failing == TO_FAIL:
+        a.failing = LISTED
     if t.n_nodes > 0:
         unlink_nodes(s.graph, slot)
     a.state = FREE
@@ -230,8 +230,8 @@ def give_anew(s):
 
 @jit
 def end(s, slot, kind):
-    """For front ends written in Python: an activity is over (ENDED or FAILED), tell it."""
-    tell(s, kind, s.activities[slot].owner, float(slot))
+    """For front ends written in Python: an activity is over (ENDED or FAILED): emit it."""
+    emit(s, kind, s.activities[slot].owner, float(slot))
     stop(s, slot)
 
 
@@ -242,7 +242,7 @@ def succeeds(s, slot):
     As in SimGrid, an activity completes although a link is off, but not if a host is.
     """
     a = s.activities[slot]
-    if a.doomed == DOOMED:
+    if a.failing == TO_FAIL:
         t = s.graph.variables[slot]
         for k in range(t.nodes, t.nodes + t.n_nodes):
             r = s.resources[s.graph.nodes[k].resource]
@@ -257,7 +257,7 @@ def suspend(s, slot):
     clock = s.clock[0]
     a = s.activities[slot]
     a.suspended_in = a.state
-    tell_rate(s, slot, 0.0, LIMIT_SUSPENDED)
+    emit_rate(s, slot, 0.0, LIMIT_SUSPENDED)
     if a.state == RUNNING:
         t = s.graph.variables[slot]
         a.remaining = max(a.remaining - t.rate * (clock.now - a.updated), 0.0)

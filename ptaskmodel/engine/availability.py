@@ -11,12 +11,12 @@ from __future__ import annotations
 from ptaskmodel.engine.queue import push_date, remove_date
 from ptaskmodel.engine.state import (
     BANDWIDTH,
-    DOOM,
-    DOOMED,
+    FAILURES,
     LATENCY,
     NO_CHANGE,
     SEVERAL_CHANGES,
     SPEED,
+    TO_FAIL,
     TRACE,
 )
 from ptaskmodel.kernels.decorators import jit
@@ -26,19 +26,19 @@ INFINITY = float("inf")
 
 
 @jit
-def doom(s, slot):
+def mark_failing(s, slot):
     """The activity uses something off: it fails at the next event, unless it completes then."""
     clock = s.clock[0]
     a = s.activities[slot]
-    if a.doomed == 0:
-        s.lists[DOOM, clock.n_doomed] = slot
-        clock.n_doomed += 1
-    a.doomed = DOOMED
+    if a.failing == 0:
+        s.lists[FAILURES, clock.n_failing] = slot
+        clock.n_failing += 1
+    a.failing = TO_FAIL
 
 
 @jit
 def set_state(s, resource, on):
-    """Turn a host or a link on or off; its users are doomed."""
+    """Turn a host or a link on or off; its users fail at this date."""
     r = s.resources[resource]
     if r.on != on:
         s.clock[0].n_off += -1 if on else 1
@@ -46,7 +46,7 @@ def set_state(s, resource, on):
     if not on:
         used = s.graph.constraints[resource]
         for k in range(used.first + used.users - 1, used.first - 1, -1):
-            doom(s, s.graph.users[k].slot)
+            mark_failing(s, s.graph.users[k].slot)
 
 
 @jit

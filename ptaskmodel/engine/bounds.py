@@ -14,7 +14,7 @@ import numpy as np
 from ptaskmodel.engine.state import (
     AFTER,
     BEFORE,
-    DOOM,
+    FAILURES,
     FREE,
     IN_ENDS,
     IN_QUEUE,
@@ -151,7 +151,7 @@ def check_state_bounds(s: State, layouts: Mapping[str, np.dtype]) -> None:
 
 def _check_lists(s: State) -> None:
     lists, listed, n, m = s.lists, s.graph.worklists, len(s.activities), len(s.resources)
-    check_range("a list of activities", lists[DOOM], 0, n - 1)
+    check_range("a list of activities", lists[FAILURES], 0, n - 1)
     for row in (SUB, TODO):
         check_range("a list of activities", listed[row], 0, len(s.graph.variables) - 1)
     for row in (AFTER, BEFORE):

@@ -21,7 +21,7 @@ from ptaskmodel.engine.state import (
     WAKE,
     State,
 )
-from ptaskmodel.engine.virtual_time import CROWD
+from ptaskmodel.engine.virtual_time import GROUP
 from ptaskmodel.sharing.check import check_graph
 
 
@@ -30,7 +30,7 @@ def check_state(state: State) -> list[str]:
     in_force = not (state.clock[0]["anew"] or state.clock[0]["unsolved"])
     return [
         *check_lists(state),
-        *check_graph(state.graph, in_force, in_force and state.clock[0]["crowd"] < 0),
+        *check_graph(state.graph, in_force, in_force and state.clock[0]["group"] < 0),
     ]
 
 
@@ -84,7 +84,7 @@ def _ends(s: State) -> Iterator[str]:
     if (s.lists[IN_ENDS][ends["slot"]] != np.arange(len(ends))).any():
         yield "an activity has a wrong position in the heap of ends"
     progress = list(_runs(s, IN_ENDS, ends["slot"], ends["date"]))
-    alone = s.lists[IN_ENDS, : len(s.activities)] > CROWD
+    alone = s.lists[IN_ENDS, : len(s.activities)] > GROUP
     rates = s.graph.variables["rate"]
     if sorted(progress) != np.flatnonzero((rates[: len(alone)] > 0.0) & alone).tolist():
         yield "an activity progresses without a predicted end"

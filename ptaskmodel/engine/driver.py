@@ -33,10 +33,9 @@ from ptaskmodel.engine.queue import push_wake
 from ptaskmodel.engine.resharing import late_kernels, named_optimisations, rule_of, solver_of
 from ptaskmodel.engine.state import (
     CAPACITY,
-    DOOM,
-    DOOMED,
     EVENT,
     EVENTS_FULL,
+    FAILURES,
     FREE,
     GROW_ACTIVITIES,
     GROW_NODES,
@@ -50,6 +49,7 @@ from ptaskmodel.engine.state import (
     ROUTES_CHANGED,
     RUN,
     SEVERAL_CHANGES,
+    TO_FAIL,
     TURNED,
     UNROUTED,
     UNSOLVED,
@@ -341,11 +341,11 @@ class Core:
         self.change(TURN_ON if on else TURN_OFF, resource)
         self._tell(TURNED, resource, on)
         clock, activities = self.state.clock[0], self.state.activities
-        slots = self.state.lists[DOOM, : clock["n_doomed"]]
-        lost = activities["owner"][slots[activities["doomed"][slots] == DOOMED]].tolist()
+        slots = self.state.lists[FAILURES, : clock["n_failing"]]
+        lost = activities["owner"][slots[activities["failing"][slots] == TO_FAIL]].tolist()
         if not on:
-            activities["doomed"][slots] = 0
-            clock["n_doomed"] = 0
+            activities["failing"][slots] = 0
+            clock["n_failing"] = 0
         return first + lost if not on else []
 
     # --- reading ----------------------------------------------------------------------------

@@ -25,12 +25,11 @@ from ptaskmodel.engine.resharing import reshare
 from ptaskmodel.engine.state import (
     AFTER,
     DONE,
-    DOOM,
-    DOOMED,
     ENDED,
     EVENTS_FULL,
     FAILED,
     FAILING,
+    FAILURES,
     IDLE,
     NEW_DATE,
     NO_CHANGE,
@@ -43,6 +42,7 @@ from ptaskmodel.engine.state import (
     SOME_ENDED,
     STEP,
     STEPPED,
+    TO_FAIL,
     TRACE,
     UNTIL,
     WAITED,
@@ -52,7 +52,7 @@ from ptaskmodel.engine.state import (
     WORKED,
     WORKED_FIRST,
 )
-from ptaskmodel.engine.stream import has_room_for_events, tell
+from ptaskmodel.engine.stream import emit, has_room_for_events
 from ptaskmodel.engine.wire_phases import widen
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.kernels.records import NOTHING
@@ -96,7 +96,7 @@ def next_date(s):
 
 
 @jit
-def settle(s, o):
+def renew_rates(s, o):
     """Share anew what changed; OK, or why to come back to Python."""
     clock = s.clock[0]
     if clock.changed != NO_CHANGE:
@@ -115,7 +115,7 @@ def settle(s, o):
 
 
 @jit
-def go_on(s, o):
+def go_to_next_date(s, o):
     """Go to the next date at which something happens and let traces change what they change.
 
     OK if there is one, IDLE if nothing will ever happen, UNTIL if that date was reached before.
@@ -241,14 +241,14 @@ def early_execution(s, precision):
 def next_failing(s):
     """The next activity of the state ``s`` that uses something that is off; NOTHING: none does."""
     clock = s.clock[0]
-    while clock.n_failed < clock.n_doomed:
-        slot = s.lists[DOOM, clock.n_failed]
+    while clock.n_failed < clock.n_failing:
+        slot = s.lists[FAILURES, clock.n_failed]
         clock.n_failed += 1
-        doomed = s.activities[slot].doomed == DOOMED
-        s.activities[slot].doomed = 0
-        if doomed:
+        failing = s.activities[slot].failing == TO_FAIL
+        s.activities[slot].failing = 0
+        if failing:
             return slot
-    clock.n_doomed = 0
+    clock.n_failing = 0
     clock.n_failed = 0
     return NOTHING
 
@@ -320,12 +320,12 @@ def to_next_date(s, o, events):
 
     s: the engine's state. o: its options. events: how many events the front end may emit there.
     """
-    status = settle(s, o)
+    status = renew_rates(s, o)
     if status != OK:
         return status
     if not has_room_for_events(s, events):
         return EVENTS_FULL
-    status = go_on(s, o)
+    status = go_to_next_date(s, o)
     if status == OK and o.mode == STEP:
         s.clock[0].stepping = 1
     return status
@@ -349,7 +349,7 @@ def advance(s, o):
             what = next_happening(s, o, what, False)
             subject = clock.argument
             if what == WOKEN:
-                tell(s, WOKE, subject, 0.0)
+                emit(s, WOKE, subject, 0.0)
             elif what != NOTHING_MORE:
                 fine = what != FAILING and succeeds(s, subject)
                 end(s, subject, ENDED if fine else FAILED)

@@ -8,8 +8,8 @@ from typing import Any
 
 from ptaskmodel.engine.queue import set_end
 from ptaskmodel.engine.state import EVENTS_FULL, FOLLOWED, OK, SOLVED, UNSOLVED
-from ptaskmodel.engine.stream import has_room_for_events, tell_rate
-from ptaskmodel.engine.virtual_time import can_gather, dissolve, follow_crowd, gather
+from ptaskmodel.engine.stream import emit_rate, has_room_for_events
+from ptaskmodel.engine.virtual_time import can_form_group, dissolve, follow_group, form_group
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.components import (
@@ -108,13 +108,13 @@ def apply_rates(s, n):
             a.remaining -= t.rate * (clock.now - a.updated)
             a.updated = clock.now
             t.rate = rate
-            tell_rate(s, slot, rate, limit)
+            emit_rate(s, slot, rate, limit)
             if rate > 0.0:
                 set_end(s, slot, clock.now + max(a.remaining, 0.0) / rate)
             else:
                 set_end(s, slot, INFINITY)
         elif limit != t.limit:
-            tell_rate(s, slot, rate, limit)
+            emit_rate(s, slot, rate, limit)
         t.limit = limit
 
 
@@ -153,15 +153,15 @@ def solve_anew(s, o):
 
 @jit
 def follow(s, solver):
-    """Rates of what changed, or may have, but for a crowd, which gathers here; of how many.
+    """Rates of what changed, or may have, but for a group, which forms here; of how many.
 
     GAVE_UP: all are to be found anew.
 
     s: the state. solver: the number of the rule's kernel.
     """
     clock = s.clock[0]
-    if clock.crowd >= 0:
-        others = follow_crowd(s, solver)
+    if clock.group >= 0:
+        others = follow_group(s, solver)
         if others >= 0:
             return others
         if clock.anew == 1:
@@ -173,8 +173,8 @@ def follow(s, solver):
         n = follow_rates(s.graph, solver)
     else:
         return GAVE_UP
-    if counts.common >= 0 and can_gather(s, n, counts.common):
-        gather(s, n, counts.common, counts.lowest)
+    if counts.common >= 0 and can_form_group(s, n, counts.common):
+        form_group(s, n, counts.common, counts.lowest)
         return 0
     return n
 
@@ -209,7 +209,7 @@ def reshare(s, o):
         clock.unsolved = 0
         apply_rates(s, counts.n_sub)
         if followed:
-            if counts.way != BY_LEVELS or clock.crowd >= 0:
+            if counts.way != BY_LEVELS or clock.group >= 0:
                 return OK
             if counts.solves % CERTIFIED_EVERY != 0 or certified(g):
                 return OK

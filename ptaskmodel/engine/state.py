@@ -93,12 +93,12 @@ RUN, STEP, SETTLE = numbers(3)
 # Rows of lists, for each activity: failing ones; its position in the heap of ends, that of the end
 # of its wait in the event queue (NOTHING: not there, BEHIND: in a run behind another), and its
 # neighbours in its run (see `queue`).
-DOOM, IN_ENDS, IN_QUEUE, AFTER, BEFORE = numbers(5)
+FAILURES, IN_ENDS, IN_QUEUE, AFTER, BEFORE = numbers(5)
 LISTS = 5
 BEHIND = np.int64(-2)
 
 # An activity in the list of failing ones: uses something that is off; did, but no longer does.
-DOOMED, LISTED = numbers(1, 3)
+TO_FAIL, LISTED = numbers(1, 3)
 
 # What the engine knows of an activity; the variable of the same number in the graph has its rate,
 # its bound and its uses.
@@ -117,7 +117,7 @@ ACTIVITY = in_lines(
         ("asked", REAL),  # rate bound of the user, 1/s
         ("routed", REAL),  # bound of its usage vector when it began; 0: a link had no bandwidth
         ("next", number_in("activities")),  # of a free slot: the next free one
-        ("doomed", below(3, SMALL_INT)),  # 0, DOOMED or LISTED
+        ("failing", below(3, SMALL_INT)),  # 0, TO_FAIL or LISTED
         ("waits_as", SMALL_INT),  # LIMIT_LATENCY or LIMIT_DELAY, while it waits
         ("suspended_in", below(6, SMALL_INT)),  # the state to resume
         ("window", REAL),  # largest rate while a flow starts slowly, 1/s; inf: it does not
@@ -227,7 +227,7 @@ CLOCK = np.dtype(
         ("n_heap", count_in("heap")),
         ("order", INT),  # last sequence number given
         ("n_off", count_in("resources")),  # resources that are off
-        ("n_doomed", count_in("activities")),
+        ("n_failing", count_in("activities")),
         ("n_failed", count_in("activities")),  # of them, those already looked at, at this date
         ("stepping", INT),
         ("argument", INT),  # of the status returned
@@ -240,18 +240,18 @@ CLOCK = np.dtype(
         ("changed", number_in("resources", INT, -2)),
         ("unsolved", INT),  # SOLVED or FOLLOWED: the subproblem waits for its rates, else 0
         ("anew", INT),  # 1: the present rates are not accurate enough
-        # The one-bottleneck group (see `virtual_time`). crowd: the resource that limits it, -1:
-        # there is no group; n_crowd: members in the heap of goals; crowd_head: the one that is not,
-        # -1: none.
-        ("crowd", number_in("resources")),
-        ("n_crowd", count_in("activities")),
-        ("crowd_head", number_in("activities")),
-        ("crowd_goal", REAL),  # virtual finish time of the head
-        ("crowd_level", REAL),
-        ("crowd_lowest", REAL),  # the lowest level at which anything else limits a member
-        ("crowd_reached", REAL),  # virtual time: integral of the level up to `crowd_since`
-        ("crowd_since", REAL),
-        ("crowd_changes", INT),  # since goals were counted from 0
+        # The one-bottleneck group (see `virtual_time`). group: the resource that limits it, -1:
+        # there is no group; group_size: members in the heap of virtual ends; group_next: the one
+        # that ends next and is not in that heap, -1: none.
+        ("group", number_in("resources")),
+        ("group_size", count_in("activities")),
+        ("group_next", number_in("activities")),
+        ("next_virtual_end", REAL),  # virtual finish time of `group_next`
+        ("group_level", REAL),
+        ("group_lowest", REAL),  # the lowest level at which anything else limits a member
+        ("virtual_time", REAL),  # integral of the level up to `group_since`
+        ("group_since", REAL),
+        ("group_changes", INT),  # since virtual ends were counted from 0
         # In the first records: runs that can be joined (see `queue`), and the next to be forgotten.
         ("run_last", number_in("activities")),
         ("run_date", REAL),

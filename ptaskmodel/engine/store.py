@@ -58,7 +58,7 @@ def new_state(platform: Platform, live_bandwidths: bool) -> State:
     """
     resources, graph = _resources(platform)
     clock = records(2 * RUNS, CLOCK)
-    for name in ("aside", "run_last", "crowd", "crowd_head", "free_slots", "free_wakes"):
+    for name in ("aside", "run_last", "group", "group_next", "free_slots", "free_wakes"):
         clock[name] = NOTHING
     clock["changed"] = NO_CHANGE
     traces, events = _traces(platform, live_bandwidths)
@@ -141,8 +141,8 @@ def room_for_activities(state: State, count: int) -> State:
     lists = np.zeros((LISTS, len(activities)), dtype=np.int64)
     lists[:, : state.lists.shape[1]] = state.lists
     heap = enlarged(state.heap, len(activities))
-    crowd = int(state.clock[0]["n_crowd"])  # at the far end
-    whole(heap)[len(heap) - crowd :] = whole(state.heap)[len(state.heap) - crowd :]
+    group = int(state.clock[0]["group_size"])  # at the far end
+    whole(heap)[len(heap) - group :] = whole(state.heap)[len(state.heap) - group :]
     graph = room_for_variables(state.graph, len(activities))
     return _with_queue(state._replace(activities=activities, heap=heap, lists=lists, graph=graph))
 

@@ -32,7 +32,7 @@ def has_room_for_events(s, count):
 
 
 @jit
-def tell(s, kind, subject, value):
+def emit(s, kind, subject, value):
     """Add an event to the stream (the caller has made sure of room)."""
     clock = s.clock[0]
     event = s.events[clock.n_events]
@@ -75,7 +75,7 @@ def what_bounds(s, slot):
 
 
 @jit
-def tell_rate(s, slot, rate, limit):
+def emit_rate(s, slot, rate, limit):
     """Say that an activity changes its rate, if anyone listens to that of its owner."""
     clock = s.clock[0]
     a = s.activities[slot]
@@ -84,7 +84,7 @@ def tell_rate(s, slot, rate, limit):
         event.pattern = a.pattern
         event.amount = a.amount
         event.limit = what_bounds(s, slot) if limit == LIMIT_BOUND else limit
-        tell(s, RATE, a.owner, rate)
+        emit(s, RATE, a.owner, rate)
 
 
 def contains_end(events: np.ndarray) -> bool:

@@ -4,14 +4,13 @@
 If one link limits many activities, each start and each end changes all their rates. But these rates
 are ``level / cost``, with one level for all; the cost is the penalty times the share coefficient on
 the link. The remaining work of each, times its cost, decreases by the integral of the level over
-time, the virtual time ``crowd_reached``. So each activity of the group (called a *crowd* in the
-code) has a constant virtual finish time, its *goal*, and the smallest ends first, as in fair
-queueing (A. Demers, S. Keshav, S. Shenker, SIGCOMM 1989). Only this first one, the *head*, is in
-the heap of ends and has a rate. The others are in a heap by goals, at the far end of
-``State.heap``.
+time, the ``virtual_time``. So each activity of the group has a constant virtual finish time, its
+``virtual_end``, and the smallest ends first, as in fair queueing (A. Demers, S. Keshav, S. Shenker,
+SIGCOMM 1989). Only this first one, ``group_next``, is in the heap of ends and has a rate. The
+others are in a heap by virtual ends, at the far end of ``State.heap``.
 
 The members are all activities that use the link. The link alone limits them while the level is
-below ``crowd_lowest``: the smallest of their bounds and of what their other resources allow, which
+below ``group_lowest``: the smallest of their bounds and of what their other resources allow, which
 no other activity uses. Activities that share no resource with a member may change meanwhile. After
 any other change the group is dissolved: rates and ends of all are emitted as if it had not existed.
 
@@ -26,7 +25,7 @@ import numpy as np
 
 from ptaskmodel.engine.queue import remove_end, set_end
 from ptaskmodel.engine.state import IN_ENDS
-from ptaskmodel.engine.stream import tell_rate
+from ptaskmodel.engine.stream import emit_rate
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.kernels.records import NOTHING
 from ptaskmodel.sharing.components import forget_changes, keeps, update_kept
@@ -35,50 +34,50 @@ from ptaskmodel.sharing.rates import shares_with_nobody, solve_alone
 from ptaskmodel.sharing.state import BY_LEVELS, CHANGED, SUB, TODO, TOUCHED
 
 INFINITY = float("inf")
-# Instead of a place among the ends: the member at place k of the heap of goals has CROWD - k.
-CROWD = np.int64(-3)
-# A crowd gathers where at most one in so many is new.
+# Instead of a place among the ends: GROUP - k, at place k of the heap of virtual ends.
+GROUP = np.int64(-3)
+# A group forms where at most one in so many is new.
 STEADY = 4
-# Changes after which the load is summed anew, and goals are counted from 0.
+# Changes after which the load is summed anew, and virtual ends are counted from 0.
 RENEWED_EVERY = 64
 # The level stays below any other limit of a member by more than rounding.
 CLOSE = 1e-12
 
 
 @jit
-def put_member(s, k, goal, order, slot):
-    """Write a place of the heap of goals."""
+def put_member(s, k, virtual_end, order, slot):
+    """Write place ``k`` of the heap of virtual ends: ``virtual_end``, ``order`` and ``slot``."""
     member = s.heap[s.heap.size - 1 - k]
-    member.date = goal
+    member.date = virtual_end
     member.order = order
     member.slot = slot
-    s.lists[IN_ENDS, slot] = CROWD - k
+    s.lists[IN_ENDS, slot] = GROUP - k
 
 
 @jit
-def is_before(goal, order, other):
-    """Return whether this goal, with this order, comes before that of a member."""
-    return goal < other.date or (goal == other.date and order < other.order)
+def is_before(virtual_end, order, other):
+    """Whether ``virtual_end``, with this ``order``, comes before that of the member ``other``."""
+    return virtual_end < other.date or (virtual_end == other.date and order < other.order)
 
 
 @jit
-def raise_member(s, k, goal, order, slot):
-    """Put a goal in place k, which is free, or nearer to the top."""
+def raise_member(s, k, virtual_end, order, slot):
+    """Put a ``virtual_end`` in place ``k``, which is free, or nearer to the top; of ``slot``."""
     first = s.heap.size - 1
     while k > 0:
         above = s.heap[first - ((k - 1) >> 1)]
-        if not is_before(goal, order, above):
+        if not is_before(virtual_end, order, above):
             break
         put_member(s, k, above.date, above.order, above.slot)
         k = (k - 1) >> 1
-    put_member(s, k, goal, order, slot)
+    put_member(s, k, virtual_end, order, slot)
 
 
 @jit
-def lower_member(s, k, goal, order, slot):
-    """Put a goal in place k, which is free, or farther from the top."""
+def lower_member(s, k, virtual_end, order, slot):
+    """Put a ``virtual_end`` in place ``k``, which is free, or farther from the top; of ``slot``."""
     first = s.heap.size - 1
-    n = s.clock[0].n_crowd
+    n = s.clock[0].group_size
     while 2 * k + 1 < n:
         child = 2 * k + 1
         c = s.heap[first - child]
@@ -87,33 +86,33 @@ def lower_member(s, k, goal, order, slot):
             if is_before(other.date, other.order, c):
                 child += 1
                 c = other
-        if is_before(goal, order, c):
+        if is_before(virtual_end, order, c):
             break
         put_member(s, k, c.date, c.order, c.slot)
         k = child
-    put_member(s, k, goal, order, slot)
+    put_member(s, k, virtual_end, order, slot)
 
 
 @jit
-def push_member(s, slot, goal):
-    """Let an activity that stands nowhere be one of the others."""
+def push_member(s, slot, virtual_end):
+    """Let activity ``slot``, which stands nowhere, be one of the others, with a ``virtual_end``."""
     clock = s.clock[0]
     t = s.activities[slot]
     t.due = INFINITY
-    clock.n_crowd += 1
-    raise_member(s, clock.n_crowd - 1, goal, t.order, slot)
+    clock.group_size += 1
+    raise_member(s, clock.group_size - 1, virtual_end, t.order, slot)
 
 
 @jit
 def pull_member(s, k):
-    """Take a place out of the heap of goals."""
+    """Take a place out of the heap of virtual ends."""
     clock = s.clock[0]
     first = s.heap.size - 1
     s.lists[IN_ENDS, s.heap[first - k].slot] = NOTHING
-    clock.n_crowd -= 1
-    if k == clock.n_crowd:
+    clock.group_size -= 1
+    if k == clock.group_size:
         return
-    last = s.heap[first - clock.n_crowd]
+    last = s.heap[first - clock.group_size]
     if k > 0 and is_before(last.date, last.order, s.heap[first - ((k - 1) >> 1)]):
         raise_member(s, k, last.date, last.order, last.slot)
     else:
@@ -124,56 +123,58 @@ def pull_member(s, k):
 def pass_time(s):
     """Let the members have progressed up to now."""
     clock = s.clock[0]
-    clock.crowd_reached += clock.crowd_level * (clock.now - clock.crowd_since)
-    clock.crowd_since = clock.now
+    clock.virtual_time += clock.group_level * (clock.now - clock.group_since)
+    clock.group_since = clock.now
 
 
 @jit
-def tell_member(s, slot, goal):
-    """Write how far a member is, its rate and when it ends if nothing changes."""
+def set_rate_and_end(s, slot, virtual_end):
+    """Write how far a member is, its rate and when it ends, from its ``virtual_end``."""
     clock = s.clock[0]
     a = s.activities[slot]
     t = s.graph.variables[slot]
-    left = max(goal - clock.crowd_reached, 0.0)
+    left = max(virtual_end - clock.virtual_time, 0.0)
     a.remaining = left / t.cost
     a.updated = clock.now
-    t.rate = clock.crowd_level / t.cost
-    set_end(s, slot, clock.now + left / clock.crowd_level)
+    t.rate = clock.group_level / t.cost
+    set_end(s, slot, clock.now + left / clock.group_level)
 
 
 @jit
 def lead(s):
-    """Let the head be the member with the smallest goal, and tell of it."""
+    """Let `group_next` be the member that ends first, with its rate and end."""
     clock = s.clock[0]
     top = s.heap[s.heap.size - 1]
-    slot = clock.crowd_head
-    goal = clock.crowd_goal
-    if clock.n_crowd > 0 and (slot < 0 or not is_before(goal, s.activities[slot].order, top)):
+    slot = clock.group_next
+    virtual_end = clock.next_virtual_end
+    if clock.group_size > 0 and (
+        slot < 0 or not is_before(virtual_end, s.activities[slot].order, top)
+    ):
         next_slot = np.int64(top.slot)
-        next_goal = top.date
+        next_virtual_end = top.date
         pull_member(s, 0)
         if slot >= 0:
             remove_end(s, slot)
-            push_member(s, slot, goal)
-        clock.crowd_head = slot = next_slot
-        clock.crowd_goal = goal = next_goal
+            push_member(s, slot, virtual_end)
+        clock.group_next = slot = next_slot
+        clock.next_virtual_end = virtual_end = next_virtual_end
     if slot >= 0:
-        tell_member(s, slot, goal)
+        set_rate_and_end(s, slot, virtual_end)
 
 
 @jit
-def tell_rates(s):
+def emit_rates(s):
     """Say at which rate each member progresses now, if anyone listens."""
     clock = s.clock[0]
     if clock.tells_rates == 0:
         return
-    if clock.crowd_head >= 0:
-        tell_rate(s, clock.crowd_head, s.graph.variables[clock.crowd_head].rate, clock.crowd)
-    for k in range(s.heap.size - clock.n_crowd, s.heap.size):
+    if clock.group_next >= 0:
+        emit_rate(s, clock.group_next, s.graph.variables[clock.group_next].rate, clock.group)
+    for k in range(s.heap.size - clock.group_size, s.heap.size):
         slot = np.int64(s.heap[k].slot)
         t = s.graph.variables[slot]
-        t.rate = clock.crowd_level / t.cost
-        tell_rate(s, slot, t.rate, clock.crowd)
+        t.rate = clock.group_level / t.cost
+        emit_rate(s, slot, t.rate, clock.group)
 
 
 @jit
@@ -198,17 +199,17 @@ def count_in(s, slot, sign):
 
 @jit
 def forget_end(s, slot):
-    """Take an activity out of the ends, if it is there, and of the crowd."""
+    """Take an activity out of the ends, if it is there, and of the group."""
     clock = s.clock[0]
     place = s.lists[IN_ENDS, slot]
-    if place <= CROWD:
-        pull_member(s, CROWD - place)
+    if place <= GROUP:
+        pull_member(s, GROUP - place)
         count_in(s, slot, -1)
         return
     remove_end(s, slot)
-    if slot == clock.crowd_head:
+    if slot == clock.group_next:
         count_in(s, slot, -1)
-        clock.crowd_head = NOTHING
+        clock.group_next = NOTHING
         pass_time(s)
         lead(s)
 
@@ -221,7 +222,7 @@ def lowest_of_others(s, slot):
     lowest = t.bound * t.cost
     for k in range(t.nodes, t.nodes + t.n_kept):
         resource = g.kept[k].resource
-        if resource != s.clock[0].crowd:
+        if resource != s.clock[0].group:
             r = g.constraints[resource]
             if r.fatpipe or r.capacity == 0.0 or r.n_members != r.enabled:
                 return 0.0
@@ -244,8 +245,8 @@ def limits_outsider(g, resource):
 
 @jit
 def is_member(s, slot):
-    """Whether an activity belongs to the crowd."""
-    return s.lists[IN_ENDS, slot] <= CROWD or slot == s.clock[0].crowd_head
+    """Whether an activity belongs to the group."""
+    return s.lists[IN_ENDS, slot] <= GROUP or slot == s.clock[0].group_next
 
 
 @jit
@@ -253,36 +254,36 @@ def join(s, slot):
     """An activity that stands nowhere joins, with what is left of it."""
     clock = s.clock[0]
     t = s.graph.variables[slot]
-    t.limit = clock.crowd
-    t.cost = cost_on(s.graph, slot, clock.crowd)
+    t.limit = clock.group
+    t.cost = cost_on(s.graph, slot, clock.group)
     count_in(s, slot, 1)
-    push_member(s, slot, clock.crowd_reached + s.activities[slot].remaining * t.cost)
+    push_member(s, slot, clock.virtual_time + s.activities[slot].remaining * t.cost)
 
 
 @jit
 def renew(s):
-    """Count goals from 0 again, and sum the load anew."""
+    """Count virtual ends from 0 again, and sum the load anew."""
     clock = s.clock[0]
     g = s.graph
-    r = g.constraints[clock.crowd]
+    r = g.constraints[clock.group]
     r.members_take = 0.0
     for h in range(r.first, r.first + r.users):
         user = g.users[h]
         t = g.variables[user.slot]
         if user.usage > 0.0 and t.enabled == 1 and is_member(s, user.slot):
             r.members_take += user.usage / t.cost
-    for k in range(s.heap.size - clock.n_crowd, s.heap.size):
-        s.heap[k].date -= clock.crowd_reached
-    clock.crowd_goal -= clock.crowd_reached
-    clock.crowd_reached = 0.0
-    clock.crowd_changes = 0
+    for k in range(s.heap.size - clock.group_size, s.heap.size):
+        s.heap[k].date -= clock.virtual_time
+    clock.next_virtual_end -= clock.virtual_time
+    clock.virtual_time = 0.0
+    clock.group_changes = 0
 
 
 @jit
 def take_in(s, solver):
     """Add activities that began to use the link; solve others that began; return how many of these.
 
-    They are the first of those chosen. NOTHING: the crowd is not alone with what changed.
+    They are the first of those chosen. NOTHING: the group is not alone with what changed.
     """
     clock = s.clock[0]
     g = s.graph
@@ -290,14 +291,14 @@ def take_in(s, solver):
     for i in range(counts.n_todo):
         slot = g.worklists[TODO, i]
         t = g.variables[slot]
-        if t.enabled == 1 and keeps(g, slot, clock.crowd):
+        if t.enabled == 1 and keeps(g, slot, clock.group):
             if not is_member(s, slot):
                 join(s, slot)
             elif t.todo == CHANGED:
                 return NOTHING
     for i in range(counts.n_touched):
         resource = g.worklists[TOUCHED, i]
-        if resource != clock.crowd and limits_outsider(g, resource):
+        if resource != clock.group and limits_outsider(g, resource):
             return NOTHING
     n = 0
     for i in range(counts.n_todo):
@@ -305,8 +306,8 @@ def take_in(s, solver):
         t = g.variables[slot]
         if t.enabled == 0:
             continue
-        if keeps(g, slot, clock.crowd):
-            clock.crowd_lowest = min(clock.crowd_lowest, lowest_of_others(s, slot))
+        if keeps(g, slot, clock.group):
+            clock.group_lowest = min(clock.group_lowest, lowest_of_others(s, slot))
         elif t.todo == CHANGED and not is_member(s, slot) and shares_with_nobody(g, slot):
             g.worklists[SUB, n] = slot
             solve_alone(g, n, solver)
@@ -317,22 +318,22 @@ def take_in(s, solver):
 
 
 @jit
-def follow_crowd(s, solver):
+def follow_group(s, solver):
     """Take in what changed; how many others changed (see `resharing.follow`).
 
-    NOTHING: the crowd is dissolved, and the changes have yet to be taken in.
+    NOTHING: the group is dissolved, and the changes have yet to be taken in.
     """
     clock = s.clock[0]
     g = s.graph
     counts = g.counts[0]
     pass_time(s)
     update_kept(g, True)
-    clock.crowd_changes += 1
-    if clock.crowd_changes > RENEWED_EVERY:
+    clock.group_changes += 1
+    if clock.group_changes > RENEWED_EVERY:
         renew(s)
     n = take_in(s, solver)
-    r = g.constraints[clock.crowd]
-    if n == NOTHING or not r.members_take * clock.crowd_lowest > r.capacity * (1.0 + CLOSE):
+    r = g.constraints[clock.group]
+    if n == NOTHING or not r.members_take * clock.group_lowest > r.capacity * (1.0 + CLOSE):
         dissolve(s)
         return NOTHING
     for i in range(counts.n_todo):
@@ -340,14 +341,14 @@ def follow_crowd(s, solver):
     for i in range(counts.n_touched):
         g.constraints[g.worklists[TOUCHED, i]].mark = 0
     forget_changes(g)
-    clock.crowd_level = r.capacity / r.members_take
+    clock.group_level = r.capacity / r.members_take
     lead(s)
-    tell_rates(s)
+    emit_rates(s)
     return n
 
 
 @jit
-def can_gather(s, n, common):
+def can_form_group(s, n, common):
     """Return whether the first n activities chosen, which a resource limits, form a group."""
     g = s.graph
     if g.counts[0].asks_common == 0 or s.resources[common].one_core < INFINITY:
@@ -359,17 +360,17 @@ def can_gather(s, n, common):
 
 
 @jit
-def gather(s, n, common, lowest):
-    """The first n activities chosen, all users of a resource, become a crowd.
+def form_group(s, n, common, lowest):
+    """The first n activities chosen, all users of a resource, become a group.
 
     lowest: the lowest level at which anything else limits one of them.
     """
     clock = s.clock[0]
-    clock.crowd = common
-    clock.crowd_lowest = lowest
-    clock.crowd_reached = 0.0
-    clock.crowd_since = clock.now
-    clock.crowd_changes = 0
+    clock.group = common
+    clock.group_lowest = lowest
+    clock.virtual_time = 0.0
+    clock.group_since = clock.now
+    clock.group_changes = 0
     for i in range(n):
         slot = s.graph.worklists[SUB, i]
         a = s.activities[slot]
@@ -380,44 +381,44 @@ def gather(s, n, common, lowest):
     r = s.graph.constraints[common]
     r.active = 0
     r.level = INFINITY
-    clock.crowd_level = r.capacity / r.members_take
+    clock.group_level = r.capacity / r.members_take
     lead(s)
-    tell_rates(s)
+    emit_rates(s)
 
 
 @jit
 def dissolve(s):
     """All members stand among the ends again, and know their rates; levels are found anew."""
     clock = s.clock[0]
-    if clock.crowd < 0:
+    if clock.group < 0:
         return
     if s.graph.counts[0].way == BY_LEVELS:
         clock.anew = 1
     pass_time(s)
-    while clock.n_crowd > 0:
-        clock.n_crowd -= 1
-        member = s.heap[s.heap.size - 1 - clock.n_crowd]
+    while clock.group_size > 0:
+        clock.group_size -= 1
+        member = s.heap[s.heap.size - 1 - clock.group_size]
         slot = np.int64(member.slot)
         s.lists[IN_ENDS, slot] = NOTHING
         count_in(s, slot, -1)
-        tell_member(s, slot, member.date)
-    if clock.crowd_head >= 0:
-        count_in(s, clock.crowd_head, -1)
-        tell_member(s, clock.crowd_head, clock.crowd_goal)
-    clock.crowd = NOTHING
-    clock.crowd_head = NOTHING
+        set_rate_and_end(s, slot, member.date)
+    if clock.group_next >= 0:
+        count_in(s, clock.group_next, -1)
+        set_rate_and_end(s, clock.group_next, clock.next_virtual_end)
+    clock.group = NOTHING
+    clock.group_next = NOTHING
 
 
 @jit
 def write_members(s):
-    """Write how far the members are, for whoever reads it; their goals stay what they are."""
+    """Write how far the members are, for whoever reads it; their virtual ends stay."""
     clock = s.clock[0]
-    if clock.crowd < 0:
+    if clock.group < 0:
         return
-    reached = clock.crowd_reached + clock.crowd_level * (clock.now - clock.crowd_since)
-    for k in range(s.heap.size - clock.n_crowd, s.heap.size):
+    reached = clock.virtual_time + clock.group_level * (clock.now - clock.group_since)
+    for k in range(s.heap.size - clock.group_size, s.heap.size):
         a = s.activities[s.heap[k].slot]
         t = s.graph.variables[s.heap[k].slot]
         a.remaining = max(s.heap[k].date - reached, 0.0) / t.cost
         a.updated = clock.now
-        t.rate = clock.crowd_level / t.cost
+        t.rate = clock.group_level / t.cost

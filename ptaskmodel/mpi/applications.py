@@ -18,7 +18,7 @@ from ptaskmodel.mpi.collectives.names import algorithms_of, default_algorithms
 from ptaskmodel.mpi.loop import look_ahead, move_routes
 from ptaskmodel.mpi.point_to_point.messages import place_of, spread
 from ptaskmodel.mpi.protocol import Protocol
-from ptaskmodel.mpi.ranks import go_on_with_ready
+from ptaskmodel.mpi.ranks import advance_ready
 from ptaskmodel.mpi.state import (
     GROW_MESSAGES,
     GROW_REQUESTS,
@@ -315,7 +315,7 @@ class Applications:
 
 
 def _want_kernels() -> None:
-    want(go_on_with_ready)
+    want(advance_ready)
     want(packed_step)
 
 

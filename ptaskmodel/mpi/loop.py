@@ -21,7 +21,7 @@ from ptaskmodel.engine.state import (
     WAKE,
     WOKEN,
 )
-from ptaskmodel.engine.stream import tell
+from ptaskmodel.engine.stream import emit
 from ptaskmodel.engine.virtual_time import write_members
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.mpi.collectives.steps import (
@@ -36,7 +36,7 @@ from ptaskmodel.mpi.collectives.steps import (
     REQUEST_SEND,
 )
 from ptaskmodel.mpi.point_to_point.messages import arrived, make_ready, place_of
-from ptaskmodel.mpi.ranks import go_on_with_ready, next_operation
+from ptaskmodel.mpi.ranks import advance_ready, next_operation
 from ptaskmodel.mpi.state import LOST_RANK, READY, TOLD_FULL
 
 
@@ -46,7 +46,7 @@ def over(s, x, slot):
     number = ~s.activities[slot].owner
     fine = succeeds(s, slot)
     if x.counts[0].names == 1:
-        tell(s, ENDED, ~number, 0.0)
+        emit(s, ENDED, ~number, 0.0)
     stop(s, slot)
     sent = number & 1
     number >>= 1
@@ -175,7 +175,7 @@ def advance(s, x, o):
     while True:
         if s.clock[0].changed != NO_CHANGE:
             return ROUTES_CHANGED
-        status = go_on_with_ready(s, x, o)
+        status = advance_ready(s, x, o)
         if status != OK:
             return status
         if x.counts[0].unfinished == 0:

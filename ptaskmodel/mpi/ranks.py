@@ -373,12 +373,12 @@ def take_first(x):
 
 
 def example() -> tuple[State, Replays, Options]:
-    """Arguments like those of `go_on_with_ready`."""
+    """Arguments like those of `advance_ready`."""
     return bare_state(), bare_replays(), bare_options()
 
 
 @late("ptaskmodel.mpi.ranks:example")
-def go_on_with_ready(s, x, o):
+def advance_ready(s, x, o):
     """Run the actions of all ready ranks; return OK, or the status that needs Python.
 
     S, x, o: the engine's state, the applications' state, and the options.
@@ -404,7 +404,7 @@ def go_on_with_ready(s, x, o):
 def end_application(s, x, a):
     """End the running computations and messages of application `a` (index).
 
-    S, x: as `go_on_with_ready`.
+    S, x: as `advance_ready`.
     """
     app = x.apps[a]
     last = app.first + app.ranks

@@ -26,7 +26,7 @@ from ptaskmodel.engine.stream import has_room_for_events
 from ptaskmodel.engine.virtual_time import write_members
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.mpi.loop import events_of_ranks, next_of_ranks, rank_happens
-from ptaskmodel.mpi.ranks import end_application, go_on_with_ready
+from ptaskmodel.mpi.ranks import advance_ready, end_application
 from ptaskmodel.mpi.state import LOST_RANK, NEEDS_RANKS
 from ptaskmodel.simulation.life import ENDED, FAILED, begin_ready, end_killed, end_stage, end_task
 from ptaskmodel.simulation.loop import admit, task_happens
@@ -96,7 +96,7 @@ def begin_all(s, t, x, o):
             return status
         if counts.first_wanted >= 0:
             return NEEDS_RANKS
-        status = go_on_with_ready(s, x, o)
+        status = advance_ready(s, x, o)
         if status == LOST_RANK:
             fail_application(s, t, x)
         elif status != OK:

@@ -17,7 +17,7 @@ from ptaskmodel.engine.state import DONE, GROW_WAKES, LOST, OK, UNROUTED
 from ptaskmodel.engine.state import ENDED as TOLD_ENDED
 from ptaskmodel.engine.state import EVENTS_FULL as STREAM_FULL
 from ptaskmodel.engine.state import STARTED as TOLD_STARTED
-from ptaskmodel.engine.stream import has_room_for_events, tell
+from ptaskmodel.engine.stream import emit, has_room_for_events
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.kernels.records import INT, REAL, below, count_in, number_in, numbers, records
 
@@ -192,7 +192,7 @@ def end_task(s, t, task, state):
     counts.last_ended = task
     counts.n_ended += 1
     t.programs[record.program].users -= 1
-    tell(s, TOLD_ENDED, task, float(state))
+    emit(s, TOLD_ENDED, task, float(state))
 
 
 @jit
@@ -237,7 +237,7 @@ def begin_stage(s, t, task, o):
     stage = t.stages[t.programs[record.program].first + record.stage]
     if np.isnan(record.started):
         record.started = clock.now
-        tell(s, TOLD_STARTED, task, 0.0)
+        emit(s, TOLD_STARTED, task, 0.0)
         if record.walltime < INFINITY:
             record.wake = push_wake(s, clock.now + record.walltime, task)
     bound = record.rate_bound * stage.amount if stage.amount > 0.0 else INFINITY

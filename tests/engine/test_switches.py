@@ -97,7 +97,7 @@ def test_tasks_that_one_link_limits_are_solved_once(tmp_path, solver):
         simulation.add_all(tasks)
         while simulation.step():
             assert check_state(simulation.core.state) == []
-            gathered += int(simulation.core.state.clock[0]["crowd"] >= 0)
+            gathered += int(simulation.core.state.clock[0]["group"] >= 0)
     ours, plain = ([record.end_s for record in each.records()] for each in simulations)
     assert ours == pytest.approx(plain, rel=1e-11)
     ours, plain = (each.core.state.graph.counts[0]["solves"] for each in simulations)

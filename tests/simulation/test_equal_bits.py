@@ -1,4 +1,4 @@
-"""Being watched, cut, saved or resumed changes no bit of a date, also of a crowd (`core.crowd`)."""
+"""Being watched, cut, saved or resumed changes no bit of a date, in virtual time neither."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class PtaskExecution:
     ) -> None:
         self.machine = machine
         self.simulation = simulation
-        # The compiled loop of batches knows no crowds, and is to be equal to the bit.
+        # The compiled loop of batches forms no groups, and is to be equal to the bit.
         simulation.core.let_gather(False)
         self.attempt_of_task: dict[int, int] = {}
         self.how_far: dict[int, Progress] = {}

@@ -7,7 +7,7 @@ import numpy as np
 
 from ptaskmodel.engine.activity import missing, start
 from ptaskmodel.engine.state import LOST, OK, STARTED, UNROUTED
-from ptaskmodel.engine.stream import tell
+from ptaskmodel.engine.stream import emit
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.mpi.state import (
     ACTION,
@@ -253,7 +253,7 @@ def fly(s, x, o, i, poster, place):
         departure.number = counts.begun
     counts.begun += 1
     if counts.names == 1:
-        tell(s, STARTED, ~(2 * i + 1), float(m.source * x.ranks.size + m.target))
+        emit(s, STARTED, ~(2 * i + 1), float(m.source * x.ranks.size + m.target))
     slot = start(s, route.pattern, amount, 1.0, INFINITY, delay, ~(2 * i + 1), o)
     m.slot = slot
     if s.activities[slot].state == LOST:

@@ -40,7 +40,7 @@ def flow(rng, start_s, size, **more):
     return pm.ParallelTask(hosts, [0, 0], [[0, size], [0, 0]], start_s=start_s, **more)
 
 
-def crowd(seed, flows=150, varied=False):
+def flows_of_one_link(seed, flows=150, varied=False):
     """Flows that come one after the other, faster than they go; and what else there may be."""
     rng = np.random.default_rng(seed)
     tasks = []
@@ -60,7 +60,7 @@ def crowd(seed, flows=150, varied=False):
 
 
 def both(platform, tasks, model="LV08"):
-    """The simulation, and one that knows no crowds; neither has begun."""
+    """The simulation, and one that knows no groups; neither has begun."""
     made = [pm.Simulation(platform, network_model=model, optimise=each) for each in (True, False)]
     for simulation in made:
         simulation.add_all(tasks)
@@ -74,8 +74,8 @@ def finish_times(simulation):
 @pytest.mark.jit
 @pytest.mark.parametrize("model", ["LV08", "CM02"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_crowd_ends_at_the_same_dates_and_is_solved_once(tmp_path, model, seed):
-    simulation, plain = both(machine(tmp_path), crowd(seed), model)
+def test_a_group_ends_at_the_same_dates_and_is_solved_once(tmp_path, model, seed):
+    simulation, plain = both(machine(tmp_path), flows_of_one_link(seed), model)
     simulation.run()
     plain.run()
     assert finish_times(simulation) == pytest.approx(finish_times(plain), rel=1e-12)
@@ -89,7 +89,7 @@ def test_a_crowd_ends_at_the_same_dates_and_is_solved_once(tmp_path, model, seed
 def test_whatever_else_there_is(tmp_path, link, trace):
     platform = machine(tmp_path, link, trace)
     for seed in range(4):
-        simulation, plain = both(platform, crowd(seed, varied=True))
+        simulation, plain = both(platform, flows_of_one_link(seed, varied=True))
         simulation.run()
         plain.run()
         assert finish_times(simulation) == pytest.approx(finish_times(plain), rel=1e-11), seed
@@ -97,7 +97,7 @@ def test_whatever_else_there_is(tmp_path, link, trace):
 
 @pytest.mark.jit
 def test_rates_and_what_is_left_are_told_between(tmp_path):
-    simulation, plain = both(machine(tmp_path), crowd(5))
+    simulation, plain = both(machine(tmp_path), flows_of_one_link(5))
     for until in np.linspace(0.1, 3.0, 12):
         for each in (simulation, plain):
             each.run(until_s=float(until))
@@ -108,7 +108,7 @@ def test_rates_and_what_is_left_are_told_between(tmp_path):
 
 
 @pytest.mark.jit
-def test_a_crowd_that_never_ends_does_not_drift(tmp_path):
+def test_a_group_that_never_ends_does_not_drift(tmp_path):
     rng = np.random.default_rng(1)
     sizes = (1e6 * (1.0 + rng.random(4000))).tolist()
     tasks = [flow(rng, 0.015 * k if k > 60 else 0.0, size) for k, size in enumerate(sizes)]
@@ -120,7 +120,7 @@ def test_a_crowd_that_never_ends_does_not_drift(tmp_path):
 
 @pytest.mark.jit
 @pytest.mark.parametrize("seed", [1, 11])
-def test_ranks_and_flows_in_one_crowd(tmp_path, seed):
+def test_ranks_and_flows_in_one_group(tmp_path, seed):
     text, hosts, files = crowd_case(seed)
     trace = read_trace(write_case(tmp_path, hosts, files), len(hosts))
     (tmp_path / "platform.xml").write_text(text)
@@ -142,7 +142,7 @@ def test_ranks_and_flows_in_one_crowd(tmp_path, seed):
 
 
 def test_without_the_jit_too(tmp_path):
-    simulation, plain = both(machine(tmp_path), crowd(9, flows=70))
+    simulation, plain = both(machine(tmp_path), flows_of_one_link(9, flows=70))
     simulation.run()
     plain.run()
     assert finish_times(simulation) == pytest.approx(finish_times(plain), rel=1e-12)
