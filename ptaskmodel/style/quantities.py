@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Final
 
 UNKNOWN: Final = "–"
@@ -16,7 +15,6 @@ MINUS: Final = "−"
 # Thousands are set apart by a thin space at which no line breaks.
 THIN: Final = "\u202f"
 DIGITS: Final = 3
-_ROUNDING = Context(prec=DIGITS, rounding=ROUND_HALF_UP)
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 Units = tuple[tuple[float, float, str], ...]
 
@@ -83,12 +81,12 @@ def _duration(seconds: float) -> str:
     if _rounded(seconds) < 2 * _MINUTE:
         scale, unit = unit_of(seconds, "time")
         return f"{_digits(seconds / scale)} {unit}"
-    minutes = _whole(seconds / _MINUTE)
+    minutes = _scaled(seconds / _MINUTE, 0)
     if minutes < 120:
         return f"{minutes} min"
     large, small, name, part = minutes, 60, "h", "min"
     if minutes >= 48 * 60:
-        large, small, name, part = _whole(seconds / _HOUR), 24, "d", "h"
+        large, small, name, part = _scaled(seconds / _HOUR, 0), 24, "d", "h"
     whole, rest = divmod(large, small)
     return f"{_grouped(str(whole))} {name}" + (f" {rest} {part}" if rest else "")
 
@@ -130,7 +128,7 @@ def date(seconds: float | None, span_s: float, begin_unix_s: float | None = None
         return f"{at:%a} {at.day} {at:%b} {at:%H:%M}"
     if span_s < 120 * _MINUTE:
         return duration(seconds)
-    minutes = _whole(seconds / _MINUTE)
+    minutes = _scaled(seconds / _MINUTE, 0)
     days, rest = divmod(minutes, 24 * 60) if span_s >= 48 * _HOUR else (None, minutes)
     clock = f"{rest // 60}:{rest % 60:02}"
     return clock if days is None else f"day {days + 1}, {clock}"
@@ -221,30 +219,61 @@ def _signed(value: float, write: Callable[[float], str]) -> str:
 
 def _rounded(value: float) -> float:
     """Three digits, the half away from zero."""
-    return float(_ROUNDING.create_decimal_from_float(value))
+    if not value or math.isinf(value):
+        return value
+    shown, exponent = _three(value)
+    return float(f"{shown}e{exponent - DIGITS + 1}")
+
+
+def _three(value: float) -> tuple[int, int]:
+    """The first three digits of a value above 0, the half away from zero; 10's power of the first.
+
+    Of the double itself, whose decimals are many: 0.285 lies below 0.285, and is 0.285 so.
+    """
+    exponent = int(f"{value:.0e}".partition("e")[2]) - 1  # of 9.6 this is 0, of 1.2 it is -1
+    shown = _scaled(value, DIGITS - 1 - exponent)
+    if shown >= 10**DIGITS:
+        exponent += 1
+        shown = _scaled(value, DIGITS - 1 - exponent)
+    return shown, exponent
+
+
+def _scaled(value: float, power: int) -> int:
+    """A value above 0 times a power of ten, as the nearest whole number, the half away from 0."""
+    above, below = value.as_integer_ratio()
+    if power >= 0:
+        above *= 10**power
+    else:
+        below *= 10**-power
+    return (2 * above + below) // (2 * below)
 
 
 def _digits(value: float) -> str:
     """Three digits, and all of those before the point; no trailing zeros."""
     if math.isinf(value):
         return "∞"
-    shown = _ROUNDING.create_decimal_from_float(value)
-    if value and not 1e-3 <= value < 1e15:
-        mantissa, _, exponent = f"{shown:e}".partition("e")
-        return f"{_plain(mantissa)}e{int(exponent)}"
-    if value >= 10.0 ** (DIGITS - 1):
-        return _grouped(str(_whole(value)))
-    return _plain(f"{shown:f}")
+    if not value:
+        return "0"
+    if value >= 10.0 ** (DIGITS - 1) and value < 1e15:
+        return _grouped(str(_scaled(value, 0)))
+    shown, exponent = _three(value)
+    if not 1e-3 <= value < 1e15:
+        return f"{_plain(_pointed(shown, DIGITS - 1))}e{exponent}"
+    return _plain(_pointed(shown, DIGITS - 1 - exponent))
 
 
 def _fixed(value: float, decimals: int) -> str:
     if math.isinf(value):
         return "∞"
-    return f"{Decimal(value).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP):f}"
+    return _pointed(_scaled(value, decimals), decimals)
 
 
-def _whole(value: float) -> int:
-    return int(Decimal(value).quantize(Decimal(1), ROUND_HALF_UP))
+def _pointed(number: int, decimals: int) -> str:
+    """A whole number over 10 to the power of ``decimals``."""
+    if decimals <= 0:
+        return f"{number * 10**-decimals}"
+    text = f"{number:0{decimals + 1}}"
+    return f"{text[:-decimals]}.{text[-decimals:]}"
 
 
 def _plain(text: str) -> str:
