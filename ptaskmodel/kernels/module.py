@@ -55,7 +55,8 @@ def stamps() -> tuple[str, str]:
         with os.scandir(folder) as entries:
             for each in entries:
                 if each.is_dir():
-                    look(each.path)
+                    if each.name != "__pycache__":
+                        look(each.path)
                 elif each.name.endswith(".py"):
                     about = each.stat()
                     found.append((each.path[start:], about.st_size, about.st_mtime_ns))
