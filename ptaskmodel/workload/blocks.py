@@ -278,7 +278,7 @@ class TableMaker:
         self._flows: list[FloatArray] = []
 
     def add(self, hosts: tuple[str, ...], work: int, others: Mapping[str, Any]) -> None:
-        """Add a task: ``work`` stands for its work; others are its other fields."""
+        """Add a task on ``hosts``. work: what stands for its work. others: its other fields."""
         if "after" in others:
             self._after[len(self._ids)] = others["after"]
         self._ids.append(others["id"])

@@ -294,6 +294,16 @@ class JobArrays(NamedTuple):
         return np.where(np.isnan(self.walltime_s), np.inf, self.walltime_s)
 
 
+class NumberIds(OnDemand[str]):
+    """Ids that are whole numbers as texts. numbers: these, shape (jobs,)."""
+
+    __slots__ = ("numbers",)
+
+    def __init__(self, numbers: NDArray[np.int64]) -> None:
+        super().__init__(len(numbers), lambda: list(map(str, numbers.tolist())))
+        self.numbers = numbers
+
+
 class JobTable(OnDemand[Job]):
     """Jobs of which the columns are there; the jobs are made when the first of them is asked for.
 

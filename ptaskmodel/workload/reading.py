@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import difflib
 import importlib
 import logging
 import math
@@ -192,6 +191,8 @@ def _unread(names: list[str]) -> tuple[Remark, ...]:
     said = []
     for name in names:
         if name not in FRAME_COLUMNS:
+            import difflib
+
             near = difflib.get_close_matches(name, FRAME_COLUMNS, 1)
             said.append(f"{name} (did you mean {near[0]}?)" if near else name)
     return (Remark(f"columns that are not used: {', '.join(said)}"),) if said else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import tomllib
 from importlib import resources
@@ -69,6 +68,8 @@ def schema_of(name: str) -> dict[str, Any]:
         return found
     tables = _tables()
     if name not in tables:
+        import difflib
+
         near = difflib.get_close_matches(name, [*DOCUMENTS, *tables], 1)
         hint = f"; did you mean '{near[0]}'?" if near else ""
         raise PTaskModelError(

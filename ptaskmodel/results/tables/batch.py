@@ -52,7 +52,7 @@ from ptaskmodel.results.tables.energy import (
     pstate_rows,
     switch_counts,
 )
-from ptaskmodel.workload.jobs import names_of
+from ptaskmodel.workload.jobs import NumberIds, names_of
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.jobs.metering import BatchEnergy
@@ -244,16 +244,22 @@ def plain_job_lines(
         stretch,
     )
     (name,) = csv_columns.quoted([workload_name])
-    ids, profiles = map(csv_columns.quoted, (names[:count] for names in names_of(plain.jobs)))
+    ids, profiles = names_of(plain.jobs)
+    profile = csv_columns.Texts.of(csv_columns.quoted(profiles[:count]))
+    named: NDArray[np.int64] | csv_columns.Texts
+    if isinstance(ids, NumberIds):
+        named = ids.numbers[:count]
+    else:
+        named = csv_columns.Texts.of(csv_columns.quoted(ids[:count]))
     hosts = host_texts(plain.places).at(plain.number)
     others = [_of_all(plain, values) for values in more]
     for begin in range(0, count, csv_columns.PIECE):
         part = slice(begin, begin + csv_columns.PIECE)
         found: list[Any] = [column[part] for column in columns]
         found[2] = csv_columns.floats(found[2], missing="-1")
-        named, profile = (csv_columns.Texts.of(texts[part]) for texts in (ids, profiles))
         last = (column[part] for column in others)
-        first = named, name.encode(), profile
+        own = named.at(part) if isinstance(named, csv_columns.Texts) else named[part]
+        first = own, name.encode(), profile.at(part)
         yield csv_columns.lines(*first, *found, hosts.at(part), b"", b"", *last)
 
 

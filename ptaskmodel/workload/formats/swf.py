@@ -29,6 +29,7 @@ from ptaskmodel.workload.formats.table import Cleaning, Writing
 from ptaskmodel.workload.jobs import (
     JobArrays,
     JobTable,
+    NumberIds,
     Workload,
     column_of,
     job_arrays,
@@ -235,7 +236,7 @@ def workload_from_swf(
         True,
     )
     which = work_of[order]
-    ids = OnDemand(len(order), lambda: _texts(numbers[order]))
+    ids = _ids(numbers[order])
     profiles = OnDemand(len(order), lambda: _each(names, which))
     users = OnDemand(len(order), lambda: _named(log, "user", 0, order))
 
@@ -435,11 +436,11 @@ def _column(column: NDArray[np.float64]) -> NDArray[Any]:
     return csv_columns.words(list(map(_number, different.tolist())))[which]
 
 
-def _texts(values: NDArray[np.float64]) -> list[str]:
+def _ids(numbers: NDArray[np.float64]) -> Sequence[str]:
     """The text of each of many numbers."""
-    if (np.trunc(values) == values).all() and (np.abs(values) < LARGEST).all():
-        return list(map(str, values.astype(np.int64).tolist()))
-    return list(map(_number, values.tolist()))
+    if (np.trunc(numbers) == numbers).all() and (np.abs(numbers) < LARGEST).all():
+        return NumberIds(numbers.astype(np.int64))
+    return list(map(_number, numbers.tolist()))
 
 
 def _number(value: float) -> str:
