@@ -232,9 +232,8 @@ class _Lost:
         self, schedule: Schedule, found: Waits, used: Load, begin: float, end: float
     ) -> None:
         usable = _usable(schedule)
-        dates = np.sort(
-            np.concatenate((used.date_s, found.from_s, found.to_s, usable[0], [begin, end]))
-        )
+        parts = used.date_s, found.from_s, found.to_s, usable[0], [begin, end]
+        dates = np.sort(np.concatenate(parts), kind="stable")  # most are in order
         dates = dates[(dates >= begin) & (dates <= end)]
         self.date_s = dates = dates[np.diff(dates, prepend=-inf) > 0]
         idle = _at(usable[0], usable[1], dates, float(schedule.num_hosts)) - _at(

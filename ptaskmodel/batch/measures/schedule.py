@@ -112,10 +112,11 @@ def distribution(values: FloatArray, weights: FloatArray | None = None) -> dict[
 
 def _percentiles(values: FloatArray) -> FloatArray:
     """PERCENTILES of the ``values``, as `numpy.percentile` finds them, which loads numpy.ma."""
-    ordered = np.sort(values)
-    place = (len(ordered) - 1) * (np.array(PERCENTILES) / 100)
+    place = (len(values) - 1) * (np.array(PERCENTILES) / 100)
     below = np.floor(place).astype(np.int64)
-    low, high = ordered[below], ordered[np.minimum(below + 1, len(ordered) - 1)]
+    above = np.minimum(below + 1, len(values) - 1)
+    ordered = np.partition(values, sorted({*below.tolist(), *above.tolist()}))
+    low, high = ordered[below], ordered[above]
     part, step = place - below, high - low
     return np.where(part < 0.5, low + step * part, high - step * (1 - part))
 
@@ -333,7 +334,11 @@ def load(schedule: Schedule) -> Load:
     hosts, waited = figures.stretch_hosts, figures.num_hosts
     stretches = np.column_stack((figures.stretch_from_s, figures.stretch_to_s)).ravel()
     dates = np.concatenate((stretches, figures.submit_s[came], figures.first_start_s[started]))
-    unique, place = np.unique(dates, return_inverse=True)
+    order = np.argsort(dates, kind="stable")  # much faster than any other where most are in order
+    ordered = dates[order]
+    is_new = np.diff(ordered, prepend=-np.inf) > 0
+    unique, place = ordered[is_new], np.empty(len(dates), dtype=np.int64)
+    place[order] = np.cumsum(is_new) - 1
     ran, asked, began = np.split(place, (len(stretches), len(dates) - int(started.sum())))
 
     def over_time(kind: Any, *changes: tuple[NDArray[Any], Any]) -> Any:
