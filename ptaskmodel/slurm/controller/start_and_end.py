@@ -68,7 +68,11 @@ class Runs:
         self._queue.remove(job)
         self._allocations.victims.started(job)
         listed = self._jobs.place_at_start(job)
-        limit = need.limit_s if need.least_limit_s is None or by == "main" else need.least_limit_s
+        deadline_s = job.request.deadline_s
+        if deadline_s is not None:
+            limit: float | None = need.before(self._events.second(deadline_s) - now)
+        else:
+            limit = need.planned_limit_s if by != "main" else need.limit_s
         job.start(
             job.partitions[which],
             allocation,

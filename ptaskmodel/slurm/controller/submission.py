@@ -64,6 +64,9 @@ class Submission:
         job.set_needs(rules.needs(job))
         if request.begin_s is not None:
             job.begin_after(max(now, self._events.second(request.begin_s)))
+        deadline_s = request.deadline_s
+        if deadline_s is not None and self._events.second(deadline_s) < now:
+            reason = reason or "InvalidTimeLimit"
         reason = reason or rules.refuses(job, now)
         limited = None
         if reason is None and rules.limits.enforced:

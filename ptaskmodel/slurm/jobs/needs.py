@@ -143,6 +143,17 @@ class Need:
         return Wanted(self.cpus, self.least, self.wanted, self.most, self.contiguous)
 
     @property
+    def planned_limit_s(self) -> int | None:
+        """The limit with which backfill plans and starts it; None: none."""
+        return self.limit_s if self.least_limit_s is None else self.least_limit_s
+
+    def before(self, deadline_s: int) -> int | None:
+        """Its limit, s, where a deadline is `deadline_s` away: whole minutes until then."""
+        until_s = deadline_s // 60 * 60 or None
+        given = [each for each in (self.limit_s, until_s) if each is not None]
+        return min(given, default=None)
+
+    @property
     def planned_s(self) -> int:
         """For how long backfill plans it, s."""
         if self.least_limit_s is not None:

@@ -287,6 +287,8 @@ class Cycle:
         job, which = entry.job, entry.which
         need: Need = job.needs[which]
         lasts = need.planned_s
+        if job.request.deadline_s is not None:
+            lasts = need.before(controller.events.second(job.request.deadline_s) - now) or lasts
         barred = controller.allocations.of_others(job, need)
         asked = job.request.licenses if self._counts_licences else NONE
         counted = False
