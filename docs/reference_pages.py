@@ -6,7 +6,7 @@ import importlib
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +59,26 @@ def pages() -> dict[str, str]:
 def jobs_columns() -> str:
     """The columns of the jobs.csv that ``ptaskmodel slurm`` reads, as Markdown."""
     from ptaskmodel.slurm.requests.job_table import COLUMNS
-    from ptaskmodel.slurm.requests.sbatch import NAMES
+    from ptaskmodel.slurm.requests.sbatch import NAMES, REFUSED, SILENT
 
     rows = ["| column | meaning |", "|---|---|"]
     rows += [f"| `{name}` | {column.help} |" for name, column in COLUMNS.items()]
-    others = ", ".join(f"`{name}`" for name in NAMES if name not in COLUMNS)
-    return "\n".join(rows) + f"\n\nAs sbatch's options of these names: {others}.\n"
+    silent = {name.removeprefix("--").replace("-", "_") for name in SILENT}
+    others = [name for name in NAMES if name not in COLUMNS and name not in silent]
+    text = "\n".join(rows) + f"\n\nAs sbatch's options of these names: {_listed(others)}.\n\n"
+    text += (
+        "Scripts, `extra` and events have the same options. What becomes of the others of "
+        "`sbatch --help`:\n\n| option | treatment |\n|---|---|\n"
+    )
+    told = [
+        (_listed(sorted(SILENT)), "changes no schedule; one remark names those that a file has"),
+        *((f"`{name}`", f"refused: {why}") for name, why in REFUSED.items()),
+    ]
+    return text + "".join(f"| {names} | {what} |\n" for names, what in told)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def tasks_columns() -> str:

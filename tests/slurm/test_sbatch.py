@@ -41,7 +41,7 @@ def test_gpus_of_a_node_are_generic_resources(text, gres):
     [
         ("--gpus=", "give name:count"),
         ("--gres-flags=one-task-per-sharing", "give enforce-binding"),
-        ("-S 1", "--core-spec: is not simulated"),
+        ("-O", "--overcommit: is not simulated"),
         ("--gpus-per-node=", "give name:count"),
         ("--colour=red", "is unknown"),
     ],
@@ -53,7 +53,32 @@ def test_what_is_not_simulated_is_named_with_the_remedy(text, complaint):
 
 def test_options_that_change_nothing_are_taken():
     text = "-v -Q --get-user-env=10 --wckey=w --mail-type=ALL -k --gpu-bind=none -n 2"
-    assert sbatch.options(text) == {"tasks": 2}
+    silent = ("verbose", "quiet", "get-user-env", "wckey", "mail-type", "no-kill", "gpu-bind")
+    passed_over = frozenset(f"--{name}" for name in silent)
+    assert sbatch.options(text) == {"tasks": 2, sbatch.PASSED_OVER: passed_over}
+
+
+# Of sbatch 22.05's help.
+HELP = """
+array account bb bbf begin comment cpu-freq cpus-per-task dependency deadline delay-boot chdir error
+export export-file get-user-env gid gres gres-flags hold ignore-pbs input job-name no-kill licenses
+clusters container distribution mail-type mail-user mcs-label ntasks nice no-requeue ntasks-per-node
+nodes output overcommit partition parsable power priority profile propagate qos quiet reboot requeue
+oversubscribe core-spec signal spread-job switches thread-spec time time-min uid use-min-nodes
+verbose wait wckey wrap cluster-constraint contiguous constraint nodefile mem mincpus reservation
+tmp nodelist exclude exclusive mem-per-cpu sockets-per-node cores-per-socket threads-per-core
+extra-node-info ntasks-per-core ntasks-per-socket hint mem-bind cpus-per-gpu gpus gpu-bind gpu-freq
+gpus-per-node gpus-per-socket gpus-per-task mem-per-gpu ntasks-per-gpu
+"""
+
+
+def test_each_option_of_sbatch_is_known_or_refused_with_a_reason():
+    for name in HELP.split():
+        known = name.replace("-", "_") in sbatch.NAMES
+        assert known != (f"--{name}" in sbatch.REFUSED), name
+    for name in sbatch.REFUSED:
+        with pytest.raises(ValueError, match=f"{name}: is"):
+            sbatch.options(f"{name} 1")
 
 
 def test_gpus_are_asked_for_in_all_and_with_cpus_memory_and_tasks():

@@ -147,6 +147,20 @@ def with_defaults(
     )
 
 
+def asked(request: JobRequest, partition: Partition, conf: Conf) -> tuple[GresAsk, ...]:
+    """What a `request` asks for in a `partition`; none if that is a number of each node alone.
+
+    conf: of the cluster.
+    """
+    try:
+        asks = with_defaults(asks_of(request), request, partition, conf)
+    except ValueError:
+        return ()  # it is refused
+    if is_plain(request) and not any(ask.cpus_default or ask.memory_each for ask in asks):
+        return ()
+    return asks
+
+
 def completed(request: JobRequest, conf: Conf) -> JobRequest:
     """The `request` with the tasks, nodes and CPUs that follow from its GPUs.
 

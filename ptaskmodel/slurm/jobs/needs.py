@@ -260,7 +260,7 @@ def need_of(
 def _with_gpus(need: Need, request: JobRequest, conf: Conf) -> Need:
     """The need of a job with what it asks for of GPUs, if that is more than some of each node."""
     partition = need.partition
-    asks = _asks(request, partition, conf)
+    asks = gpus.asked(request, partition, conf)
     if not asks:
         return need
     tasks, sockets = need.tasks_per_node or 0, max(need.sockets, 1)
@@ -277,17 +277,6 @@ def _with_gpus(need: Need, request: JobRequest, conf: Conf) -> Need:
         cpus_for_gpus=gpus.least_cpus(asks, need.least, max(tasks, 1) * need.least, sockets),
         cpus_for_gpus_of_node=of_node,
     )
-
-
-def _asks(request: JobRequest, partition: Partition, conf: Conf) -> tuple[GresAsk, ...]:
-    """What a job asks for of GPUs; none if that is a number of each node alone."""
-    try:
-        asks = gpus.with_defaults(gpus.asks_of(request), request, partition, conf)
-    except ValueError:
-        return ()  # it is refused
-    if gpus.is_plain(request) and not any(ask.cpus_default or ask.memory_each for ask in asks):
-        return ()
-    return asks
 
 
 def _share(request: JobRequest, partition: Partition) -> int:
@@ -332,7 +321,7 @@ def _memory(request: JobRequest, partition: Partition, conf: Conf) -> tuple[str,
 
 def memory_asked(request: JobRequest, partition: Partition, conf: Conf) -> tuple[str, int]:
     """The memory that a job asks for, or gets by default, whether it is counted or not."""
-    per_gpu = [ask.memory_each for ask in _asks(request, partition, conf)]
+    per_gpu = [ask.memory_each for ask in gpus.asked(request, partition, conf)]
     given = (
         (PER_CPU, request.memory_per_cpu_MiB),
         (PER_NODE, request.memory_per_node_MiB),

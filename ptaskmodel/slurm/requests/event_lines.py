@@ -40,6 +40,7 @@ def read_events(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
     SlurmError if that are most lines.
     """
     account = Account(path, SlurmError)
+    silent: set[str] = set()
     found: dict[str, JobRequest] = {}
     open_ended: set[str] = set()
     rows = 0
@@ -49,7 +50,7 @@ def read_events(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
         rows += 1
         with account.row(line):
             try:
-                jobs, is_open_ended = _jobs(raw, line, account, phase_s)
+                jobs, is_open_ended = _jobs(raw, line, account, phase_s, silent)
             except ValueError as fault:
                 raise SlurmError(str(fault)) from None
             twice = next((job.id for job in jobs if job.id in found), None)
@@ -58,14 +59,20 @@ def read_events(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
             found |= {job.id: job for job in jobs}
             open_ended |= {job.id for job in jobs if is_open_ended}
     account.check_rows(rows)
+    sbatch.tell_silent(silent, account)
     if not found:
         raise SlurmError(f"{account.file}: has no {SUBMIT} event; add one")
     jobs = sorted(found.values(), key=lambda job: job.submit_s)
     return Submissions(tuple(jobs), None, account.remarks, frozenset(open_ended))
 
 
-def _jobs(raw: str, line: int, account: Account, phase_s: float) -> tuple[list[JobRequest], bool]:
-    """The job of a line, or the tasks of its array; and whether it runs until its limit."""
+def _jobs(
+    raw: str, line: int, account: Account, phase_s: float, silent: set[str]
+) -> tuple[list[JobRequest], bool]:
+    """The job of a line, or the tasks of its array; and whether it runs until its limit.
+
+    silent: is given its options of no effect.
+    """
     head, bar, tail = raw.partition("|")
     event = dict(zip((words := head.split())[::2], words[1::2], strict=False))
     if not bar or "-e" not in event:
@@ -76,6 +83,7 @@ def _jobs(raw: str, line: int, account: Account, phase_s: float) -> tuple[list[J
     own, rest = _split(tail)
     unknown: list[str] = []
     fields: dict[str, Any] = sbatch.options(shlex.join(rest), True, unknown.append)
+    silent |= fields.pop(sbatch.PASSED_OVER, frozenset())
     script = fields.pop("script")
     indices, at_most = fields.pop("array", (None, None))
     name = own.get("jid") or fields.get("name") or f"line{line}"

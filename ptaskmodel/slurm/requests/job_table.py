@@ -23,7 +23,10 @@ LIMITS = ("limit", "time", SCRIPT)
 MOST_SCRIPT_BYTES = 1_000_000
 Fields = dict[str, Any]
 # Jobs of which a row says one of these may share their nodes.
-_PARTS_OF_NODES = {"tasks", "cpus_per_task", "tasks_per_node"}
+_PARTS_OF_NODES = {
+    *("tasks", "cpus_per_task", "tasks_per_node", "gpus", "gpus_per_task", "gpus_per_socket"),
+    *("cpus_per_gpu", "tasks_per_gpu"),
+}
 EXTRA = "extra"
 
 
@@ -61,8 +64,8 @@ COLUMNS: Mapping[str, Column] = {
     ),
     "nodes": Column("Number of nodes: N, or MIN-MAX.", sbatch.node_range),
     "cores": Column(
-        "Number of tasks, as `ntasks`. Without this and other columns of tasks or CPUs, a "
-        "job gets whole nodes.",
+        "Number of tasks, as `ntasks`. Without this and other columns of tasks, CPUs or GPUs "
+        "(but `gres` and `gpus_per_node`), a job gets whole nodes.",
         lambda text: {"tasks": values.whole(text, 1)},
     ),
     "tasks": Column("Same as `cores`.", lambda text: {"tasks": values.whole(text, 1)}),
@@ -107,6 +110,7 @@ def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
     rows are such.
     """
     account = Account(path, SlurmError)
+    silent: set[str] = set()
     text = read_text(path, error=SlurmError)
     if not looks_like(text[:4096].encode()):
         raise SlurmError(
@@ -127,10 +131,12 @@ def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
                     "id"
                 )
             by_script = _of_script(cells.get(SCRIPT, ""), Path(path).parent)
-            found += _requests(cells, readers, by_script, f"{account.file}:{line}", phase_s)
+            where = f"{account.file}:{line}"
+            found += _requests(cells, readers, by_script, where, phase_s, silent)
         if len(found) > MOST_JOBS:
             raise SlurmError(f"{account.file}: has more than {MOST_JOBS:,} jobs; split the file")
     account.check_rows()
+    sbatch.tell_silent(silent, account)
     return Submissions(tuple(sorted(found, key=lambda job: job.submit_s)), None, account.remarks)
 
 
@@ -166,13 +172,18 @@ def _of_script(name: str, folder: Path) -> Fields:
 
 
 def _requests(
-    row: Mapping[str, str], readers: _Readers, by_script: Fields, where: str, phase_s: float
+    row: Mapping[str, str],
+    readers: _Readers,
+    by_script: Fields,
+    where: str,
+    phase_s: float,
+    silent: set[str],
 ) -> Iterator[JobRequest]:
-    """The job of a row, or the tasks of its array."""
+    """The job of a row, or the tasks of its array; silent: is given its options of no effect."""
     name = row["id"]
     if not name or not name.isprintable():
         raise SlurmError(f"id is {shown(name)}; give a printable name")
-    given = by_script
+    given = dict(by_script)
     told: dict[str, str] = {}  # the column that gave a field
     for column, read in readers:
         text = row.get(column, "")
@@ -182,10 +193,11 @@ def _requests(
             more = read(text)
         except ValueError as fault:
             raise SlurmError(f"{column} is {shown(text)}: {fault}") from None
-        for field in more if column != EXTRA else ():
+        for field in more.keys() - {sbatch.PASSED_OVER} if column != EXTRA else ():
             if (before := told.setdefault(field, column)) != column:
                 raise SlurmError(f"{before} and {column} set the same field; keep one")
         given = sbatch.joined(given, more)
+    silent |= given.pop(sbatch.PASSED_OVER, frozenset())
     if "limit_min" not in given:
         raise SlurmError("has no time limit; give limit (s), or time in sbatch's format")
     whole = None if row.get(SCRIPT) or told.keys() & _PARTS_OF_NODES else WHOLE_NODES

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
+from ptaskmodel.remarks import Account
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.jobs.request import OF_USER, WHOLE_NODES
@@ -47,6 +49,8 @@ _LONG = {
     "-W": "--wait",
     "-i": "--input",
     "-o": "--output",
+    "-M": "--clusters",
+    "-O": "--overcommit",
 }
 _FLAGS: dict[str, Fields] = {
     "--contiguous": {"contiguous": True},
@@ -56,32 +60,40 @@ _FLAGS: dict[str, Fields] = {
     "--requeue": {"requeue": True},
     "--no-requeue": {"requeue": False},
 }
-# Options without a value that change nothing of a schedule.
-_FLAGS |= {
-    name: {}
-    for name in (
-        *("--get-user-env", "--ignore-pbs", "--no-kill", "--parsable", "--quiet", "--verbose"),
-        "--wait",
-    )
-}
 _OPTIONAL = {"--exclusive", "--get-user-env", "--no-kill"}
 GPU = "gpu"
-# Options that change a schedule in a way that is not simulated, with the remedy.
-_NOT_SIMULATED = {
-    **dict.fromkeys(
-        ("--threads-per-socket", "--extra-node-info", "--nodefile"),
-        "is not simulated; leave it out",
-    ),
-    **dict.fromkeys(
-        (
-            *("--core-spec", "--thread-spec", "--prefer", "--tmp", "--tres-per-task"),
-            *("--ntasks-per-core", "--ntasks-per-socket"),
-            *("--clusters", "--use-min-nodes"),
-        ),
-        "is not simulated; leave it out",
-    ),
+# Options that change nothing of a schedule: those without a value, and those with one.
+_SILENT_FLAGS = (
+    *("--get-user-env", "--ignore-pbs", "--no-kill", "--parsable", "--quiet", "--verbose"),
+    "--wait",
+)
+_SILENT = (
+    *("--acctg-freq", "--bb", "--bbf", "--burst-buffer", "--chdir", "--cluster-constraint"),
+    *("--comment", "--container", "--core-spec", "--cpu-freq", "--delay-boot", "--error"),
+    *("--export", "--export-file", "--gid", "--gpu-bind", "--gpu-freq", "--input"),
+    *("--kill-on-invalid-dep", "--mail-type", "--mail-user", "--mcs-label", "--mem-bind"),
+    *("--open-mode", "--output", "--power", "--profile", "--propagate", "--signal"),
+    *("--thread-spec", "--uid", "--wait-all-nodes", "--wckey", "--wrap"),
+)
+SILENT = (*_SILENT_FLAGS, *_SILENT)
+# What they were, of the fields that options give.
+PASSED_OVER = "passed_over"
+# Options that change a schedule in a way that is not simulated, with the reason or the remedy.
+REFUSED: Mapping[str, str] = {
+    "--batch": "is not simulated: where a job's script runs; leave it out",
     "--begin": "is given in the column begin, s",
+    "--clusters": "is not simulated: jobs of several clusters; leave it out",
     "--deadline": "is given in the column deadline, s",
+    "--extra-node-info": "is not simulated; give --sockets-per-node, --cores-per-socket",
+    "--nodefile": "is not simulated: a file of nodes; give --nodelist",
+    "--ntasks-per-core": "is not simulated; give --threads-per-core=1, or leave it out",
+    "--ntasks-per-socket": "is not simulated; give --ntasks-per-node",
+    "--overcommit": "is not simulated: more tasks than CPUs; give --ntasks",
+    "--prefer": "is not simulated: nodes that a job likes better; give --constraint",
+    "--reboot": "is not simulated: nodes that boot before a job; leave it out",
+    "--tmp": "is not simulated: room on disks; give --constraint",
+    "--tres-per-task": "is not simulated: an option of Slurm 24.05; give --gpus-per-task",
+    "--use-min-nodes": "is not simulated: fewer nodes than a range allows; give --nodes=N",
 }
 
 
@@ -91,7 +103,8 @@ def options(
     """The fields of a `JobRequest` that the options in a command line's `text` give.
 
     before_script: whether the name of a script and its arguments may follow, which are ``script``
-    then. ``array`` is the pair of indices and how many may run at once. unknown: is called with the
+    then. ``array`` is the pair of indices and how many may run at once,
+    PASSED_OVER the names of those without effect. unknown: is called with the
     name of each option that is not known, which is left out with its value; None: it is refused.
     Raises ValueError, with the option and the remedy, for an option that makes no sense.
     """
@@ -105,7 +118,7 @@ def options(
         name, value = _name(rest.pop())
         name = _LONG.get(name, name)
         if name in _FLAGS and (value is None or name in _OPTIONAL):
-            found |= _FLAGS[name]
+            found = joined(found, _FLAGS[name])
             continue
         if name not in _VALUED and unknown is not None:
             unknown(name)
@@ -113,8 +126,8 @@ def options(
             if value is None and len(rest) > 1 and not rest[-1].startswith("-"):
                 rest.pop()
             continue
-        if name in _NOT_SIMULATED:
-            raise ValueError(f"{name}: {_NOT_SIMULATED[name]}")
+        if name in REFUSED:
+            raise ValueError(f"{name}: {REFUSED[name]}")
         if name not in _VALUED:
             raise ValueError(f"the option {name[:40]!r} is unknown; remove it")
         if value is None and name not in _OPTIONAL:
@@ -134,7 +147,15 @@ def joined(found: Fields, more: Fields) -> Fields:
         given = {one.name for one in more["gres"]}
         kept = tuple(one for one in found["gres"] if one.name not in given)
         more = more | {"gres": kept + more["gres"]}
+    if PASSED_OVER in found and PASSED_OVER in more:
+        more = more | {PASSED_OVER: found[PASSED_OVER] | more[PASSED_OVER]}
     return found | more
+
+
+def tell_silent(options: Collection[str], account: Account) -> None:
+    """Tell an `account` once which `options` of a file's jobs have no effect on a schedule."""
+    if options:
+        account.unused(f"options that change no schedule: {', '.join(sorted(options))}")
 
 
 def script_options(text: str) -> Fields:
@@ -264,6 +285,10 @@ def _one_qos(text: str) -> str:
     return text
 
 
+def _passed_over(name: str, text: str) -> frozenset[str]:
+    return frozenset((name,))
+
+
 def _whole(least: int) -> Callable[[str], int]:
     return lambda text: values.whole(text, least)
 
@@ -308,17 +333,8 @@ _VALUED: dict[str, _Reader] = {
     "--time": _one("limit_min", values.minutes),
     "--time-min": _one("time_min_min", values.minutes),
 }
-# Options that change nothing of a schedule.
-_VALUED |= dict.fromkeys(
-    (
-        *("--chdir", "--comment", "--error", "--export", "--input", "--mail-type", "--mail-user"),
-        *("--open-mode", "--output", "--signal", "--acctg-freq", "--cpu-freq", "--export-file"),
-        *("--gid", "--gpu-bind", "--gpu-freq", "--kill-on-invalid-dep"),
-        *("--mem-bind", "--profile", "--propagate", "--uid", "--wait-all-nodes", "--wckey"),
-        *("--wrap", "--burst-buffer", "--bb", "--bbf", "--container", "--mcs-label"),
-    ),
-    lambda text: {},
-)
+_FLAGS |= {name: {PASSED_OVER: frozenset((name,))} for name in _SILENT_FLAGS}
+_VALUED |= {name: _one(PASSED_OVER, partial(_passed_over, name)) for name in _SILENT}
 
 # The long options by their names with _ for -.
 NAMES = {known.removeprefix("--").replace("-", "_"): known for known in sorted({*_FLAGS, *_VALUED})}
