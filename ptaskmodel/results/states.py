@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ptaskmodel import remarks
 from ptaskmodel.remarks import Remark
+from ptaskmodel.style.quantities import count
 
 ENDED, KILLED, NOT_RUN = "ended", "killed", "not run"
 # What may become of a task, job or rank; of one that runs at the end neither is known yet.
@@ -82,7 +83,7 @@ def counted(states: Iterable[str] | Mapping[str, int]) -> dict[str, int]:
 
 def count_text(counts: Mapping[str, int]) -> str:
     """What `counted` found, for a reader."""
-    return ", ".join(f"{number:,} {word}" for word, number in counts.items())
+    return ", ".join(f"{count(number)} {word}" for word, number in counts.items())
 
 
 def outcome_remarks(
@@ -111,6 +112,6 @@ def stopped_remark(counts: Mapping[str, int], now_s: float) -> list[Remark]:
     left = {name: counts[name] for name in ("running", "suspended", "waiting") if name in counts}
     if not left:
         return []
-    listed = ", ".join(f"{count:,} {name}" for name, count in left.items())
+    listed = ", ".join(f"{number:,} {name}" for name, number in left.items())
     text = f"stopped at {now_s:g} s: of {sum(counts.values()):,} tasks {listed}"
     return [Remark(text, effect=remarks.STOPPED)]

@@ -141,7 +141,7 @@ def test_no_run_is_crowned(runs, tmp_path, capsys):
     table, page = tmp_path / "t.csv", tmp_path / "page.html"
     assert main(["compare", *runs, "-o", str(table), "--page", str(page)]) == 0
     for text in (capsys.readouterr().out, table.read_text(), page.read_text()):
-        before = text.partition('<img class="picture"')[0].partition("<script>")[0]
+        before = text.partition('<svg class="picture"')[0].partition("<script>")[0]
         assert "best" not in re.sub("<style>.*?</style>", "", before, flags=re.DOTALL)
         assert not re.search(r"\d\*", before)
 

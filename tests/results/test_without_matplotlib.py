@@ -65,7 +65,7 @@ def test_a_page_is_written_and_says_what_lacks(place, run, tmp_path):
     page = (tmp_path / "page.html").read_text()
     # Pages of batches and campaigns draw their charts themselves.
     assert (LACK in page) is (run == "ranks")
-    assert "<img" not in page
+    assert 'class="picture"' not in page
 
 
 def test_runs_are_compared_on_a_page(place, tmp_path):

@@ -42,7 +42,7 @@ from ptaskmodel.results.comparison.repetitions import (
 from ptaskmodel.results.loading import Results, ShownTask, results_of
 from ptaskmodel.results.pictures.drawing import check_picture, new_figure, save, short_name
 from ptaskmodel.style.colours import LIGHT, MARKERS, category
-from ptaskmodel.style.quantities import Column, count, duration, number
+from ptaskmodel.style.quantities import UNKNOWN, Column, count, duration, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,7 +119,7 @@ class Standings:
         inputs = [inputs_of(summary) for summary in summaries]
         common = set.intersection(*({digest for _, digest in listed} for listed in inputs))
         others = ([one for one in listed if one[1] not in common] for listed in inputs)
-        for each in itertools.zip_longest(*others, fillvalue=("-", "")):
+        for each in itertools.zip_longest(*others, fillvalue=(UNKNOWN, "")):
             rows.append(
                 ("input", *(f"{Path(path).name} {digest[:8]}".strip() for path, digest in each))
             )
@@ -193,7 +193,7 @@ def _rows(
 
 
 def _told(value: object) -> str:
-    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return UNKNOWN if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _apart(runs: Mapping[str, Results]) -> dict[str, str]:

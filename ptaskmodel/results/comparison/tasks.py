@@ -16,10 +16,18 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_file
 from ptaskmodel.recording.limits import WAITING
 from ptaskmodel.results.loading import Results, ShownTask, results_of
-from ptaskmodel.results.pictures.drawing import check_picture, new_figure, save
+from ptaskmodel.results.pictures.charts import TIME_MARKS
+from ptaskmodel.results.pictures.drawing import (
+    WIDE,
+    check_picture,
+    finished,
+    new_figure,
+    picture,
+    save,
+)
 from ptaskmodel.results.states import ENDED, NOT_RUN, OUTCOMES, in_words, outcome_of
 from ptaskmodel.style.colours import LIGHT
-from ptaskmodel.style.quantities import unit_of
+from ptaskmodel.style.quantities import change, count, number, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -246,6 +254,7 @@ def _main_limits(results: Results) -> dict[str, str]:
     return {task_id: max(mine, key=lambda n: mine[n]) for task_id, mine in times.items()}
 
 
+@picture
 def comparison_figure(comparison: Comparison) -> Figure:
     """Times of tasks that ended in both runs against each other, and how ratios are distributed.
 
@@ -268,7 +277,8 @@ def comparison_figure(comparison: Comparison) -> Figure:
     right.axvline(1.0, color=LIGHT.soft, linewidth=1.0)
     right.set_xlabel("time in b / time in a")
     right.set_ylabel(f"{comparison.a.what}s with at most that ratio (%)")
-    return figure
+    middle = f"; in the middle by {number(float(np.median(ratios)))} times" if len(ratios) else ""
+    return _named(figure, comparison, f"{comparison.said()}{middle}")
 
 
 def _waiting_figure(comparison: Comparison) -> Figure:
@@ -283,7 +293,14 @@ def _waiting_figure(comparison: Comparison) -> Figure:
     right.axvline(0.0, color=LIGHT.soft, linewidth=1.0)
     right.set_xlabel(f"waiting in b minus that in a ({unit_name})")
     right.set_ylabel("jobs with at most that change (%)")
-    return figure
+    half = change(float(np.median(changes)), "time")
+    return _named(figure, comparison, f"{comparison.said()}; in the middle {half}")
+
+
+def _named(figure: Figure, comparison: Comparison, said: str) -> Figure:
+    """The figure with its head: what is said of it, and which runs these are."""
+    runs = f"a: {comparison.a.directory.name}, b: {comparison.b.directory.name}"
+    return finished(figure, said, runs, f"{runs}: {said}.")
 
 
 def _against(
@@ -297,44 +314,26 @@ def _against(
 
     names: of the verdicts that times in b are less, the same, and more.
     """
-    unit, unit_name = unit_of(float(times.max()), "time")
-    figure = new_figure(11.0, 5.2)
+    figure = new_figure(WIDE, 4.8)
     left, right = figure.subplots(1, 2)
     size = 30.0 if len(times) <= 200 else 6.0
     for name, (colour, marker) in zip(names, STYLES, strict=True):
-        chosen = times[verdicts == name] / unit
+        chosen = np.maximum(times[verdicts == name], 1.0)
         left.scatter(
             chosen[:, 0], chosen[:, 1], s=size, c=colour, marker=marker, linewidths=0, alpha=0.8,
-            rasterized=len(times) > 2000, label=f"{len(chosen):,} {name}",
+            rasterized=len(times) > 2000, label=f"{count(len(chosen))} {name}",
         )  # fmt: skip
     left.axline((1.0, 1.0), (2.0, 2.0), color=LIGHT.soft, linewidth=1.0)
-    scale = _log_scale(left, times / unit)
-    left.set_xlabel(f"{what} in a ({unit_name}{scale})")
-    left.set_ylabel(f"{what} in b ({unit_name}{scale})")
+    marks = {at: name for at, name in TIME_MARKS.items() if at <= max(float(times.max()), 60.0)}
+    left.set(xscale="log", yscale="log")
+    for axis, run in ((left.xaxis, "a"), (left.yaxis, "b")):
+        axis.set_ticks(list(marks), list(marks.values()))
+        axis.set_ticks([], minor=True)
+        axis.set_label_text(f"{what} in {run} (log, up to 1 s at 1 s)")
+    left.set(xlim=(0.8, 1.3 * max(times.max(), 60.0)), ylim=(0.8, 1.3 * max(times.max(), 60.0)))
     left.legend(markerscale=1.0 if len(times) <= 200 else 3.0)
     right.set_ylim(0.0, 102.0)
-    for axes in (left, right):
-        axes.grid(alpha=0.3)
-    title = f"a: {comparison.a.directory}\nb: {comparison.b.directory}"
-    figure.suptitle(title, fontsize=10, ha="left", x=0.01)
     return figure, right
-
-
-def _log_scale(axes: Any, times: FloatArray) -> str:
-    """Scale both axes by logarithm where times span more than a decade; zeros stand below."""
-    above = times[times > 0.0]
-    if not len(above) or above.max() <= 10.0 * above.min():
-        return ""
-    least, most = 10.0 ** np.floor(np.log10(above.min())), 1.2 * above.max()
-    zeros = bool((times <= 0.0).any())
-    for name in ("x", "y"):
-        if zeros:
-            getattr(axes, f"set_{name}scale")("symlog", linthresh=least)
-            getattr(axes, f"set_{name}lim")(-0.1 * least, most)
-        else:
-            getattr(axes, f"set_{name}scale")("log")
-            getattr(axes, f"set_{name}lim")(0.8 * above.min(), most)
-    return ", log" + (" above 0" if zeros else "")
 
 
 def _step(axes: Any, values: FloatArray) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.recording.limits import LINK
 from ptaskmodel.results.comparison.batches import (
     MOST_NAMED,
     Standings,
@@ -25,8 +27,10 @@ from ptaskmodel.results.pages.drawn import cumulative_chart
 from ptaskmodel.results.pages.metrics import MANY, metric_sections
 from ptaskmodel.results.pages.page import Section, Table, empty_data, pictured, write_page
 from ptaskmodel.results.pages.report import write_report
+from ptaskmodel.results.pictures.topology import platform_of
 from ptaskmodel.results.readings import warnings_of_runs
 from ptaskmodel.results.states import NOT_RUN, OUTCOMES, outcome_of
+from ptaskmodel.results.tables.places import Place, link_name, link_places
 from ptaskmodel.style.quantities import count
 
 # More tasks are not sent: those that changed least are left out.
@@ -90,12 +94,16 @@ def _choices(results: Results) -> list[str]:
     """What was chosen for a run."""
     summary = results.summary
     names = ("policy", "allocation", "solver", "network_model", "count")
-    return [f"{name} {summary[name]}" for name in names if isinstance(summary.get(name), str)]
+    return [
+        f"{name.replace('_', ' ')} {summary[name]}"
+        for name in names
+        if isinstance(summary.get(name), str)
+    ]
 
 
 def _differences(found: Standings) -> list[Section]:
     """The choices that differ, if any do."""
-    choices = found.choices()
+    choices = [(name.replace("_", " "), *values) for name, *values in found.choices()]
     if not choices:
         return []
     if len(found.runs) < MANY:
@@ -119,14 +127,17 @@ def _changes(found: Comparison) -> Section:
 def _table(found: Comparison) -> dict[str, Any]:
     """Each task in both runs, those whose time changed most first; see page.js."""
     pairs = sorted(found.pairs, key=lambda pair: -_size(pair))[:MAX_ROWS]
+    try:
+        places = link_places(platform_of(found.a))
+    except PTaskModelError:
+        places = {}
     rows = [
         [
             pair.a.task_id,
             pair.states,
             *(pair.a.duration_s, pair.b.duration_s, pair.change_s, pair.ratio),
             *(pair.a.waiting_s, pair.b.waiting_s, pair.waits_longer_s),
-            pair.limit_a or "",
-            pair.limit_b or "",
+            *(_placed(limit, places) for limit in (pair.limit_a, pair.limit_b)),
         ]
         for pair in pairs
     ]
@@ -139,10 +150,18 @@ def _table(found: Comparison) -> dict[str, Any]:
         "heads": [what, *HEADS],
         "rows": rows,
         "texts": [0, 1, 9, 10],
+        "same": [6, 7, 8],
+        "signed": [4, 8],
         "order": None,
         "placeholder": f"search {what}s: id, state, limit",
         "of": [_cell(pair) for pair in pairs],
     }
+
+
+def _placed(limit: str | None, places: Mapping[str, Place]) -> str:
+    """A limit, such as "link l4_UP", by the place of the link."""
+    kind, _, resource = (limit or "").partition(" ")
+    return f"{kind} {link_name(resource, places)}" if kind == LINK and resource else limit or ""
 
 
 def _size(pair: Pair) -> float:

@@ -37,9 +37,12 @@ def _group(found: Standings, group: Group) -> Section:
     if found.apart and same_work:
         rows.insert(0, ["comparable", *(found.apart.get(each, "yes") for each in found.runs), None])
     heads = ["metric", *(f"{sign_of(k)} {name}" for k, name in enumerate(found.runs)), PLACE]
-    note = f"Changes are against {found.first}." if same_work else ""
+    others = ", ".join(f"{sign_of(k)} {name}" for k, name in enumerate(found.runs) if k)
+    note = f"Changes are against {sign_of(0)} {found.first}; {others}." if same_work else ""
     kinds = ["text", *["said"] * len(found.runs), "drawn"]
-    return Section(group.title, note, (Table(heads, rows, kinds=kinds, key=(1, len(heads) - 1)),))
+    # A small screen has room for two runs, or for the places of all.
+    key = (1, 2) if len(found.runs) == 2 else (1, len(heads) - 1)
+    return Section(group.title, note, (Table(heads, rows, kinds=kinds, key=key),))
 
 
 def _placed(

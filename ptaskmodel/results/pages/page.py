@@ -6,9 +6,9 @@ details, inputs. Sections hold tables and charts, which the page's scripts draw,
 
 from __future__ import annotations
 
-import base64
 import html
 import io
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import json_text, whole_file
-from ptaskmodel.style.colours import css
+from ptaskmodel.style.colours import CATEGORIES, HEAT, LIGHT, css
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,6 +29,13 @@ SCRIPTS = (
     *("numbers.js", "parts.js", "charts.js", "time.js", "topology.js", "ranks.js"),
     "page.js",
 )
+# Roles of the colours that pictures have; of one with two roles, that of areas.
+ROLES = {
+    **{colour: name.replace("_", "-") for name, colour in reversed(LIGHT._asdict().items())},
+    **{colour: f"heat-{k}" for k, colour in enumerate(HEAT)},
+    **{colour: f"category-{k}" for k, colour in enumerate(CATEGORIES)},
+    LIGHT.nothing: "nothing",
+}
 # Characters of a title; the whole name is in the title of the window.
 MOST_TITLE = 60
 
@@ -62,7 +69,8 @@ class Table:
         """What the script `table` takes; title: of the section."""
         texts = ["said" if k in self.right else "text" for k in range(len(self.header))]
         kinds = self.kinds or texts
-        found = {"caption": self.caption or title, "heads": list(self.header), "kinds": list(kinds),
+        found = {"caption": self.caption or title, "quiet": not self.caption,
+                 "heads": list(self.header), "kinds": list(kinds),
                  "rows": [list(row) for row in self.rows], "order": self.order,
                  "file": self.file, "same": list(self.same), "picks": self.picks}  # fmt: skip
         return found if self.key is None else found | {"key": list(self.key)}
@@ -122,7 +130,7 @@ class _Body:
             parts.append(f'<div data-chart="{len(self.charts)}"></div>')
             self.charts.append(chart)
         if section.picture is not None:
-            parts.append(_image(section.picture, section.alt or section.title))
+            parts.append(_drawing(section.picture, section.alt or section.title))
         for table in section.tables:
             parts.append(f'<div data-table="{len(self.tables)}"></div>')
             self.tables.append(table.data(section.title))
@@ -131,20 +139,35 @@ class _Body:
         return "<section>" + "\n".join(parts) + "</section>"
 
 
-def _image(figure: Figure, alt: str) -> str:
-    """The figure as an image inside the page, without a date."""
+def _drawing(figure: Figure, alt: str) -> str:
+    """The figure as a drawing in the page, in the page's colours: light, dark or printed.
+
+    alt: what it shows, if it does not say itself.
+    """
     import matplotlib as mpl
 
-    stream = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "ptaskmodel"}):
-        figure.savefig(stream, format="svg", metadata={"Date": None}, facecolor="white", dpi=150)
-    data = base64.b64encode(stream.getvalue()).decode("ascii")
-    width = round(PIXELS * figure.get_figwidth())
-    size = f"width:clamp({min(width, LEAST)}px,100%,{width}px)"
-    source = f"data:image/svg+xml;base64,{data}"
-    alt = html.escape(alt)
-    image = f'<img class="picture" style="{size}" src="{source}" alt="{alt}">'
-    return f'<div class="scrolled" tabindex="0" role="group" aria-label="{alt}">{image}</div>'
+    stream = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "ptaskmodel", "svg.fonttype": "none"}):
+        figure.savefig(stream, format="svg", metadata={"Date": None}, transparent=True, dpi=150)
+    text = stream.getvalue()
+    drawn = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.DOTALL)
+    drawn = drawn[drawn.index(">", drawn.index("<svg")) + 1 :]
+    named = set(re.findall(r"#([\w-]+)", drawn))
+    drawn = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in named else "", drawn)
+    drawn = re.sub(r"(fill|stroke): (#[0-9a-f]{6})", _in_role, drawn)
+    width, height = (round(PIXELS * inches) for inches in figure.get_size_inches())
+    (box,) = re.findall(r'viewBox="[^"]*"', text)
+    alt = html.escape(str(figure.get_label() or alt))
+    size = f"min-width:{min(width, LEAST)}px;max-width:{width}px;aspect-ratio:{width}/{height}"
+    svg = f'<svg class="picture" role="img" aria-label="{alt}" {box} style="{size}">{drawn}'
+    return f'<div class="scrolled" tabindex="0" role="group" aria-label="{alt}">{svg}</div>'
+
+
+def _in_role(found: re.Match[str]) -> str:
+    """A colour as that of its role; one that has two is of areas where it fills."""
+    name = ROLES.get(found[2].upper())
+    name = {"nothing": "line"}.get(name, name) if name and found[1] == "stroke" else name
+    return f"{found[1]}: var(--{name})" if name else found[0]
 
 
 def write_page(

@@ -32,6 +32,8 @@ from ptaskmodel.results.tables.slurm_reading import (
 from ptaskmodel.style.quantities import count, date, duration, number
 
 MOST_SETTINGS = 200
+# Shorter ones, in which few CPUs work although jobs wait, are not worth a sentence.
+LEAST_SPELL_s = 300.0
 # What the summary says of backfill, in words.
 BACKFILL = {
     "cycles": "cycles",
@@ -182,7 +184,10 @@ def answer_of_slurm(results: Results, against: Results | None, answer: str) -> s
         waits[0] = f"{waits[0].rstrip('.')}; {number(hours)} CPU h stood idle while jobs waited."
     # What became of jobs comes first only if they did not all end.
     lines = [*waits, first] if waits and first.startswith("All ") else [first, *waits]
-    lines[-1] = f"{lines[-1]} {log_answer(results.summary)}"
+    again = [job.restarts for job in read_jobs(results.directory) if job.restarts]
+    if again:
+        lines[-1] += f" {count(len(again), 'job')} began anew, {count(sum(again), 'time')} in all."
+    lines[-1] = f"{lines[-1]} {log_answer(results.summary)}".rstrip()
     return "\n".join([*lines, _idle_spell(results)])
 
 
@@ -212,7 +217,7 @@ def _idle_spell(results: Results) -> str:
     """When most CPUs stood idle while jobs waited, and the largest job that did; "" if never."""
     jobs, cpus = read_jobs(results.directory), results.summary.get("cpus")
     found = None if not isinstance(cpus, int) else idle_of(jobs, cpus).worst
-    if found is None:
+    if found is None or found.end_s - found.begin_s < LEAST_SPELL_s:
         return ""
     end_s = last_date_s(jobs)
     wait = [

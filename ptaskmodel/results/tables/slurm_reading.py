@@ -53,6 +53,7 @@ class SlurmJob:
 
     nodes: as Slurm writes them. slowdown: by contention on the platform. reason: why it is refused
     or waits; "": neither. logged_wait_s: how long it waited in the log that it is from.
+    restarts: how often it was requeued.
     """
 
     job_id: str
@@ -71,6 +72,7 @@ class SlurmJob:
     slowdown: float | None
     reason: str
     logged_wait_s: float | None = None
+    restarts: int = 0
 
     @property
     def wait_s(self) -> float | None:
@@ -121,6 +123,7 @@ def jobs_of(directory: Path) -> Iterator[SlurmJob]:
             number(row.get("contention_slowdown")),
             "" if row.get("reason") in (None, NO_REASON) else row["reason"],
             number(row.get("logged_waiting_time")),
+            int(row.get("restarts") or 0),
         )
 
 

@@ -132,11 +132,11 @@ function shadowed(scroll) {
   new ResizeObserver(cut).observe(scroll);
   return cut;
 }
-/* A table with a caption, in a box that scrolls; and what looks for cut columns. */
-function boxed(node, caption, className) {
+/* A table with a caption (quiet: only heard, as a heading says it), in a box that scrolls; and what looks for cut columns. */
+function boxed(node, caption, className, quiet) {
   const scroll = add(node, "div", undefined, {className: "scroll", tabIndex: 0}), grid = add(scroll, "table", undefined, {className});
   scroll.setAttribute("role", "group"); scroll.setAttribute("aria-label", caption);
-  add(grid, "caption", caption);
+  add(grid, "caption", caption, {className: quiet ? "quiet" : ""});
   return [grid, shadowed(scroll)];
 }
 
@@ -202,7 +202,7 @@ function table(node, spec) {
   const clear = add(bar, "button", "Show all", {type: "button", hidden: true});
   clear.onclick = () => { only(null); if (spec.cleared) spec.cleared(); };
   whole.onclick = () => { most = values.length > 5 * MORE_ROWS ? most + MORE_ROWS : values.length; fill(); };
-  const [grid, cut] = boxed(node, spec.caption, folds ? "folds" : "");
+  const [grid, cut] = boxed(node, spec.caption, folds ? "folds" : "", spec.quiet);
   const head = add(add(grid, "thead"), "tr"), body = add(grid, "tbody");
   heads.forEach((text, c) => {
     const cell = add(head, "th", undefined, {className: `${words[c] ? "" : "number"}${important.has(c) ? "" : " extra"}`, scope: "col", title: WORDS[spec.heads[kept[c]]] || ""});
