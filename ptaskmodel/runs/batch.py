@@ -216,7 +216,9 @@ def _transformed(
     from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk
 
     steps: dict[str, Callable[[Workload, Any], Workload]] = {
-        "jobs": lambda made, count: made.with_jobs(made.jobs[:count], f"the first {count} jobs"),
+        "jobs": lambda made, count: made.with_jobs(
+            made.jobs[:count], f"the first {count} jobs", same_dates=True
+        ),
         "shuffle": lambda made, asked: shuffled(made, seed, "kept") if asked else made,
         "sample": lambda made, ratio: sampled(made, ratio),
         "shrink": lambda made, factor: shrunk(made, factor),
@@ -237,7 +239,7 @@ def without_larger(
     gone = len(workload.jobs) - len(kept)
     which = several(gone, "job that needs", "jobs that need")
     note = f"left out {which} more than {limit} hosts"
-    return workload.with_jobs(kept, note) if gone else workload
+    return workload.with_jobs(kept, note, same_dates=True) if gone else workload
 
 
 def _summary(
@@ -263,6 +265,11 @@ def _summary(
             remarks_on(result.machine.platform), result.remarks, _outcomes(result)
         ),
         **_stopped(result, options),
+        **(
+            {}
+            if result.workload.begin_unix_s is None
+            else {"begin_unix_s": result.workload.begin_unix_s}
+        ),
         "loop": result.loop,
         "simulation_wall_time_s": result.simulation_s,
         "kernels_wall_time_s": kernels_s,

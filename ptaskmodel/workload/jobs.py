@@ -132,6 +132,7 @@ class Workload:
 
     ``num_hosts`` is the size of the machine that the workload was made for (None: unknown).
     ``remarks`` tell what was left out, changed or assumed when the workload was read or made.
+    ``begin_unix_s`` is the Unix time of date 0 (None: unknown).
     """
 
     jobs: Sequence[Job]
@@ -141,6 +142,7 @@ class Workload:
     origin: str = ""
     remarks: tuple[Remark, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
+    begin_unix_s: float | None = None
 
     def __repr__(self) -> str:
         made_for = "" if self.num_hosts is None else f" for {self.num_hosts} hosts"
@@ -155,11 +157,17 @@ class Workload:
         """The same workload with the account of the file that it was read from."""
         return replace(self, remarks=(*account.remarks, *self.remarks))
 
-    def with_jobs(self, jobs: Sequence[Job], note: str | None = None) -> Workload:
-        """Return this workload with other `jobs`, their profiles only, and one more `note`."""
+    def with_jobs(
+        self, jobs: Sequence[Job], note: str | None = None, same_dates: bool = False
+    ) -> Workload:
+        """Return this workload with other `jobs`, their profiles only, and one more `note`.
+
+        same_dates: whether the dates of the jobs are unchanged, so that `begin_unix_s` holds.
+        """
         profiles = {job.profile: job.work for job in jobs}
         remarks = self.remarks if note is None else (*self.remarks, Remark(note))
-        return replace(self, jobs=jobs, profiles=profiles, remarks=remarks)
+        begin = self.begin_unix_s if same_dates else None
+        return replace(self, jobs=jobs, profiles=profiles, remarks=remarks, begin_unix_s=begin)
 
     def frame(self) -> pandas.DataFrame:
         """One row a job: the columns of `workload_from_frame`, in order of submission.

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from ptaskmodel.cli import main
+from ptaskmodel.workload.reading import read_workload
 
 DAY_S = 86400
 
@@ -51,6 +52,20 @@ def test_windows_are_picked(log, tmp_path, capsys, pick, first):
     days = ["--days", "1", "--min-utilisation", "0.2", "--pick", pick]
     assert main(["workload", "extract", str(log), "-o", str(out), *days]) == 0
     assert [job["id"] for job in json.loads(out.read_text())["jobs"]] == [first]
+
+
+def test_a_window_of_a_log_keeps_its_dates(tmp_path):
+    rows = [[k + 1, k * DAY_S, 0, DAY_S, 16, *[-1] * 13] for k in range(3)]
+    lines = ["; UnixStartTime: 1000", "; MaxProcs: 64", *(" ".join(map(str, row)) for row in rows)]
+    log, out = tmp_path / "log.swf", tmp_path / "cut.swf"
+    log.write_text("\n".join(lines) + "\n")
+    days = ["--days", "1", "--min-utilisation", "0.2", "--pick", "1"]
+    assert main(["workload", "extract", str(log), "-o", str(out), *days]) == 0
+    assert "; UnixStartTime: 87400\n" in out.read_text()
+    cut = read_workload(out)
+    assert cut.begin_unix_s == 1000 + DAY_S
+    assert cut.with_jobs(cut.jobs).begin_unix_s is None
+    assert cut.with_jobs(cut.jobs, same_dates=True).begin_unix_s == 1000 + DAY_S
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,18 @@ def test_a_page_of_a_replay_holds_what_its_tables_say(replayed):
     assert [row[0] for row in data["table"]["rows"]] == ["rank 0", "rank 1"]
 
 
+def test_a_page_of_a_replay_has_the_matrix_of_its_messages_and_is_the_same_each_time(replayed):
+    text = (replayed / "page.html").read_text()
+    (chart,) = (one for one in data_of(text)["charts"] if one["chart"] == "matrix")
+    assert (
+        chart["sentence"] == "2 ranks send 100 MB to each other; rank 0 sends rank 1 most, 100 MB."
+    )
+    assert chart["cells"] == [[0.0, 1e8, 1e8], [0.0, 0.0, 0.0]]
+    assert chart["members"][0] == [[0, 0], [0, 1], [0]]
+    assert main(["report", str(replayed / "out"), "-o", str(replayed / "again.html")]) == 0
+    assert (replayed / "again.html").read_text() == text
+
+
 def test_a_bare_replay_says_what_it_lacks(replayed, tmp_path):
     files = [str(replayed / "p.xml"), str(replayed / "t.txt")]
     assert main(["replay", *files, "-o", str(tmp_path / "out")]) == 0

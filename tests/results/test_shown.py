@@ -11,6 +11,7 @@ import pytest
 from browsing import console, opened, ready
 
 from ptaskmodel.cli import main
+from ptaskmodel.results.pages import report
 
 PLATFORM = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -225,6 +226,22 @@ def test_the_report_in_a_browser(size, request, tmp_path, browser):
     ready(browser, lambda: browser.switch_to.active_element.get_attribute("id") == "panel")
     browser.execute_script("window.scrollTo(0, 0); document.getElementById('zoom-all').click()")
     assert console(browser) == []
+
+
+def test_of_too_many_tasks_those_with_most_host_time_are_on_the_page(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "MAX_LIMITED", 3)
+    page = tmp_path / "page.html"
+    report.write_report(small, page)
+    text = page.read_text()
+    data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', text, re.DOTALL)[1])
+    times = {row["task_id"]: float(row["execution_time"]) * len(row["hosts"].split())
+             for row in rows(small / "tasks.csv")}  # fmt: skip
+    shown = [task[0] for task in data["tasks"]]
+    assert sorted(times[name] for name in shown) == sorted(times.values())[-3:]
+    part = 100 * sum(times[name] for name in shown) / sum(times.values())
+    assert data["cut"].startswith("the 3 of 10 with most host time, ")
+    assert float(data["cut"].split(", ")[1].split()[0]) == pytest.approx(part, rel=5e-3)
+    assert "10 tasks" in text
 
 
 def test_a_link_picked_on_the_platform_shows_who_was_on_it(small, tmp_path, browser):

@@ -262,8 +262,9 @@ def limits_section(
         for interval in results.limits:
             if (k := place.get(interval.task_id)) is not None:
                 of.setdefault((interval.limited_by, interval.resource), set()).add(k)
-        picks = [(sorted(of[limit.kind, limit.resource]), f"limited by {line[0]}", limit.resource)
-                 for limit, line in zip(limits, lines, strict=True)]  # fmt: skip
+        keys = [(limit.kind, limit.resource) for limit in limits]
+        picks = [(sorted(of.get(key, ())), f"limited by {line[0]}", key[1])
+                 for key, line in zip(keys, lines, strict=True)]  # fmt: skip
         note += f" A click shows its {what}."
     heads = ("limit", "of all time", "time", "of it shared", what, "mean use")
     kinds = ("text", "share", "time", "time", "count", "share")

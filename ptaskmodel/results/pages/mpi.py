@@ -25,6 +25,7 @@ from ptaskmodel.results.tables.mpi import (
     doing,
 )
 from ptaskmodel.results.tables.places import Place, link_name
+from ptaskmodel.style.quantities import count, number
 from ptaskmodel.workload.actions import NUMBER
 
 REPLAYED_ANEW = "replay anew"
@@ -32,6 +33,8 @@ MAX_SPANS = 150_000  # more are shown as a picture
 MAX_MESSAGES = 4_000
 MAX_PARTS = 20_000  # of the critical path
 MAX_LINKS = 15
+# Rows of the matrix of messages; with more than these cells have a colour and no number.
+MOST_BLOCKS, MOST_NUMBERS = 32, 16
 TICKS = 10_000_000  # of the chart's dates, over the whole run
 # The colours of what ranks do.
 ROLES = {
@@ -56,8 +59,7 @@ def replay_sections(results: Results, places: Mapping[str, Place]) -> list[Secti
     if isinstance(path, dict):
         found.append(_critical_path(place, path, places))
     if (place / MATRIX).exists():
-        title, alt = "Who sent to whom", "Bytes that each rank sent to each other"
-        found.append(pictured(title, lambda: mpi_pictures.matrix(place), alt=alt))
+        found += _matrix(place, len(results.tasks))
     if _count(place / SPANS) > MAX_SPANS:
         title = "What each rank did when"
         found.append(pictured(title, lambda: mpi_pictures.ranks(place), alt=title))
@@ -116,6 +118,43 @@ def _critical_path(place: Path, path: dict[str, Any], places: Mapping[str, Place
         "each of its links."
     )
     return Section("What determined the end", note, tuple(tables))
+
+
+def _matrix(place: Path, ranks: int) -> list[Section]:
+    """Who sent how much to whom, of many ranks in blocks; nothing if no message was sent."""
+    side = -(-ranks // MOST_BLOCKS)
+    blocks = -(-ranks // side)
+    cells = [[0.0] * blocks for _ in range(blocks)]
+    total, most = 0.0, ("", "", 0.0)
+    for row in _read(place / MATRIX, "source", "target", "bytes"):
+        sent = finite(row["bytes"])
+        cells[int(row["source"]) // side][int(row["target"]) // side] += sent
+        total += sent
+        most = max(most, (row["source"], row["target"], sent), key=lambda one: one[2])
+    if not total:
+        return []
+    members = [list(range(k * side, min((k + 1) * side, ranks))) for k in range(blocks)]
+    names = [str(of[0]) if len(of) == 1 else f"{of[0]}-{of[-1]}" for of in members]
+    sentence = (
+        f"{count(ranks, 'rank')} send {number(total, 'bytes')} to each other; rank {most[0]} sends "
+        f"rank {most[1]} most, {number(most[2], 'bytes')}."
+    )
+    chart = {
+        "chart": "matrix",
+        "kind": "bytes",
+        "unit": "",
+        "caption": "Sent",
+        "corner": "from rank ↓ to rank →",
+        "sentence": sentence,
+        "note": f"A cell is {side} by {side} ranks." if side > 1 else "",
+        "rows": names,
+        "columns": [*names, "sum"],
+        "sums": 1,
+        "plain": blocks > MOST_NUMBERS,
+        "cells": [[*row, sum(row)] for row in cells],
+        "members": [[*([*a, *b] for b in members), a] for a in members],
+    }
+    return [Section("Who sent to whom", charts=(chart,))]
 
 
 def timeline_data(results: Results) -> dict[str, Any] | None:

@@ -235,6 +235,7 @@ def empty_data(what: str) -> dict[str, Any]:
         "killed": [],
         "words": [],
         "panel_says": "",
+        "cut": "",
         "tracks": [],
         "spells": None,
         "uses": [],

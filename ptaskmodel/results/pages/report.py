@@ -13,7 +13,7 @@ from typing import Any
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import digest
 from ptaskmodel.recording.limits import HOST, LINK
-from ptaskmodel.results.loading import Results, results_of
+from ptaskmodel.results.loading import Results, ShownTask, results_of
 from ptaskmodel.results.pages.answers import Found, answer_of, energy_section, numbers_of
 from ptaskmodel.results.pages.interference import (
     decimals,
@@ -38,7 +38,7 @@ from ptaskmodel.results.readings import other_remarks, stopped_text, warnings_of
 from ptaskmodel.results.states import KILLED, in_words, outcome_of
 from ptaskmodel.results.tables.places import Place, host_groups, link_name, link_places
 from ptaskmodel.results.tables.slurm_reading import is_slurm, read_jobs
-from ptaskmodel.style.quantities import duration, number
+from ptaskmodel.style.quantities import count, duration, number
 
 MAX_USES = {HOST: 200, LINK: 300}
 # Uses from here on are told to the per mille, smaller ones to a tenth of it.
@@ -49,6 +49,9 @@ SUBJECTS = {
     "rank": "A replay of an MPI application, message by message",
 }
 SLURM = "A simulation of what Slurm does with a workload"
+# Of more tasks those with most host time are on a page; each has more to tell where limits are.
+MAX_TASKS, MAX_LIMITED = 75_000, 25_000
+MOST_INPUTS = 6  # named
 # Of a summary, with its parameters.
 CHOICES = ("solver", "network_model", "network_level", "policy", "allocation", "events")
 
@@ -65,12 +68,12 @@ def write_report(
     jobs gain or lose. Raises PTaskModelError if results cannot be read or compared, or the page
     cannot be written.
     """
-    results = results_of(results)
-    page = _Report(results)
+    page = _Report(results_of(results))
+    results = page.results
     subject = SUBJECTS[results.what]
     answer, columns, title = answer_of(page.found), None, _title(results)
     cards = numbers_of(page.found)
-    before = limits_section(results, page.limits, page.places)
+    before = limits_section(page.shown, page.limits, page.places)
     if results.what == "rank":
         before = [*replay_sections(results, page.places), *before]
     else:
@@ -79,15 +82,16 @@ def write_report(
             *loops_section(results),
             *interference_sections(results, page.costs, groups),
             *before,
-            *waiting_sections(page.results, page.users),
+            *waiting_sections(results, page.users),
             *energy_section(results, page.users),
-            *slowdown_sections(page.results),
+            *slowdown_sections(results),
         ]
     if is_slurm(results.summary):
         from ptaskmodel.results.pages import slurm
 
         earlier = None if against is None else results_of(against)
         subject, columns = SLURM, slurm.job_columns(results, earlier)
+        columns["rows"] = [columns["rows"][k] for k in page.order[: len(page.shown.tasks)]]
         before = [*slurm.sections_of(results, earlier), *before]
         answer = slurm.answer_of_slurm(results, earlier, answer)
         if earlier is not None:
@@ -103,8 +107,10 @@ def write_report(
 def facts_of(results: Results) -> list[list[str]]:
     """[name, value] of inputs, choices, versions, and remarks that change no reading."""
     summary = results.summary
-    facts = [["input", f"{e['path']} (SHA-256 {e['sha256'][:12]}…)"]
-             for e in summary.get("inputs") or [] if "path" in e and "sha256" in e]  # fmt: skip
+    inputs = [e for e in summary.get("inputs") or [] if "path" in e and "sha256" in e]
+    facts = [["input", f"{e['path']} (SHA-256 {e['sha256'][:12]}…)"] for e in inputs[:MOST_INPUTS]]
+    if len(inputs) > MOST_INPUTS:
+        facts.append(["inputs", f"{count(len(inputs) - MOST_INPUTS)} more, in summary.json"])
     parameters = summary.get("parameters")
     chosen = {name: summary[name] for name in CHOICES if name in summary}
     chosen |= parameters if isinstance(parameters, dict) else {}
@@ -153,12 +159,15 @@ class _Report:
             tasks = [replace(task, waiting_s=job.wait_s)
                      for task, job in zip(results.tasks, jobs, strict=True)]  # fmt: skip
             self.results = results = replace(results, tasks=tasks)
+        self.order = _most_first(results)
+        self.results = results = replace(results, tasks=[results.tasks[k] for k in self.order])
+        self.shown = replace(results, tasks=results.tasks[: _most(results)])
         self.limits = limits_of(results)
         self.found = Found(results, self.limits, self.costs or (), self.places, self.loops)
 
     def data(self) -> dict[str, Any]:
         """What the page shows, as JSON; see time.js and page.js."""
-        results = self.results
+        results, kept = self.results, self.shown
         hosts = host_order(results)
         words: dict[str, int] = {}
         tasks = self._task_rows({host: k for k, host in enumerate(hosts)}, words)
@@ -166,10 +175,10 @@ class _Report:
         links = [name for name, kind, *_ in uses if kind == LINK]
         spells = None
         if self.limits and results.what != "rank":
-            spells = spells_of(results, words)
+            spells = spells_of(kept, words)
         topology: dict[str, Any] | str = self.lacking
         if self.platform is not None and results.utilisation:
-            topology = topology_data(results, self.platform, links, self.places)
+            topology = topology_data(kept, self.platform, links, self.places)
         tracks = [*load_tracks(results), *power_tracks(results), *link_tracks(results, self.places)]
         killed = {in_words(t.state) for t in results.tasks if outcome_of(t.state) == KILLED}
         named = {limit.resource for limit in self.limits if limit.kind == LINK}
@@ -187,6 +196,7 @@ class _Report:
             "killed": sorted(killed),
             "words": list(words),
             "panel_says": panel_says(results, tracks, self.begin_unix_s),
+            "cut": self._cut(),
             "tracks": tracks,
             "spells": spells,
             "uses": uses,
@@ -198,6 +208,15 @@ class _Report:
             "timeline": timeline_data(results),
             "table": ranks_table(results),
         }  # fmt: skip
+
+    def _cut(self) -> str:
+        """Which of many tasks are on the page; "" if all are."""
+        every, shown = self.results.tasks, self.shown.tasks
+        if len(shown) == len(every):
+            return ""
+        part = sum(map(_host_s, shown)) / (sum(map(_host_s, every)) or 1.0)
+        return (f"the {count(len(shown))} of {count(len(every))} with most host time, "
+                f"{number(part, 'share')} of it all")  # fmt: skip
 
     def _task_rows(self, place: dict[str, int], words: dict[str, int]) -> list[list[Any]]:
         """Of each task what time.js names its columns, as short as can be.
@@ -216,7 +235,7 @@ class _Report:
             return None if seconds is None else round(seconds, digits)
 
         rows = []
-        for task in self.results.tasks:
+        for task in self.shown.tasks:
             limit, seconds, shared = main.get(task.task_id, (None, None, None))
             if sharers is not None:
                 shared = sharers.get(task.task_id, "")
@@ -237,6 +256,25 @@ class _Report:
                 ]
             )
         return rows
+
+
+def _host_s(task: ShownTask) -> float:
+    return len(task.hosts) * (task.duration_s or 0.0)
+
+
+def _most(results: Results) -> int:
+    """How many tasks of `results` a page can hold."""
+    return MAX_LIMITED if results.limits else MAX_TASKS
+
+
+def _most_first(results: Results) -> list[int]:
+    """The numbers of tasks: of more than a page can hold first those with most host time."""
+    tasks, most = results.tasks, _most(results)
+    order = list(range(len(tasks)))
+    if len(tasks) <= most:
+        return order
+    order.sort(key=lambda k: -_host_s(tasks[k]))
+    return [*sorted(order[:most]), *sorted(order[most:])]
 
 
 def _runs(numbers: Sequence[int]) -> list[int]:

@@ -60,6 +60,8 @@ FIELDS = (
 COLUMN = {name: k for k, name in enumerate(FIELDS)}
 # Names that a job carries, and the least number that is one (queue 0 is the interactive one).
 ORIGINS = (("user", 0), ("group", 0), ("queue", 0), ("partition", 0), ("executable", 0))
+# The header with the Unix time of date 0, s.
+BEGIN = "UnixStartTime"
 CANCELLED = 5
 PARTIAL = (2, 3, 4)
 LINES_AT_ONCE = 50_000
@@ -266,6 +268,7 @@ def workload_from_swf(
             *twice,
             *(Remark(note, kind=LEFT_OUT, file=log.origin or None) for note in notes),
         ),
+        begin_unix_s=log.header_number(BEGIN),
     )
 
 
@@ -378,6 +381,8 @@ def swf_from_workload(workload: Workload) -> SwfLog:
     header += [("MaxJobs", str(len(ids))), ("MaxRecords", str(len(ids)))]
     if workload.num_hosts is not None:
         header += [("MaxNodes", str(workload.num_hosts)), ("MaxProcs", str(workload.num_hosts))]
+    if workload.begin_unix_s is not None:
+        header.append((BEGIN, f"{workload.begin_unix_s:.0f}"))
     header += [("Note", note) for note in workload.notes]
     header += [("Note", note) for note in renumbered]
     return SwfLog(tuple(header), rows, workload.origin, several)

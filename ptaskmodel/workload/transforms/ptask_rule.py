@@ -79,7 +79,7 @@ def ptask_profiles(
         f"delays became parallel tasks: pattern {pattern}, communication ratio {ratio:g}, "
         f"{speed_flops:g} flop/s and {bandwidth_Bps:g} B/s per host"
     )
-    return workload.with_jobs(tuple(jobs), note)
+    return workload.with_jobs(tuple(jobs), note, same_dates=True)
 
 
 def _work(delay_s: float, hosts: int, speed_flops: float, used_Bps: float, pattern: str) -> Work:
@@ -140,7 +140,7 @@ def trace_profiles(workload: Workload) -> Workload:
             works[key] = _replayed(job)
         jobs.append(replace(job, profile=f"{job.profile}@{job.num_hosts}", work=works[key]))
     return workload.with_jobs(
-        tuple(jobs), "delays and parallel tasks became traces, which are replayed"
+        tuple(jobs), "delays and parallel tasks became traces, which are replayed", same_dates=True
     )
 
 

@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.workload.formats.swf import COLUMN, SwfLog, clean, read_swf, sizes, starts_s
+from ptaskmodel.workload.formats.swf import (
+    BEGIN,
+    COLUMN,
+    SwfLog,
+    clean,
+    read_swf,
+    sizes,
+    starts_s,
+)
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.reading import format_of
@@ -173,7 +181,10 @@ def cut_swf(log: SwfLog, window: Window) -> SwfLog:
     submit = log.column("submit_time_s")
     rows = log.rows[(submit >= window.start_s) & (submit < window.end_s)].copy()
     rows[:, COLUMN["submit_time_s"]] -= window.start_s
-    return replace(log, header=(*log.header, ("Note", _note(window))), rows=rows)
+    begin = log.header_number(BEGIN)
+    header = [(key, value) for key, value in log.header if key != BEGIN]
+    header += [] if begin is None else [(BEGIN, f"{begin + window.start_s:.0f}")]
+    return replace(log, header=(*header, ("Note", _note(window))), rows=rows)
 
 
 def cut_workload(workload: Workload, window: Window) -> Workload:
@@ -183,7 +194,9 @@ def cut_workload(workload: Workload, window: Window) -> Workload:
         for job in workload.jobs
         if window.start_s <= job.submit_time_s < window.end_s
     )
-    return workload.with_jobs(jobs, _note(window))
+    begin = workload.begin_unix_s
+    begin = None if begin is None else begin + window.start_s
+    return replace(workload.with_jobs(jobs, _note(window)), begin_unix_s=begin)
 
 
 def _note(window: Window) -> str:

@@ -97,19 +97,19 @@ const charts = {
     add(caption, "p", spec.sentence);
     if (spec.note) add(caption, "p", spec.note, {className: "soft"});
     const [unit, texts] = numbers.column(spec.kind, spec.cells.flat()), wide = spec.cells[0]?.length || 0;
-    const [grid, cut] = boxed(whole, `${spec.caption}${unit ? ` (${unit})` : ""}`, "matrix");
+    const [grid, cut] = boxed(whole, `${spec.caption}${unit ? ` (${unit})` : ""}`, spec.plain ? "matrix plain" : "matrix");
     const head = add(add(grid, "thead"), "tr"), body = add(grid, "tbody");
     add(head, "th", spec.corner, {scope: "col"});
-    spec.columns.forEach((name) => add(head, "th", elided(name, 14), {scope: "col", className: "number", title: name}));
+    spec.columns.forEach((name, c) => add(head, "th", spec.plain && c % 4 && c < wide - spec.sums ? "" : elided(name, 14), {scope: "col", className: "number", title: name}));
     const single = wide - spec.sums, most = Math.max(...spec.cells.flatMap((row) => row.slice(0, single)), 1e-300);
     spec.rows.forEach((name, r) => {
       const row = add(body, "tr");
       add(row, "th", elided(name, 20), {scope: "row", title: name});
       spec.cells[r].forEach((value, c) => {
         const cell = add(row, "td", undefined, {className: "number"}), sum = c >= single;
-        if (!value) { cell.textContent = "·"; return; }
+        if (!value) { cell.textContent = spec.plain ? "" : "·"; return; }
         cell.dataset.part = sum ? "" : value / most;
-        add(cell, "button", texts[r * wide + c], {type: "button", tabIndex: grid.querySelector("td button") ? -1 : 0, title: `${name}, ${spec.columns[c]}: ${spec.exact(value)}`}).onclick = () => spec.picked(r, c);
+        add(cell, "button", spec.plain && !sum ? "" : texts[r * wide + c], {type: "button", tabIndex: grid.querySelector("td button") ? -1 : 0, title: `${name}, ${spec.columns[c]}: ${spec.exact(value)}`}).onclick = () => spec.picked(r, c);
       });
     });
     const paint = () => { for (const cell of grid.querySelectorAll("td[data-part]")) if (cell.dataset.part) { const back = heat(Number(cell.dataset.part)); cell.style.background = back; cell.style.color = inkOn(back); } };
@@ -117,5 +117,7 @@ const charts = {
     cut();
     roving(body, "td button");
     drawings.push(paint);
+    if (spec.plain) asTable(whole, () => [{caption: spec.sentence, heads: [...spec.corner.split(/ [↓→] ?/).filter(Boolean), spec.caption], kinds: ["text", "text", spec.kind], order: [2, true],
+      rows: spec.rows.flatMap((name, r) => spec.cells[r].slice(0, single).map((value, c) => [name, spec.columns[c], value]).filter(([,, value]) => value))}]);
   },
 };

@@ -99,7 +99,8 @@ function ticks(from, to, most) {
 function dates(from, to, room, span, epoch) {
   const named = span >= 7200 || !missing(epoch), since = missing(epoch) ? 0 : epoch % DAY;
   const [unit, marks, scale] = ticks(from + since, to + since, room / (missing(epoch) ? 100 : 130));
-  return marks.map((mark) => [mark * scale - since, named ? date(mark * scale - since, span, epoch) : `${number(mark)} ${unit}`]);
+  const text = (mark) => named ? date(mark * scale - since, span, epoch) : `${number(mark)} ${unit}`;
+  return marks.map((mark) => [mark * scale - since, unit === "d" ? text(mark).replace(/,? 0?0:00$/, "") : text(mark)]);
 }
 return {dates, number, duration, share, bytes: scaled("bytes"), rate: scaled("rate"), work: scaled("work"), power: scaled("power"), energy, change, p, count, format, column, date, ticks,
   time: duration, step, multiples, timeStep, missing, UNKNOWN};

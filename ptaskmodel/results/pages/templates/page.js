@@ -64,7 +64,7 @@ function describe(k, time) {
 }
 const panel = drawable && one !== "run" ? timePanel(data, {timeline, hostLabel, describe, filter: () => filter, picked, pickedLevel}) : null;
 if (panel) {
-  $("panel-note").textContent = data.panel_says;
+  $("panel-note").textContent = data.panel_says + (data.cut && ` Drawn: ${data.cut}.`);
   $("panel").setAttribute("aria-label", `${data.panel_says} Keys: plus, minus, arrows, 0. The table of ${many} below has each.`);
 } else { $("panel-note").textContent = `No ${one} ran on a host.`; $("panel").hidden = true; document.querySelectorAll("#panel-part .bar").forEach((bar) => { bar.hidden = true; }); }
 /* Marks a task, and lists the spells in which one thing limited it. */
@@ -193,7 +193,7 @@ $("use-search").addEventListener("input", later(() => fillUses(), 120));
 $("use-select").addEventListener("change", drawUse);
 
 /* The table of tasks, of ranks, or of runs */
-$("tasks-title").textContent = data.table && data.table.title ? data.table.title : capital(many);
+$("tasks-title").textContent = data.table && data.table.title ? data.table.title : capital(many) + (data.cut && `: ${data.cut}`);
 $("tasks-part").hidden = !tasks.length && !data.table;
 let onlyTasks = null;
 if (data.table) {
