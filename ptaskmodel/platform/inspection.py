@@ -24,6 +24,9 @@ from ptaskmodel.platform.facts import RouteParts, short
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.power import power_findings
 from ptaskmodel.remarks import Remark, finding
+from ptaskmodel.style.quantities import count as counted
+from ptaskmodel.style.quantities import duration
+from ptaskmodel.style.quantities import number as quantity
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.platform import Platform
@@ -273,19 +276,17 @@ def _zone(platform: Platform, zone: Zone) -> dict[str, Any]:
 def summary_text(summary: dict[str, Any]) -> str:
     """Return a `summary` of `summarise` as text for the terminal."""
     lines = [shown_path(summary["file"])]
-    total = units.format_speed(summary["total_flops"])
-    lines.append(
-        f"  {_count(summary['hosts'], 'host')}, {_count(summary['cores'], 'core')}, {total} in all"
-    )
+    total = quantity(summary["total_flops"], "work")
+    hosts, cores = (counted(summary[f"{what}s"], what) for what in ("host", "core"))
+    lines.append(f"  {hosts}, {cores}, {total} in all")
     lines += _shown(
-        f"    {kind['hosts']:>9,} x {_cores(kind['cores'])}"
-        f"{units.format_speed(kind['speed_flops'])}"
+        f"    {kind['hosts']:>9,} x {_cores(kind['cores'])}{quantity(kind['speed_flops'], 'work')}"
         for kind in summary["host_kinds"]
     )
-    lines.append(f"  {_count(summary['links'], 'link')}")
+    lines.append(f"  {counted(summary['links'], 'link')}")
     lines += _shown(
-        f"    {kind['links']:>9,} x {units.format_bandwidth(kind['bandwidth_Bps'])}, "
-        f"{units.format_time(kind['latency_s'])}, {kind['policy']}{_window(kind)}"
+        f"    {kind['links']:>9,} x {quantity(kind['bandwidth_Bps'], 'rate')}, "
+        f"{duration(kind['latency_s'])}, {kind['policy']}{_window(kind)}"
         for kind in summary["link_kinds"]
     )
     count = len(summary["zones"])
@@ -307,14 +308,10 @@ def _shown(lines: Any) -> list[str]:
     return [*every[:SHOWN_ZONES], f"    ... and {len(every) - SHOWN_ZONES:,} more"]
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
-
-
 def _window(kind: dict[str, Any]) -> str:
     if kind["flow_Bps"] == kind["bandwidth_Bps"]:
         return ""
-    return f"; the TCP window gives one flow {units.format_bandwidth(kind['flow_Bps'])} at most"
+    return f"; the TCP window gives one flow {quantity(kind['flow_Bps'], 'rate')} at most"
 
 
 def _cores(cores: int) -> str:

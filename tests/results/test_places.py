@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,18 @@ def test_links_of_a_fat_tree_are_named_by_their_ends(tmp_path):
     assert {"n5 → leaf 1", "leaf 1 → n5", "leaf 0 → spine 1", "spine 0 → leaf 1"} <= names
     groups = host_groups([host.name for host in platform.hosts], places)
     assert groups == [["leaf 0", 0, 4], ["leaf 1", 4, 4]]
+
+
+def test_links_of_a_dragonfly_are_named_so_that_a_route_is_a_chain(tmp_path):
+    platform = platform_of(tmp_path, "DRAGONFLY", "2,1;2,1;3,1;2", 24)
+    places = link_places(platform)
+    for other in (3, 7, 11):
+        route = [places[name].name.split(" → ") for name in platform.route("n0", f"n{other}").links]
+        assert all(a[1] == b[0] for a, b in pairwise(route))
+        assert (route[0][0], route[-1][1]) == ("n0", f"n{other}")
+    assert "router 0.0.1 → router 1.0.0" in {place.name for place in places.values()}
+    groups = host_groups([host.name for host in platform.hosts], places)
+    assert groups[:2] == [["router 0.0.0", 0, 2], ["router 0.0.1", 2, 2]]
 
 
 def test_other_links_keep_their_names():

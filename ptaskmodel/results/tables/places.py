@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,7 +41,7 @@ def link_places(platform: Platform) -> dict[str, Place]:
     """Return the place of each link of the generated topologies of ``platform``, by its name."""
     found: dict[str, Place] = {}
     walks = [(zone, zone.walk) for zone in platform.zones if zone.walk is not None]
-    trees = [walk for _, walk in walks if FAMILIES[walk.kind].name == "FAT_TREE"]
+    several = Counter(FAMILIES[walk.kind].name for _, walk in walks)
     for zone, walk in walks:
         family = FAMILIES[walk.kind]
         if family.spokes(walk.table) is not None:
@@ -50,7 +51,7 @@ def link_places(platform: Platform) -> dict[str, Place]:
         hosts = [platform.points.names[point] for point in zone.points]
         top = max((edge.level + 1 for edge in edges if edge.level is not None), default=0)
         first = _firsts(edges)
-        where = f"{zone.name}: " if len(trees) > 1 else ""
+        where = f"{zone.name}: " if several[family.name] > 1 else ""
         coordinates = dict(family.coordinates(table))
         for edge in edges:
             names = [platform.all_links[edge.link + k].name for k in range(1 + bool(table[DUPLEX]))]
@@ -65,9 +66,11 @@ def link_places(platform: Platform) -> dict[str, Place]:
                 ]
                 _add(found, names, f"{high}-{low}", where, ends)
             elif family.name == "DRAGONFLY":
-                for name in names:
-                    way = UP if name.endswith("_UP") else DOWN if name.endswith("_DOWN") else ""
-                    found[name] = Place(DRAGONFLY[name.split("_")[0]], way, "")
+                level = DRAGONFLY[names[0].split("_")[0]]
+                ends = [_router(coordinates[edge.node]), _router(coordinates.get(edge.other))]
+                if edge.other < len(hosts):
+                    ends = [hosts[edge.other], ends[0]]
+                _add(found, names, level, where, ends)
             else:
                 axis = _axis(coordinates.get(edge.node), coordinates.get(edge.other))
                 _add(found, names, axis, where, [hosts[edge.node], hosts[edge.other]])
@@ -84,6 +87,11 @@ def _add(
         return
     found[names[0]] = Place(level, UP, f"{where}{a} → {b}")
     found[names[1]] = Place(level, DOWN, f"{where}{b} → {a}")
+
+
+def _router(place: Sequence[int] | None) -> str:
+    """The router of a dragonfly at (group, chassis, blade)."""
+    return f"router {'.'.join(map(str, place or ()))}"
 
 
 def _firsts(edges: Iterable[Any]) -> dict[int, int]:
@@ -140,7 +148,7 @@ def host_groups(hosts: Sequence[str], places: Mapping[str, Place]) -> list[list[
     for place in places.values():
         if place.way == UP and place.level.endswith("-host"):
             host, _, switch = place.name.partition(" → ")
-            above[host] = switch
+            above[host.rpartition(": ")[2]] = switch
     if not above:
         size = -(-len(hosts) // GROUPS)
         starts = range(0, len(hosts), size)
