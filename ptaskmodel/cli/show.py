@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 SHOWN_ALL = 12
 SHOWN_EACH = 5
 SHOWN_CHANGES = 10
+# Results of more tasks are not read again for a sentence.
+BOTTLENECKS, MOST_READ = "bottlenecks.csv", 5_000
 METRICS = (
     ("waiting", "waiting_s", "time"),
     ("turnaround", "turnaround_s", "time"),
@@ -86,6 +88,7 @@ def run_text(run: SimulationRun) -> str:
             f"The {len(slowest)} slowest tasks\n{_task_table(slowest)}",
             f"The {len(latest)} latest tasks\n{_task_table(latest)}",
         ]
+    parts[:0] = _tasks_answer(run)
     lines = [
         _end_line(summary),
         ("tasks", f"{summary['tasks']}: {count_text(counted(summary['counts']))}"),
@@ -101,6 +104,15 @@ def run_text(run: SimulationRun) -> str:
         lines.append(("written", written(run.directory, run.files)))
     parts.append(fact_lines(lines, 10))
     return "\n\n".join(parts)
+
+
+def _tasks_answer(run: SimulationRun) -> list[str]:
+    """What slowed whom, as on the page of the run; nothing if that was not recorded."""
+    if run.directory is None or BOTTLENECKS not in run.files or len(run.records) > MOST_READ:
+        return []
+    from ptaskmodel.results.pages.report import answer_in
+
+    return [fact_lines([("", line) for line in answer_in(run.directory).splitlines()], 0)]
 
 
 def _loop_text(name: str, facts: Mapping[str, float]) -> str:

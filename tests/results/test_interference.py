@@ -50,6 +50,15 @@ def test_what_is_lost_is_divided_by_what_others_use(tmp_path):
     assert [float(row["seconds"]) for row in rows] == pytest.approx([1.0] * 6)
 
 
+def test_the_terminal_begins_with_the_answer_of_the_page(tmp_path, capsys):
+    lost(tmp_path, TASKS, "--attribution")
+    said = capsys.readouterr().out
+    assert said.startswith("long and short cost each other 1 s on link ")
+    assert "\nNo other task slows alone.\n\ntask " in said
+    lost(tmp_path, TASKS)
+    assert capsys.readouterr().out.startswith("task ")
+
+
 def test_requests_of_closed_loops_are_told_by_loop(tmp_path):
     (tmp_path / "p.xml").write_text(PLATFORM)
     asks = {"hosts": ["n0", "n1"], "flows": [[0, 1, 1e8]], "count": 3}

@@ -104,6 +104,11 @@ def write_report(
     write_page(path, data, title=title, subject=subject, before=before, answer=answer)
 
 
+def answer_in(results: Results | str | Path) -> str:
+    """Return the sentences with which the page of `results`, or of those in a directory, begins."""
+    return answer_of(_Report(results_of(results)).found)
+
+
 def facts_of(results: Results) -> list[list[str]]:
     """[name, value] of inputs, choices, versions, and remarks that change no reading."""
     summary = results.summary
