@@ -53,13 +53,16 @@ function stateColours() {
 const slowest = largest(tasks.map((t) => t[SLOW])), waited = largest(tasks.map((t) => t[WAITED])), widest = largest(hostsOf);
 const choices = ofRanks ? {} : Object.fromEntries([
   tasks.some((t) => t[SLOW] !== null) && ["slowdown", {name: "slowdown", of: (k) => tasks[k][SLOW] === null ? null : (tasks[k][SLOW] - 1) / 3, from: "1", to: "4 or more"}],
+  slowest > 4 && ["slowest", {name: "slowdown (log)", of: (k) => tasks[k][SLOW] === null ? null : Math.log(Math.max(tasks[k][SLOW], 1)) / Math.log(slowest), from: "1", to: numbers.number(slowest)}],
   waited > 0 && ["waiting", {name: "waiting", of: (k) => tasks[k][WAITED] === null ? null : logPart(tasks[k][WAITED], waited), from: "0 s", to: `${numbers.duration(waited)} (log)`}],
   ["state", stateColours()],
   counted(USER).length && ["user", categories("user", USER)],
   ["size", {name: "hosts", of: (k) => logPart(hostsOf[k], widest), from: "1", to: `${numbers.count(widest, "host")} (log)`}],
   counted(LIMIT).length && ["limit", categories("what limited it most", LIMIT)],
 ].filter(Boolean));
-let by = slowest > 1.001 ? choices.slowdown : choices.waiting || choices.slowdown || choices.state || null;
+/* Where most are beyond the scale of all pages, a longer one. */
+const beyond = tasks.reduce((n, t) => n + (t[SLOW] === null ? 0 : t[SLOW] > 4 ? 1 : -1), 0) > 0;
+let by = beyond ? choices.slowest : slowest > 1.001 ? choices.slowdown : choices.waiting || choices.slowdown || choices.state || null;
 const fillOf = (k) => by.of ? (by.of(k) === null ? colour("nothing") : heat(by.of(k))) : colour(by.colours[by.group(k)]);
 function legend() {
   const node = $("legend");
