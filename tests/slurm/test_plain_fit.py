@@ -89,3 +89,29 @@ def test_jobs_get_the_same_cores_now_and_later(tmp_path, seed):
             for each in (quick, slow):
                 each.remove(job)
     assert found > 5
+
+
+@pytest.mark.parametrize("count", [201, 202, 203])
+def test_two_hundred_ends_make_a_group_of_their_own(tmp_path, count):
+    text = "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nNodeName=n[1-2] CPUs=256\n"
+    conf = conf_of(tmp_path, text + "PartitionName=p Nodes=ALL Default=YES MaxTime=60\n")
+    nodes, partition = nodes_of(conf), conf.partitions[0]
+    quick, slow = select_of(conf, nodes), select_of(conf, nodes)
+    slow.plain = None
+    ends = []
+    for number in range(count + 3):
+        asked = JobRequest(f"j{number}", 0.0, DelayWork(1.0), tasks=1)
+        need = need_of(asked, partition, conf, nodes)
+        job = JobRecord(asked, number, 0, [partition])
+        job.set_needs([need])
+        where = quick.start(need, 0b01 if number < count else 0b10)
+        limit_s = 100 if number < count else 101
+        job.start(partition, where, 0, "", limit_s=limit_s, longest_s=1, listed=number)
+        for each in (quick, slow):
+            each.add(job)
+        ends.append((job.end_s, number, job))
+    asked = JobRequest("more", 0.0, DelayWork(1.0), tasks=250)
+    need = need_of(asked, partition, conf, nodes)
+    for each in (quick, slow):
+        found = each.predict(need, 0b01, ends)
+        assert (None if found is None else found[0]) == (None if count == 202 else 100)

@@ -31,7 +31,6 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     begin_map,
     collides,
     crowded_until,
-    ended_by,
     fewest_ended,
     find_open,
     growth_after,
@@ -39,6 +38,7 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     slot_at,
 )
 from ptaskmodel.slurm.select.bitsets import choose, ones
+from ptaskmodel.slurm.select.offer_kernel import ended_by
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -136,7 +136,8 @@ def _test(s, k):
         start = later
         slot = slot_at(s.slot_end, s.following, slot, start)
         end = max(start, now) + lasts
-        later = growth_after(s.slot_begin, s.slot_end, s.following, s.grows, slot, end, row)
+        grown = growth_after(s.slot_begin, s.following, s.grows, slot, end, row)
+        later = s.slot_end[grown] if grown >= 0 else np.int64(0)
         most = running if later == 0 else ended_by(s.ends, running, later)
         enough = fewest <= most
         if enough and start >= crowded:
@@ -200,7 +201,8 @@ def _was_open(s, row, lasts, wanted):
         end = max(start, now) + lasts
         if find_open(s, s.masks[row], row, slot, end, wanted):
             return True
-        later = growth_after(s.slot_begin, s.slot_end, s.following, s.grows, slot, end, row)
+        grown = growth_after(s.slot_begin, s.following, s.grows, slot, end, row)
+        later = s.slot_end[grown] if grown >= 0 else np.int64(0)
         if later == 0:
             return False
 

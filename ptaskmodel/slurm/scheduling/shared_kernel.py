@@ -31,15 +31,23 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     begin_map,
     collides,
     crowded_until,
-    ended_by,
     fewest_ended,
     find_open,
     growth_after,
     reserve,
     slot_at,
 )
-from ptaskmodel.slurm.select.fit_kernel import begin_predictions, end_of, fit_in
-from ptaskmodel.slurm.select.offer_kernel import CPUS, LEAST, SIZE, VARIES, SharedNodes, size_of
+from ptaskmodel.slurm.select.fit_kernel import end_of, fit_in
+from ptaskmodel.slurm.select.offer_kernel import (
+    CPUS,
+    LEAST,
+    SIZE,
+    VARIES,
+    SharedNodes,
+    cpus_after,
+    ended_by,
+    size_of,
+)
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -91,6 +99,8 @@ class SharedState(NamedTuple):
 DONE, STARTS, NOT_PLAIN = range(3)
 # A date after all others.
 LAST = 2**62
+# So many dates are looked at together at first.
+MANY = 16
 HAS_STARTED, CANNOT_START = 1, 2
 
 
@@ -188,11 +198,18 @@ def _test(s, k):
     later, slot, crowded = now, np.int64(0), np.int64(-1)
     # Whether it counts as tested whatever the date, and until when it does else.
     counts, open_until = False, np.int64(LAST)
+    # What is found for a date that is too late to count says how large the job is.
+    is_told = need[SIZE] != VARIES and s.known[TOLD, job] == need[SIZE]
     while True:
         start = later
         slot = slot_at(s.slot_end, s.following, slot, start)
-        end = max(start, now) + lasts
-        later = growth_after(s.slot_begin, s.slot_end, s.following, s.grows, slot, end, row)
+        if counts and is_told:
+            start = _not_before(s, row, slot, start, lasts, need, fewest)
+            slot = slot_at(s.slot_end, s.following, slot, start)
+        end = start + lasts
+        grown = growth_after(s.slot_begin, s.following, s.grows, slot, end, row)
+        later = s.slot_end[grown] if grown >= 0 else np.int64(0)
+        early = later > 0 and is_told
         # The slots until end stay the same until then.
         same_until = _same_until(s, slot, end, lasts) if start == now else np.int64(LAST)
         if slot < 0:
@@ -201,8 +218,6 @@ def _test(s, k):
             _last_until(numbers, s.slot_end[slot] - 1)
             if later == 0:
                 _last_until(numbers, same_until)
-        # What is found for a date that is too late to count says how large the job is.
-        early = later > 0 and need[SIZE] != VARIES and s.known[TOLD, job] == need[SIZE]
         enough = fewest <= (ended_by(s.nodes.ends, running, later) if early else running)
         if enough or not counts:
             if start >= crowded:
@@ -247,6 +262,40 @@ def _test(s, k):
             later = date
             continue
         return 2 if _plan(s, k, date, lasts) else 0
+
+
+@jit
+def _not_before(s, row, slot, start, lasts, need, fewest):
+    """The first date at which an entry is to be tested: at those before, it would not fit.
+
+    It would be tested at start, which is in slot, and then whenever something has grown. What is
+    free from the last of some of these dates until the entry ended that began at the first, is more
+    than is free from any of them on.
+    """
+    nodes, running, many = s.nodes, s.numbers[RUNNING], np.int64(MANY)
+    while True:
+        end, last, later, count = start + lasts, slot, start, np.int64(0)
+        while count < many and later <= end:
+            after = slot_at(s.slot_end, s.following, last, later)
+            grown = growth_after(s.slot_begin, s.following, s.grows, after, later + lasts, row)
+            if grown < 0:
+                break
+            last, later = after, s.slot_end[grown]
+            count += 1
+        if count == 0:
+            return start
+        ended = ended_by(nodes.ends, running, later)
+        if (
+            ended < fewest
+            or not find_open(s, s.up, row, last, end, need[LEAST])
+            or cpus_after(nodes, s.left, ended) < need[CPUS]
+        ):
+            start, slot = later, slot_at(s.slot_end, s.following, last, later)
+            many = 2 * count
+        elif count == 1:
+            return start
+        else:
+            many = (count + 3) // 4
 
 
 @jit
@@ -314,7 +363,6 @@ def _note_size(s, k):
 def _look_ahead(s):
     """later_cpus: what is free when so many of those that run have ended."""
     nodes = s.nodes
-    begin_predictions(nodes)
     for row in range(len(s.masks)):
         found = np.int64(0)
         for k in range(len(nodes.free)):

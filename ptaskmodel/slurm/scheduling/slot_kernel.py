@@ -57,19 +57,19 @@ def crowded_until(slot_begin, slot_end, following, counts, slot, end, row, wante
 
 
 @jit
-def growth_after(slot_begin, slot_end, following, grows, slot, end, row):
-    """The end of the first slot behind which there is a node that is not in all since a slot.
+def growth_after(slot_begin, following, grows, slot, end, row):
+    """The first slot behind which there is a node that is not in all since a slot.
 
-    0: there is none, up to the first slot behind end. What is in all, as long as nothing grows, is
+    -1: there is none, up to the first slot behind end. What is in all, as long as nothing grows, is
     in the last one.
     """
     while slot >= 0:
         if grows[slot, row]:
-            return slot_end[slot]
+            return slot
         if slot_begin[slot] > end:
             break
         slot = following[slot]
-    return np.int64(0)
+    return np.int64(-1)
 
 
 @jit
@@ -105,19 +105,6 @@ def fewest_ended(later_counts, running, row, wanted):
         else:
             low = middle
     return high
-
-
-@jit
-def ended_by(ends, running, date):
-    """How many of those that run end at a date at the latest."""
-    low, high = np.int64(0), running
-    while low < high:
-        middle = (low + high) // 2
-        if ends[middle] <= date:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @jit

@@ -24,7 +24,6 @@ from ptaskmodel.slurm.select.offer_kernel import (
     LEAST,
     LEAST_TASKS,
     MOST,
-    MOST_REMOVED,
     ONE_THREAD,
     RUN_CPUS,
     RUN_NODES,
@@ -39,10 +38,16 @@ from ptaskmodel.slurm.select.offer_kernel import (
     TASKS_ASKED,
     WANTED,
     WHOLE,
+    cpus_after,
     deal,
+    ended_by,
     list_rooms,
+    look_at,
     note_free,
 )
+
+# So many jobs of a group that goes on make one of their own.
+MOST_REMOVED = 202
 
 
 @entry
@@ -66,7 +71,6 @@ def predict(s, need, among, required, running):
     Those that it takes are marked as taken, with the CPUs that are given of each. running: how many
     jobs run.
     """
-    begin_predictions(s)
     ended, count = end_of(s, need, among, required, running, np.int64(0), np.int64(0))
     if count > 0:
         deal(s, need, count)
@@ -90,53 +94,43 @@ def fit_in(s, need, among, has_free, required, free, spare, present):
 
 
 @jit
-def begin_predictions(s):
-    """Let predictions start from what is so now."""
-    note_free(s)
-    for k in range(len(s.free)):
-        s.trial_free[k] = s.free[k]
-        s.trial_spare[k], s.trial_present[k] = s.spare[k], s.present[k]
-    for w in range(len(s.has_free)):
-        s.trial_has_free[w] = s.has_free[w]
-
-
-@jit
 def end_of(s, need, among, required, running, fewest, latest):
     """After how many ends a job fits, and how many nodes are available then; 0: never.
 
     fewest: so many jobs must end, whatever the nodes. latest: the date after which no end is of
     interest; 0: there is none.
+
+    Ends are taken together that a window of time holds, which grows. A group ends with a job that
+    has some of the nodes in question, the first behind which the window is over.
     """
     position, window, horizon = np.int64(0), np.int64(30), np.int64(-1)
     grows_s = s.facts[GROWS_S]
-    count, last = np.int64(0), position
-    while position < running and count == 0:
-        last = np.int64(-1)
-        removed = 0
-        while position < running:
-            j = position
-            position += 1
-            if not _remove(s, among, j):
-                continue
-            if horizon < 0:
-                horizon = s.ends[j] + 30 - s.ends[j] % 30
-            last = j
-            if position == running or s.ends[position] > horizon + window:
+    most = running if latest == 0 else ended_by(s.ends, running, latest)
+    if cpus_after(s, among, most) < need[CPUS]:
+        return np.int64(0), np.int64(0)
+    while position < running:
+        if horizon < 0:
+            first = _next_among(s, among, position, running)
+            if first == running:
                 break
-            if removed > MOST_REMOVED:
+            horizon = s.ends[first] + 30 - s.ends[first] % 30
+        within = ended_by(s.ends, running, horizon + window)
+        last = _next_among(s, among, max(position, within - 1), running)
+        if last == running:
+            last = _last_among(s, among, position, running)
+            position = running
+            if last < 0:
                 break
-            removed += 1
-        if last < 0:
-            break
-        if position < running and s.ends[position] <= horizon + window:
-            continue
+        else:
+            position = last + 1
         while True:
             window += grows_s if grows_s > 0 else window
-            if position == running or s.ends[position] <= horizon + window:
+            if position >= running or s.ends[position] <= horizon + window:
                 break
-        if latest > 0 and s.ends[last] > latest:
+        if last >= most:
             break
-        if last + 1 >= fewest:
+        if last + 1 >= fewest and cpus_after(s, among, last + 1) >= need[CPUS]:
+            look_at(s, need, last + 1)
             count = fit_in(
                 s,
                 need,
@@ -147,39 +141,42 @@ def end_of(s, need, among, required, running, fewest, latest):
                 s.trial_spare,
                 s.trial_present,
             )
-    for gone in range(position):
-        _put_back(s, among, gone)
-    return (last + 1 if count > 0 else np.int64(0)), count
+            if count > 0:
+                return last + 1, count
+    return np.int64(0), np.int64(0)
 
 
 @jit
-def _remove(s, among, j):
-    """In a prediction a job is gone; whether it has some of the nodes in question."""
-    has_some = False
-    for h in range(s.first[j], s.last[j]):
-        k = s.held[0, h]
-        bit = np.uint64(1) << np.uint64(k & 63)
-        if among[k >> 6] & bit:
-            has_some = True
-            s.trial_free[k] += s.held[1, h]
-            s.trial_spare[k] += s.held[2, h]
-            s.trial_present[k] -= 1
-            s.trial_has_free[k >> 6] |= bit
-    return has_some
+def _next_among(s, among, j, running):
+    """The first job from one on that has some of the nodes in question; running: there is none."""
+    while j < running and not _is_among(s, among, j):
+        j += 1
+    return j
 
 
 @jit
-def _put_back(s, among, j):
-    """After a prediction a job is there again."""
+def _last_among(s, among, position, running):
+    """The last job from one on that has some of the nodes in question, and behind which a group
+    ends; -1: there is none. So many such jobs make a group of their own, which nobody tries.
+    """
+    last, found = np.int64(-1), 0
+    for j in range(position, running):
+        if _is_among(s, among, j):
+            last = np.int64(j)
+            found += 1
+            if found == MOST_REMOVED:
+                last, found = np.int64(-1), 0
+    return last
+
+
+@jit
+def _is_among(s, among, j):
+    """Whether a job has some of the nodes in question."""
     for h in range(s.first[j], s.last[j]):
         k = s.held[0, h]
-        bit = np.uint64(1) << np.uint64(k & 63)
-        if among[k >> 6] & bit:
-            s.trial_free[k] -= s.held[1, h]
-            s.trial_spare[k] -= s.held[2, h]
-            s.trial_present[k] += 1
-            if s.trial_free[k] == 0:
-                s.trial_has_free[k >> 6] &= ~bit
+        if among[k >> 6] >> np.uint64(k & 63) & np.uint64(1):
+            return True
+    return False
 
 
 # --- which nodes --------------------------------------------------------------------------------

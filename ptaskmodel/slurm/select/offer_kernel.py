@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.slurm.select.bitsets import ones, trailing_zeros
 
 Ints = NDArray[np.int64]
@@ -29,11 +29,12 @@ VARIES = -1
 T_CPUS, T_LEAST, T_NODES, T_SPARE, T_ROOM, T_FEWEST, T_CHOSEN = range(7)
 TAKING = 7
 # What ``facts`` holds: whether CPUs are given one by one, and whether it is select/cons_res; by how
-# much predictions grow (0: they double).
-BY_CPUS, IS_CONS_RES, GROWS_S = range(3)
-FACTS = 3
+# much predictions grow (0: they double); the most threads of a core.
+BY_CPUS, IS_CONS_RES, GROWS_S, THREADS = range(4)
+FACTS = 4
 LIGHTEST = 255
-MOST_REMOVED = 200
+# After each so many ends, what is free then is kept.
+STRIDE = 16
 
 
 class SharedNodes(NamedTuple):
@@ -42,6 +43,7 @@ class SharedNodes(NamedTuple):
     free, spare, present: its free cores, its free memory (MiB), its jobs; trial_*: the same in a
     prediction. has_free, trial_has_free: the nodes that have free cores. ends: of the jobs that
     run, by end; first, last: of each, its nodes among held: the node, the cores and the memory.
+    ahead: the free cores of each node after each STRIDE ends, and zeros that fill the last word.
 
     The available nodes: node, cpus, resources (see `Room`), weight, whether it must be; kept:
     whether it is not dropped; is_open: whether runs hold it; taken: whether the job takes it. run:
@@ -67,6 +69,7 @@ class SharedNodes(NamedTuple):
     first: Ints
     last: Ints
     held: Ints
+    ahead: Ints
     node: Ints
     cpus: Ints
     resources: Ints
@@ -93,6 +96,75 @@ def note_free(s):
     for k in range(len(s.free)):
         if s.free[k] > 0:
             s.has_free[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
+
+
+@entry
+def look_ahead(s, running):
+    """Note what is free now, and after each STRIDE ends of so many jobs that run."""
+    note_free(s)
+    for k in range(len(s.free)):
+        s.ahead[0, k] = s.free[k]
+    for c in range(running // STRIDE):
+        for k in range(len(s.free)):
+            s.ahead[c + 1, k] = s.ahead[c, k]
+        for j in range(c * STRIDE, (c + 1) * STRIDE):
+            for h in range(s.first[j], s.last[j]):
+                s.ahead[c + 1, s.held[0, h]] += s.held[1, h]
+
+
+@jit
+def ended_by(ends, running, date):
+    """How many of those that run end at a date at the latest."""
+    low, high = np.int64(0), running
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle] <= date:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit
+def cpus_after(s, some, ended):
+    """The most CPUs that some nodes can have on free cores after so many ends."""
+    c = ended // STRIDE
+    cores = np.int64(0)
+    for w in range(len(some)):
+        word = some[w]
+        if word != np.uint64(0):
+            for b in range(64):
+                bit = np.int64(word >> np.uint64(b) & np.uint64(1))
+                cores += s.ahead[c, w * 64 + b] & -bit
+    for j in range(c * STRIDE, ended):
+        for h in range(s.first[j], s.last[j]):
+            k = s.held[0, h]
+            if some[k >> 6] >> np.uint64(k & 63) & np.uint64(1):
+                cores += s.held[1, h]
+    return cores * s.facts[THREADS]
+
+
+@jit
+def look_at(s, need, ended):
+    """Let trials find what is free after so many ends."""
+    c = ended // STRIDE
+    for k in range(len(s.free)):
+        s.trial_free[k] = s.ahead[c, k]
+        s.trial_spare[k], s.trial_present[k] = s.spare[k], s.present[k]
+    for j in range(c * STRIDE, ended):
+        for h in range(s.first[j], s.last[j]):
+            s.trial_free[s.held[0, h]] += s.held[1, h]
+    if need[MEMORY_KIND] != NO_MEMORY or need[ALONE]:
+        for j in range(ended):
+            for h in range(s.first[j], s.last[j]):
+                k = s.held[0, h]
+                s.trial_spare[k] += s.held[2, h]
+                s.trial_present[k] -= 1
+    for w in range(len(s.trial_has_free)):
+        s.trial_has_free[w] = np.uint64(0)
+    for k in range(len(s.free)):
+        if s.trial_free[k] > 0:
+            s.trial_has_free[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
 
 
 @jit

@@ -64,14 +64,15 @@ class PlainFit:
         # is full.
         self._held: dict[int, tuple[int, int]] = {}
         self._used = 0
-        # The ends that are noted, and how many.
-        self._noted: Ends | None = None
-        self._count = -1
+        # The ends that were noted last; whether what is held is as it was then.
+        self._noted: Ends = []
+        self._is_noted = False
         self.state = shared_nodes(len(nodes))
         state = self.state
         state.facts[kernel.BY_CPUS] = self._by_cpus
         state.facts[kernel.IS_CONS_RES] = self._is_cons_res
         state.facts[kernel.GROWS_S] = conf.scheduler.bf_window_linear_s
+        state.facts[kernel.THREADS] = max((line.threads for line in nodes.lines), default=1)
         state.cores[:] = state.free[:] = nodes.cores
         state.threads[:] = [line.threads for line in nodes.lines]
         state.weights[:] = 0 if self._is_cons_res else nodes.weights
@@ -97,7 +98,9 @@ class PlainFit:
         self.state.held[:, first:last] = held
         self._held[job.number] = first, last
         self._used = last
-        self._noted = None
+        self._is_noted = False
+        if job.restarts:
+            self._noted = []
 
     def _take(self, allocation: Allocation) -> NDArray:
         nodes = nodes_in(allocation.nodes)
@@ -116,7 +119,7 @@ class PlainFit:
         """A `job` gives its allocation back."""
         first, last = self._held.pop(job.number)
         self._count_in(self.state.held[:, first:last], -1)
-        self._noted = None
+        self._is_noted = False
 
     def _make_room(self, more: int) -> None:
         """Move together what jobs hold, in an array with room for as much again."""
@@ -129,24 +132,35 @@ class PlainFit:
             end += last - first
         self._used = end
         self.state = self.state._replace(held=held)
+        self._noted = []
 
     def note_ends(self, ends: Ends) -> int:
         """Note which jobs run, by their `ends`; how many."""
-        if self._noted is ends and self._count == len(ends):
-            return self._count
-        self._noted, self._count = ends, len(ends)
-        count = len(ends)
-        if count > len(self.state.ends):
+        old, count, state = self._noted, len(ends), self.state
+        if self._is_noted and old == ends:
+            return count
+        self._noted, self._is_noted = list(ends), True
+        if count > len(state.ends):
+            old = []
             room: dict[str, Any] = {
                 name: np.zeros(2 * count, np.int64) for name in ("ends", "first", "last")
             }
-            self.state = self.state._replace(**room)
-        if count:
-            state, held = self.state, self._held
-            state.ends[:count] = [end for end, _, _ in ends]
-            state.first[:count], state.last[:count] = zip(
-                *[held[job.number] for _, _, job in ends], strict=True
-            )
+            ahead = np.zeros((2 * count // kernel.STRIDE + 1, state.ahead.shape[1]), np.int64)
+            self.state = state = state._replace(ahead=ahead, **room)
+        # Most of them are the same as before, in the same order.
+        same = _same(old, ends)
+        left = min(len(old), count) - same
+        after = _same(old[len(old) - left :][::-1], ends[count - left :][::-1])
+        now, before = count - after, len(old) - after
+        for array in (state.ends, state.first, state.last):
+            array[now:count] = array[before : len(old)].copy()
+        if same < now:
+            fresh, held = ends[same:now], self._held
+            state.ends[same:now] = [end for end, _, _ in fresh]
+            places = [held[job.number] for _, _, job in fresh]
+            state.first[same:now], state.last[same:now] = zip(*places, strict=True)
+        with as_compiled():
+            kernel.look_ahead(state, count)
         return count
 
     # --- where a job could run --------------------------------------------------------------
@@ -253,6 +267,18 @@ class PlainFit:
         return Allocation(nodes, len(choice), (), tuple(cpus), tuple(memory))
 
 
+def _same(some: Ends, others: Ends) -> int:
+    """How many of the first ones of two lists are the same."""
+    low, high = 0, min(len(some), len(others)) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if some[low:middle] == others[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 def shared_nodes(count: int) -> SharedNodes:
     """The state of the kernels for so many nodes, on which nothing runs."""
     of_nodes = ("cores", "threads", "weights", "memory", "free", "spare", "present", "node")
@@ -266,6 +292,7 @@ def shared_nodes(count: int) -> SharedNodes:
         has_free=np.zeros((count + 63) // 64, np.uint64),
         trial_has_free=np.zeros((count + 63) // 64, np.uint64),
         held=np.zeros((3, FEW), np.int64),
+        ahead=np.zeros((FEW // kernel.STRIDE + 1, (count + 63) // 64 * 64), np.int64),
         run=np.zeros((count + 1, kernel.RUN), np.int64),
         taking=np.zeros(kernel.TAKING, np.int64),
         **arrays,
@@ -277,5 +304,6 @@ def prepare_kernels() -> None:
     """Use the kernels as they are used (see `kernels.building`)."""
     state, words = shared_nodes(1), words_of(0, 1)
     need = np.zeros(NEEDS, np.int64)
+    kernel.look_ahead(state, 0)
     fit_kernel.place(state, need, words, words)
     fit_kernel.predict(state, need, words, words, 0)
