@@ -40,7 +40,14 @@ from ptaskmodel.results.comparison.repetitions import (
     short_names,
 )
 from ptaskmodel.results.loading import Results, ShownTask, results_of
-from ptaskmodel.results.pictures.drawing import check_picture, new_figure, save, short_name
+from ptaskmodel.results.pictures.drawing import (
+    WIDE,
+    check_picture,
+    new_figure,
+    picture,
+    save,
+    short_name,
+)
 from ptaskmodel.style.colours import LIGHT, MARKERS, category
 from ptaskmodel.style.quantities import UNKNOWN, Column, count, duration, number
 
@@ -306,6 +313,7 @@ def curves_of(found: Standings) -> list[tuple[str, str, list[Curve]]]:
     return [one for one in made if any(curve.middle.max() > 0.0 for curve in one[2])]
 
 
+@picture
 def standings_figure(found: Standings) -> Figure:
     """Each metric of each run as a part of the largest, and cumulative waits and slowdowns."""
     rows = [
@@ -316,12 +324,13 @@ def standings_figure(found: Standings) -> Figure:
     ]
     below = curves_of(found)
     high = LINE * len(rows) + 1.2
-    figure = new_figure(11.0, high + 3.0 * len(below))
+    figure = new_figure(WIDE, high + 3.0 * len(below))
     panels = figure.subplots(1 + len(below), 1, height_ratios=(high, *(3.0 for _ in below)))
     first, *others = np.atleast_1d(panels)
     _dots(first, found, rows)
     for axes, (title, kind, of_runs) in zip(others, below, strict=True):
         cumulative(axes, title, kind, of_runs)
+    figure.set_label(found.head())
     return figure
 
 
@@ -332,7 +341,7 @@ def _dots(
         axes.axhline(place, color=LIGHT.line, linewidth=0.5)
         axes.annotate(
             column.text(max(value or 0.0 for value in values)), (1.0, place), (6, 0), va="center",
-            xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=8,
+            xycoords=("axes fraction", "data"), textcoords="offset points",
         )  # fmt: skip
     for k, name in enumerate(found.runs):
         points = [
@@ -346,11 +355,11 @@ def _dots(
             color=run_colour(k), markerfacecolor=LIGHT.paper if apart else run_colour(k), zorder=3,
             label=short_name(name, 40) + (", not comparable" if apart else ""),
         )  # fmt: skip
-    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows], fontsize=8)
+    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlim(0.0, 100.0)
     axes.set_xlabel("% of the largest, which is at the right")
-    axes.figure.legend(loc="outside upper left", ncols=4, frameon=False, fontsize=9)
+    axes.figure.legend(loc="outside upper left", ncols=4)
 
 
 def run_colour(k: int) -> str:
@@ -379,6 +388,5 @@ def cumulative(axes: Any, title: str, kind: str, of_runs: Sequence[Curve]) -> No
     axes.minorticks_off()
     axes.set_ylim(0.0, 100.0)
     axes.set_ylabel("at most that (%)")
-    axes.set_title(f"{title[0].upper()}{title[1:]} (log)", fontsize=10, loc="left")
-    axes.grid(color=LIGHT.line)
-    axes.legend(frameon=False, fontsize=9)
+    axes.set_title(f"{title[0].upper()}{title[1:]} (log)")
+    axes.legend()

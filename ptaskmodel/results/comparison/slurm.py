@@ -8,26 +8,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_file
-from ptaskmodel.results.comparison.batches import Standings, cumulative, standings
+from ptaskmodel.results.comparison.batches import Standings, standings
 from ptaskmodel.results.comparison.metrics import TIME, idle_while_waiting_h
 from ptaskmodel.results.comparison.repetitions import Curve, curves
 from ptaskmodel.results.loading import Results, results_of
-from ptaskmodel.results.pictures.drawing import check_picture, new_figure, save, short_name
+from ptaskmodel.results.pictures.charts import Dot, DotPanel, dots
+from ptaskmodel.results.pictures.drawing import (
+    check_picture,
+    finished,
+    picture,
+    save,
+    short_name,
+)
 from ptaskmodel.results.tables.slurm_reading import (
     SlurmJob,
     grouped,
     is_slurm,
     read_jobs,
 )
-from ptaskmodel.style.colours import LIGHT
-from ptaskmodel.style.quantities import column, count, duration, number
+from ptaskmodel.style.quantities import column, count, duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -312,44 +318,25 @@ def _waits(jobs: Sequence[SlurmJob]) -> Array:
     return np.array([np.nan if job.wait_s is None else job.wait_s for job in jobs])
 
 
+@picture
 def slurm_comparison_figure(found: SlurmComparison) -> Figure:
-    """Waits of classes of jobs before and after, who gains and loses, and all waits, cumulative."""
-    by_name = {by: groups for by in found.order() if len(groups := found.groups(by)) > 1}
-    shown = dict(list(by_name.items())[:3])
-    heights = [0.8 + 0.28 * len(groups) for groups in shown.values()] + [3.0]
-    figure = new_figure(11.0, sum(heights) + 0.6)
-    panels = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-    for axes, (by, groups) in zip(panels[:-1], shown.items(), strict=True):
-        _classes(axes, by, groups)
-    cumulative(panels[-1], "Waiting of the jobs in both", TIME, found.curves())
-    names = f"a: {found.a.directory}\nb: {found.b.directory}"
-    figure.suptitle(names, fontsize=10, ha="left", x=0.01)
-    return figure
-
-
-def _classes(axes: Any, by: str, groups: Sequence[GroupChange]) -> None:
-    """Of each class its median and 95 %, grey before and below it after, in colour where clear."""
-    colours = {BETTER: LIGHT.gain, WORSE: LIGHT.lose}
-    most = max(1.0, *(max(*each.before_s, *each.after_s) for each in groups))
-    unit = column([most], TIME)
-    for row, group in enumerate(groups):
-        after = colours.get(group.verdict, LIGHT.ink)
-        for levels, shift, colour in (
-            (group.before_s, -0.14, LIGHT.soft),
-            (group.after_s, 0.14, after),
-        ):
-            middle, high = (each / unit.scale for each in levels)
-            axes.plot([middle, high], [row + shift] * 2, color=colour, linewidth=1.5)
-            axes.plot(middle, row + shift, "o", color=colour, markersize=5)
-        text = f"{group.gain} gain, {group.same} same, {group.lose} lose: {group.verdict}"
-        axes.annotate(text, (1.0, row), (6, 0), xycoords=("axes fraction", "data"),
-                      textcoords="offset points", va="center", fontsize=8)  # fmt: skip
-    names = [f"{short_name(each.name)} ({number(each.jobs)})" for each in groups]
-    axes.set_yticks(range(len(groups)), names, fontsize=8)
-    axes.set_ylim(len(groups) - 0.5, -0.5)
-    axes.set_xlim(0.0, 1.03 * most / unit.scale)
-    axes.set_xlabel(
-        unit.head("wait: dot median, line to 95 %; above before, below after"), fontsize=9
-    )
-    axes.set_title(f"by {by}", fontsize=9, loc="left")
-    axes.grid(axis="x", color=LIGHT.line)
+    """Waits of classes of jobs before and after, and how many gain and lose."""
+    colours = {BETTER: "gain", WORSE: "lose"}
+    names: list[str] = []
+    rows: list[list[Dot]] = []
+    for by in found.order():
+        groups = found.groups(by)
+        if len(groups) < 2:
+            continue
+        names.append(f"by {by}")
+        rows.append([])
+        for group in groups:
+            counts = f"{group.gain} gain, {group.same} same, {group.lose} lose"
+            names.append(f"{short_name(group.name)}: {counts}")
+            levels = (group.before_s, "soft"), (group.after_s, colours.get(group.verdict, "ink"))
+            rows.append([Dot(half, half, high, role) for (half, high), role in levels])
+    runs = f"above {found.a.directory.name}, below {found.b.directory.name}"
+    key = f"dots: what half wait at most; lines: to what 95 % do; {runs}; colour: better or worse"
+    figure = dots(names, [DotPanel("wait", TIME, rows)], key)
+    said, price = found.answer().splitlines()
+    return finished(figure, found.counts_text(), "", f"{said} {price}")

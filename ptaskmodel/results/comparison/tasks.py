@@ -277,7 +277,8 @@ def comparison_figure(comparison: Comparison) -> Figure:
     right.axvline(1.0, color=LIGHT.soft, linewidth=1.0)
     right.set_xlabel("time in b / time in a")
     right.set_ylabel(f"{comparison.a.what}s with at most that ratio (%)")
-    middle = f"; in the middle by {number(float(np.median(ratios)))} times" if len(ratios) else ""
+    half = float(np.median(ratios)) if len(ratios) else 1.0
+    middle = "" if abs(half - 1.0) < 1e-3 else f"; in the middle {number(half)} times as long"
     return _named(figure, comparison, f"{comparison.said()}{middle}")
 
 
