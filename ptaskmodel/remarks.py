@@ -34,7 +34,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from ptaskmodel.errors import BETWEEN_PROBLEMS, MOST_PROBLEMS, PTaskModelError
 from ptaskmodel.files import AnyPath, shown_path
@@ -299,11 +299,9 @@ class Account:
         """Refuse the file if more than half of its `rows` (None: of `table`) cannot be read."""
         if 2 * self._num_bad_rows > (self._num_rows if rows is None else rows):
             others, self._problems = self._problems, {}
-            for line, what in self._bad_rows:
-                self.problem(what, line)
+            self._tell_rows()
             self._problems |= others
-            self._num_problems += self._num_bad_rows - len(self._bad_rows)
-            self.check()
+            self._refuse()
 
     @contextlib.contextmanager
     def problems(self, line: int | None = None) -> Iterator[None]:
@@ -333,8 +331,18 @@ class Account:
 
     def check(self) -> None:
         """Raise the error of this file with all its problems, if it has any."""
-        if not self.has_problems:
-            return
+        if self.has_problems:
+            self._tell_rows()  # what would have been left out is wrong as well
+            self._refuse()
+
+    def _tell_rows(self) -> None:
+        """Bad rows are problems."""
+        for line, what in self._bad_rows:
+            self.problem(what, line)
+        self._num_problems += self._num_bad_rows - len(self._bad_rows)
+
+    def _refuse(self) -> NoReturn:
+        """Raise the error of this file with all its problems."""
         named = [
             (line, f"{what} (and {number - 1:,} more such)" if number > 1 else what)
             for what, (line, number) in list(self._problems.items())[:MOST_PROBLEMS]

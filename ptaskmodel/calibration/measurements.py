@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -91,40 +89,33 @@ def read_measurements(
         found = read_measurements(path, competitors, account)
         warn_of(account.remarks)
         return found
-    try:
-        text = io.StringIO(read_text(path, error=MeasurementError), newline="")
-        reader = csv.DictReader(text, restkey="", strict=True)
-        columns = list(reader.fieldnames or ())
-        rows = [(reader.line_num, row) for row in reader]
-    except csv.Error as error:
-        raise MeasurementError(f"{path}: cannot be read as a CSV file: {error}") from error
+    columns, rows = account.table(read_text(path, error=MeasurementError))
     runtime = _runtime_column(path, columns)
     if competitors is None and "competitors" in columns:
         competitors = "competitors"
     _check_columns(path, columns, competitors)
     labels = [name for name in columns if name not in MEASURED_COLUMNS]
     groups: dict[tuple[str, ...], list[Measurement]] = {}
-    for line, row in rows:
+    for line, cells in rows:
+        row = dict(zip(columns, map(str.strip, cells), strict=True))
         with account.row(line):
-            if "" in row or None in row.values():
-                raise MeasurementError(f"the row does not have {len(columns)} fields; correct it")
             made = _measurement(path, line, row, runtime, competitors)
             groups.setdefault(tuple(row[name] for name in labels), []).append(made)
-    account.check_rows(len(rows))
+    account.check_rows()
     if not groups:
         raise MeasurementError(f"{path}: no measurements below the header; add rows")
     return [
-        MeasuredGroup(dict(zip(labels, key, strict=True)), tuple(rows))
-        for key, rows in groups.items()
+        MeasuredGroup(dict(zip(labels, key, strict=True)), tuple(made))
+        for key, made in groups.items()
     ]
 
 
 def _runtime_column(path: str | Path, columns: list[str]) -> str:
     found = [name for name in RUNTIME_COLUMNS if name in columns]
     if len(found) != 1:
-        seen = " and ".join(found) or "none of them"
+        seen = " and ".join(found) or ", ".join(columns) or "nothing"
         if len(columns) < 2:
-            seen += " but one column: separate columns by commas" if columns else ": it is empty"
+            seen += "; separate columns by commas" if columns else ": it is empty"
         raise MeasurementError(
             f"{path}:1: a column of runtimes is missing; name one {' or '.join(RUNTIME_COLUMNS)}; "
             f"found {seen}"

@@ -188,6 +188,10 @@ BAD_CONTENT = {
     "entity in an attribute": (full('<host id="a&foo;" speed="1f"/>'), "unknown entity 'foo'"),
     "entity after the last tag": (full(HOSTS) + "&foo;", "unknown entity 'foo'"),
     "CDATA in a trace": ('<trace id="t" periodicity="0"><![CDATA[0 1]]></trace>', "CDATA"),
+    "workflow": (
+        '<adag xmlns="http://pegasus.isi.edu/schema/DAX"/>',
+        "is a workflow of Pegasus (DAX)",
+    ),
     "namespace": ('<zone xmlns="urn:x" id="w" routing="Full"/>', "xmlns is not supported"),
     "prefix of no namespace": (full('<host x:id="a" speed="1f"/>'), "prefix x"),
     "attribute of a namespace": (full('<host xml:lang="a" id="a" speed="1f"/>'), "unknown attr"),

@@ -201,7 +201,7 @@ def test_sacct_json_is_read_as_the_table_is(ran):
     assert found.jobs["5"]["cpus"] == "8"
     assert found.starts()["5"] >= 60
     assert found.jobs["4_8"]["final_state"] == "CANCELLED"
-    assert "left out: submit is 'soon'" in found.said
+    assert "left out: /jobs/3: submit is 'soon'" in found.said
 
 
 CSV = "id,submit,limit,run,{}\n1,0,600,100,{}\n2,1,600,100,{}\n"
@@ -275,6 +275,17 @@ def test_memory_that_a_log_does_not_say_is_told(ran, options, starts):
     assert list(found.starts().values()) == starts
     said = "3 jobs request no memory: each takes all memory of its nodes" in found.said
     assert said == (not options)
+
+
+def test_sizes_that_a_log_does_not_say_are_told(ran):
+    day = "2024-01-01T1"
+    found = ran(f"JobID|Submit|Start|End\n1|{day}0:00:00|{day}0:00:10|{day}0:10:10\n")
+    assert "1 job tells no nodes and CPUs: 1 each; print ReqNodes and ReqCPUS" in found.said
+
+
+def test_json_of_squeue_says_what_to_print(ran):
+    found = ran(json.dumps({"jobs": [{"job_id": 1, "submit_time": 5}]}), name="log.json")
+    assert "/jobs/0: is a job of squeue or scontrol; give the output of sacct --json" in found.error
 
 
 def test_limits_that_a_log_does_not_say_are_told(ran):
@@ -355,6 +366,28 @@ def test_a_job_that_comes_before_its_preceding_job_in_a_log_waits_too(ran):
 
 ENFORCED = CONF + "AccountingStorageType=slurmdbd\nAccountingStorageEnforce=limits,qos\n"
 OWNED = "id,submit,cores,limit,run,user,account,qos\n1,0,1,60,9,ann,phys,gold\n2,0,1,60,9,ben,,\n"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "docker exec $HOST sacctmgr -i add account phys &> /dev/null || true\n"
+        'docker exec x bash -c "sacctmgr -i add user ann account=phys; echo done"\n'
+        "sacctmgr -i add qos gold\nsacctmgr -i update user where user=ann set qos=gold\n",
+        "sacctmgr -i <<-'EOF'\nadd account phys\nadd qos gold\n"
+        "add user ann account=phys qos=gold\nEOF\necho add user ben account=phys\n",
+    ],
+)
+def test_scripts_of_containers_and_with_their_input_inside(ran, tmp_path, script):
+    (tmp_path / "a.sh").write_text(script)
+    found = ran(OWNED, "--accounts", tmp_path / "a.sh", conf=ENFORCED)
+    assert [row["final_state"] for row in found.jobs.values()] == ["COMPLETED", "REFUSED"]
+
+
+def test_a_table_of_accounts_without_bars_says_how_to_print_it(ran, tmp_path):
+    (tmp_path / "a.txt").write_text("   Cluster       User\n---------- ----------\n  c  ann\n")
+    found = ran(OWNED, "--accounts", tmp_path / "a.txt", conf=ENFORCED)
+    assert "a.txt:1: is a table without | between its columns; print it with" in found.error
 
 
 def test_accounts_are_made_of_the_jobs_if_asked(ran, tmp_path):

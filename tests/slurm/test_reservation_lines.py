@@ -43,6 +43,15 @@ def test_all_that_is_wrong_of_a_reservation_is_told(tmp_path):
         assert said in caught.value.message
 
 
+def test_options_may_be_cut_as_scontrol_takes_them(tmp_path):
+    lines = ("create res=x st=now+60 dur=5 nodes=n1 user=ann", "create reservationname=y start=now",
+             "create reservation starttime=now e=now+60 nodes=ALL acc=bio fl=MAINT")  # fmt: skip
+    found = read(tmp_path, f"{lines[0]}\nscontrol {lines[1]} dur=9 nodes=n2 users=bob\n{lines[2]}")
+    assert found.named("x", 0).users == {"ann"}
+    assert found.named("y", 0).end_s == 540
+    assert found.named("resv_3", 0).flags == {"MAINT"}
+
+
 def test_dates_are_of_date_0_or_of_the_calendar(tmp_path):
     text = (
         "create reservation Nodes=ALL StartTime=2024-01-01T00:00:00 EndTime=2024-01-01T01:00:00\n"

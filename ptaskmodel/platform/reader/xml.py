@@ -224,6 +224,11 @@ class _Target:
         if self._odd_doctype is not None and not is_version3(attributes.get("version", "")):
             raise self._odd_doctype
         self._odd_doctype = None
+        if name.rpartition(":")[2] == "adag":
+            raise self.tags.error(
+                "is a workflow of Pegasus (DAX), not a platform; give a platform, and the tasks "
+                "as tasks.json"
+            )
         if tag.startswith("{"):
             raise self.tags.error(f"{short(name)}: xmlns is not supported; remove it")
         # lxml tells a tag before it finds that a wrong character follows.

@@ -20,7 +20,10 @@ Options = list[tuple[str, str]]
 ADD, MODIFY, REMOVE = "add", "modify", "remove"
 QOS, ACCOUNT, USER, CLUSTER = "qos", "account", "user", "cluster"
 KINDS = (QOS, ACCOUNT, USER, CLUSTER)
-_VERBS = {"add": ADD, "create": ADD, "modify": MODIFY, "delete": REMOVE, "remove": REMOVE}
+_VERBS = {
+    "add": ADD, "create": ADD, "modify": MODIFY, "update": MODIFY, "delete": REMOVE,
+    "remove": REMOVE,
+}  # fmt: skip
 # What changes nothing of accounts, and what changes nothing that is simulated.
 _LISTING = ("list", "show", "dump", "ping", "help", "version", "exit", "quit", "reconfigure")
 _OTHERS = ("archive", "clear", "load", "shutdown", "verify")
@@ -30,7 +33,10 @@ _NOT_HERE = (
 )
 # A word of a command may be cut to so many letters.
 _SHORT = 3
-_REDIRECTED = re.compile(r"""(?<![^\s])\d?>{1,2}\s*(?:&\d|[^\s'"]+)|&>\s*\S+""")
+_REDIRECTED = re.compile(r"""(?<![^\s])\d?>{1,2}\s*(?:&\d|[^\s'"]+)|&>\s*\S+|<<-?\s*\S+""")
+# A call whose input follows, up to a line of that word.
+_HERE = re.compile(r"""(?:^|[\s/])sacctmgr\b[^<]*<<-?\s*["']?(\w+)""")
+_QUOTED = re.compile(r"(?:^|[\s/])sacctmgr\s")
 _CALLED = re.compile(r"(?:.*/)?sacctmgr")
 
 
@@ -76,12 +82,18 @@ class Call(NamedTuple):
 def joined_lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines of the `text` of a script, those that end in a backslash with what continues them.
 
-    Each comes with the number of its first; comments are empty lines.
+    Each comes with the number of its first; comments are empty lines. Lines that are the input of
+    sacctmgr (``<<EOF``) are as if it was called with each.
     """
-    begun, before = 0, ""
+    begun, before, end = 0, "", None
     for number, raw in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
         begun = begun or number
         line = "" if not before and raw.lstrip().startswith("#") else before + raw
+        if end is not None:
+            end = None if line.strip() == end else end
+            line = f"sacctmgr {line}" if line.strip() and end is not None else ""
+        elif (here := _HERE.search(line)) is not None:
+            end = here[1]
         if line.endswith("\\"):
             before = line[:-1]
             continue
@@ -104,6 +116,9 @@ def calls_of(line: str) -> Iterator[Call]:
     for place, word in enumerate([*words, ";"]):
         if word and not set(word) - set(";&|"):
             some = words[begin:place]
+            for one in some:
+                if _QUOTED.search(one):  # of bash -c
+                    yield from calls_of(one)
             called = next((k for k, one in enumerate(some) if _CALLED.fullmatch(one)), -1)
             rest = tuple(one for one in some[called + 1 :] if not one.startswith("-"))
             if rest:

@@ -61,7 +61,9 @@ _OF_QOS = _TRES_LIMITS | {
     "maxtrespernode", "maxtresmins", "maxwall", "maxtrespu", "maxjobspu", "maxsubmitpu",
     "maxtrespa", "maxjobspa", "maxsubmitpa", "mintres", "maxjobsaccruepu", "grpjobsaccrue",
 }  # fmt: skip
-_CALLED = re.compile(r"(?:^|[\s/;&|])sacctmgr\s")
+_CALLED = re.compile(r"(?:^|[\s/;&|\"'])sacctmgr\s")
+# Names above lines, as sacctmgr prints them without -P.
+_RULED = re.compile(r"[\w %]+\r?\n[- ]*---[- ]*\r?\n")
 # Options of add that say what is added, and where.
 _WHOSE = ("name", "account", "user", "defaultaccount")
 # What users and accounts are chosen by, besides their names.
@@ -77,6 +79,11 @@ def read_accounts(path: AnyPath) -> Accounts:
     """The accounts of the file at `path`. Raises SlurmError with all lines that cannot be read."""
     account = Account(path, SlurmError)
     text = read_text(path, most=MAX_BYTES, error=SlurmError)
+    if _RULED.match(text):
+        raise SlurmError(
+            f"{account.file}:1: is a table without | between its columns; print it with "
+            "sacctmgr -P (--parsable2), or give what sacctmgr dump writes"
+        )
     reading = _Reading(account, in_script=_CALLED.search(text) is not None)
     for number, line in joined_lines(text):
         if line.strip():

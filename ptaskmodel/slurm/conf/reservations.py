@@ -30,6 +30,9 @@ MOVES = 10
 NEVER_S = 1 << 62
 NAMES = ("reservation", "reservationname")
 KNOWN = {*NAMES, "starttime", "endtime", "duration", "nodes", "users", "accounts", "flags"}
+# Options, and the fewest letters that stand for each.
+_LEAST = {"accounts": 1, "duration": 1, "endtime": 1, "flags": 2, "nodes": 5, "starttime": 2}
+_LEAST |= {"users": 1, NAMES[1]: 3}
 # Running jobs are never touched, and nodes are as they were named, whatever is said of that.
 KNOWN_FLAGS = frozenset(("MAINT", "IGNORE_JOBS", "SPEC_NODES", "OVERLAP"))
 # Of reservations as they are printed: values that are none, flags that say what stands there
@@ -243,7 +246,7 @@ def read_reservations(path: AnyPath, conf: Conf, t0: int) -> Reserved:
         found[name] = entry.reservation(name, fields, conf, t0)
     account.check()
     if not found:
-        account.unused("has no reservation")
+        account.unused(f"{account.file}: has no reservation")
     return Reserved(tuple(found.values()), conf.scheduler.bf_resolution_s, account.remarks)
 
 
@@ -324,18 +327,20 @@ class _Entry:
         words = text.split()
         if words[:1] == ["scontrol"]:
             words = words[1:]
-        if [word.lower() for word in words[:2]] != ["create", "reservation"]:
+        tags = [_option(word) for word in words[1:]]
+        if [word.lower() for word in words[:1]] != ["create"] or NAMES[0] not in tags:
             self.account.problem(
                 f"{shown(text)} is not a reservation; write create reservation Key=Value ..., or "
                 "give what scontrol show reservation prints", self.number,
             )  # fmt: skip
             return None
         fields: dict[str, str] = {}
-        for word in words[2:]:
+        for key, word in zip(tags, words[1:], strict=True):
             given, sign, value = word.partition("=")
-            key = NAMES[0] if given.lower() in NAMES else given.lower()
+            if not sign and key == NAMES[0]:
+                continue
             with self.part():
-                if not sign or given.lower() not in KNOWN:
+                if not sign or key is None:
                     known = ", ".join(sorted(KNOWN))
                     raise ValueError(f"{shown(word)} is not an option; give {known}, each with =")
                 if key in fields:
@@ -344,6 +349,15 @@ class _Entry:
         for flag in sorted(values.words(fields.get("flags", "")) - KNOWN_FLAGS - {""}):
             self.account.problem(f"flag {flag} is not simulated; leave it out", self.number)
         return fields
+
+
+def _option(word: str) -> str | None:
+    """The option that a word of a command gives, perhaps cut, as scontrol takes it."""
+    tag = word.partition("=")[0].lower()
+    for option, least in _LEAST.items():
+        if option.startswith(tag) and len(tag) >= least:
+            return NAMES[0] if option in NAMES else option
+    return None
 
 
 def conf_names(conf: Conf) -> Sequence[str]:
@@ -385,5 +399,8 @@ def _end(fields: Mapping[str, str], start_s: int, t0: int) -> int:
         raise ValueError("it ends before it starts; give a later end")
     if end_s > t0 + values.LONGEST_S:
         zero = datetime.fromtimestamp(t0, UTC).isoformat(" ")
-        raise ValueError(f"it ends more than 20 years after date 0, which is {zero}; correct it")
+        raise ValueError(
+            f"it ends more than 20 years after date 0, which is {zero}; correct it, or begin it at "
+            "now+3600, such seconds after date 0"
+        )
     return end_s

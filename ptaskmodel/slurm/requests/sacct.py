@@ -30,6 +30,11 @@ OF_SUBMIT_LINE = (
     *("constraint", "contiguous", "distribution", "exclude", "exclusive", "least_cpus_per_node"),
     *("nodelist", "one_thread", "oversubscribe", "spread", "switches", "switch_wait_s"),
 )
+# What tells how large a job is.
+SIZES = (
+    *("reqtres", "alloctres", "reqnodes", "nnodes", "allocnodes"),
+    *("reqcpus", "ncpus", "alloccpus"),
+)
 ALIGNED_s = 60
 # Amounts and lengths of time that are read once, as many jobs ask for the same.
 KEPT = 10_000
@@ -142,7 +147,7 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
     open_ended: set[str] = set()
     lines: dict[str, int | None] = {}
     notes: _Notes = _Notes()
-    number = 0
+    number = silent = 0
     for line, place, row in rows:
         if not isinstance(row, str) and _is_step(row["jobid"]):
             continue
@@ -150,8 +155,10 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
         try:
             jobs, is_open_ended = _jobs(row, place, notes)
         except SlurmError as fault:
-            account.bad_row(fault.message, line)
+            at = "" if line is not None else place.removeprefix(account.file).lstrip(": ") + ": "
+            account.bad_row(at + fault.message, line)
             continue
+        silent += bool(jobs) and not isinstance(row, str) and not any(map(row.get, SIZES))
         for job in jobs:
             before = found.get(job.id)
             if before is not None:  # -D: it was requeued
@@ -169,6 +176,9 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
         )
         del found[name]
     account.check_rows(number)
+    if silent:
+        text = several(silent, "job tells", "jobs tell")
+        account.assumed(f"{text} no nodes and CPUs: 1 each; print ReqNodes and ReqCPUS", 1)
     for what, count in sorted(notes.items()):
         account.left_out(several(count, *what))
     return _Found(list(found.values()), frozenset(open_ended))

@@ -163,6 +163,10 @@ def json_rows(document: Any, where: str) -> Iterator[tuple[str, Row]]:
     jobs = document.get("jobs") if isinstance(document, dict) else None
     if not isinstance(jobs, list):
         raise SlurmError(f"{where}: /jobs: is not a list; give the output of sacct --json")
+    if jobs and isinstance(jobs[0], dict) and "submit_time" in jobs[0]:
+        raise SlurmError(
+            f"{where}: /jobs/0: is a job of squeue or scontrol; give the output of sacct --json"
+        )
     for place, job in enumerate(jobs):
         yield f"/jobs/{place}", {name: read(job) for name, read in _OF_JSON.items()}
 

@@ -84,6 +84,8 @@ def workload_of(
         raise WorkloadError(f"{where}: a workload is a JSON object with 'jobs' and 'profiles'")
     if "tasks" in document and "jobs" not in document:
         raise WorkloadError(f"{where}: this is a tasks file; run it by `ptaskmodel simulate`")
+    if isinstance(document.get("workflow"), dict) and "jobs" not in document:
+        document = _of_workflow(document["workflow"], account)
     document.setdefault("notes", [])
     for key, kind, kind_name in (
         ("jobs", list, "a list"),
@@ -96,7 +98,9 @@ def workload_of(
     if num_hosts is not None:
         with account.problems():
             _check_whole(num_hosts, 1, f"{where}: /nb_res")
-    profiles = read_profiles(document["profiles"], account, path.parent, more)
+    profiles = read_profiles(
+        document["profiles"], account, path.parent, more, None if more else _used(document)
+    )
     jobs: Sequence[Job] | None = None
     if not account.has_problems:
         jobs = read_columns(document["jobs"], profiles)
@@ -115,6 +119,57 @@ def workload_of(
         extra=extra,
     )
     return workload, profiles
+
+
+def _used(document: Mapping[str, Any]) -> set[str]:
+    """The names of profiles that jobs have, and of those that these consist of."""
+    profiles = document["profiles"]
+    used = set[str]()
+    left = [str(job.get("profile")) for job in document["jobs"] if isinstance(job, dict)]
+    while left:
+        name = left.pop()
+        if name not in used:
+            used.add(name)
+            parts = profiles[name].get("seq") if isinstance(profiles.get(name), dict) else None
+            left += map(str, parts) if isinstance(parts, list) else ()
+    return used
+
+
+def _of_workflow(workflow: Mapping[str, Any], account: Account) -> dict[str, Any]:
+    """The tasks of a workflow in the format of WfCommons (1.2 to 1.5), as the jobs of a document.
+
+    Source: https://github.com/wfcommons/WfFormat.
+    """
+    plan, log = workflow.get("specification", workflow), workflow.get("execution", {})
+    place = "/workflow/specification/tasks" if "specification" in workflow else "/workflow/tasks"
+    tasks = plan.get("tasks", plan.get("jobs")) if isinstance(plan, dict) else None
+    runs = log.get("tasks", []) if isinstance(log, dict) else []
+    if not isinstance(tasks, list) or not all(isinstance(one, dict) for one in [*tasks, *runs]):
+        raise WorkloadError(f"{account.file}: {place}: is not a list of tasks; give one")
+    ran = {str(run.get("id")): run for run in runs}
+    ids = {str(task.get(key)): str(task.get("id", task.get("name"))) for key in ("name", "id")
+           for task in tasks if key in task}  # fmt: skip
+    jobs: list[dict[str, Any]] = []
+    profiles: dict[str, Any] = {}
+    for k, task in enumerate(tasks):
+        name = str(task.get("id", task.get("name")))
+        said = {**task, **ran.get(name, {})}
+        lasts = said.get("runtimeInSeconds", said.get("runtime"))
+        if isinstance(lasts, bool) or not isinstance(lasts, int | float) or lasts < 0:
+            account.problem(f"{place}/{k}: has no runtimeInSeconds; give its run time, s")
+            continue
+        parents = task.get("parents") if isinstance(task.get("parents"), list) else []
+        profiles.setdefault(f"delay_{lasts!r}", {"type": "delay", "delay": lasts})
+        jobs.append({
+            "id": name, "subtime": 0, "res": said.get("coreCount", said.get("cores", 1)) or 1,
+            "profile": f"delay_{lasts!r}",
+            **({PRECEDING: [ids.get(str(one), str(one)) for one in parents]} if parents else {}),
+        })  # fmt: skip
+    account.taken(
+        "a workflow of WfCommons: its tasks are jobs that last as long as they did, on as many "
+        "hosts as they had cores; what they read and write is not used"
+    )
+    return {"jobs": jobs, "profiles": profiles}
 
 
 def _tell_unread(entries: Sequence[Mapping[str, Any]], account: Account) -> None:

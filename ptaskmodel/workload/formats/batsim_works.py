@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -95,17 +96,26 @@ class Profiles:
 
 
 def read_profiles(
-    profiles: Fields, account: Account, directory: Path, more: Mapping[str, Reader] | None = None
+    profiles: Fields,
+    account: Account,
+    directory: Path,
+    more: Mapping[str, Reader] | None = None,
+    used: Collection[str] | None = None,
 ) -> Profiles:
     """The profiles of a file, in its order, without those refused.
 
-    account: of the file; it has what is wrong with each profile. For the rest see `Profiles`.
+    account: of the file; it has what is wrong with each profile. used: names; what is wrong with
+    others leaves only these out (None: all are used). For the rest see `Profiles`.
     """
+
+    def guard(name: str) -> contextlib.AbstractContextManager[None]:
+        return account.problems() if used is None or name in used else account.row(None)
+
     where = account.file
     found = Profiles(directory, more)
     stages: dict[str, list[str]] = {}
     for name, fields in profiles.items():
-        with account.problems():
+        with guard(name):
             spot = f"{where}: /profiles/{token(name)}"
             stages[name] = found.stage_names(fields, spot, profiles)
     order, circles = in_order(stages)
@@ -122,7 +132,7 @@ def read_profiles(
         )
     for name in order:
         if name in stages and all(stage in found.works for stage in stages[name]):
-            with account.problems():
+            with guard(name):
                 found.add(name, profiles[name], f"{where}: /profiles/{token(name)}")
     found.works = {name: found.works[name] for name in profiles if name in found.works}
     return found

@@ -1,4 +1,4 @@
-"""Read the lines of a log: the same number of fields per job, with blanks, commas or semicolons.
+"""Read the lines of a log: the same number of fields per job, with blanks, commas or the like.
 
 `swf` and `gwf` call it. A compiled scanner parses the lines of a large log that are well formed;
 `parsed` calls it. In other logs, each line is examined; a line that cannot be read is left out and
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.remarks import Account
+from ptaskmodel.style.text import several as several_of
 
 # Bytes; below, the scanner would take longer to load than it saves.
 LARGE = 200_000
@@ -29,13 +30,15 @@ AND = "&"
 _SEPARATED = {
     ",": "commas separate the fields of the log",
     ";": "semicolons separate the fields of the log",
+    "|": "bars separate the fields of the log",
 }
 
 
 class Layout(NamedTuple):
     """How a format of logs writes a job.
 
-    name: of the format. fields: names of its columns. comment: how lines begin that hold no job.
+    name: of the format. fields: names of its columns. comment: how lines begin that hold no job, as
+    those that begin with #.
     named: columns of names, which become numbers. listed: the column that may have several numbers.
     """
 
@@ -202,8 +205,8 @@ class _Reading:
     def line(self, number: int, line: str) -> None:
         """Read a line: a comment, a job, or names of columns before the first job."""
         line = line.strip()
-        if line[:1] == self._layout.comment:
-            self.comments.append(line.lstrip(f"{self._layout.comment} \t"))
+        if line[:1] in (self._layout.comment, "#"):
+            self.comments.append(line.lstrip(f"{self._layout.comment}# \t"))
         elif line:
             if not self._begun:
                 self._begun = True
@@ -231,7 +234,7 @@ class _Reading:
         cells = line.split() if self._separator is None else self._cells(line)
         if len(cells) < count:
             return (
-                f"{len(cells)} fields instead of {count}, so this is not an "
+                f"{several_of(len(cells), 'field')} instead of {count}, so this is no "
                 f"{self._layout.name} job; write -1 for unknown values"
             )
         several: tuple[float, ...] = ()

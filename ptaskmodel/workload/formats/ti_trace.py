@@ -108,6 +108,11 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
     if len(names) == 1:
         own = _beside(path, names[0], content)
         return _one_file(own, _named(own), ranks)
+    if names[0] == "num_ranks":
+        raise WorkloadError(
+            f"{shown_path(path)}: is a GOAL schedule; give a time-independent trace, as smpirun "
+            "writes it"
+        )
     if ranks is not None and ranks != len(names):
         raise WorkloadError(
             f"{shown_path(path)}: names {len(names)} traces for {ranks} ranks; give one for each"

@@ -42,7 +42,7 @@ def read(tmp_path):
     return made
 
 
-@pytest.mark.parametrize("mark", [" ", "\t", ",", ", ", ";"])
+@pytest.mark.parametrize("mark", [" ", "\t", ",", ", ", ";", "|"])
 @pytest.mark.parametrize("names", [False, True])
 def test_fields_are_separated_by_anything_and_names_are_passed_over(read, mark, names):
     text = THREE.replace("1&2", "2").replace(" ", mark)
@@ -152,7 +152,7 @@ def test_one_bad_line_is_left_out_and_told(read):
 
 
 def test_a_log_is_refused_when_most_lines_are_bad(read):
-    with pytest.raises(WorkloadError, match=r"log.swf: 4 problems:\n  line 1: 1 fields instead"):
+    with pytest.raises(WorkloadError, match=r"log.swf: 4 problems:\n  line 1: 1 field instead"):
         read("a\n1 2\n1 2 3\n1 2 3 4\n" + swf((1, 0, 1, -1, -1)))
 
 
@@ -272,8 +272,9 @@ def test_all_problems_of_a_workload_are_named_at_once(read):
     head, *lines = str(caught.value).splitlines()
     assert head.endswith("w.json: 7 problems:")
     assert [line.split(": ")[0] for line in lines] == [
-        "  /nb_res", "  /profiles/p", "  /profiles/q",
+        "  /nb_res", "  /profiles/p",
         "  /jobs/1/res", "  /jobs/2/id", "  /jobs/3/profile", "  /jobs/4/subtime",
+        "  /profiles/q",  # which no job uses
     ]  # fmt: skip
 
 
@@ -285,6 +286,73 @@ def test_fields_of_jobs_that_nothing_reads_are_told(read):
         ("not used", "colour"), ("not used", "thinktime"),
     ]  # fmt: skip
     assert told[1].text == "the field 'thinktime' of jobs is not used; did you mean think_time?"
+
+
+def test_comments_may_begin_with_a_hash(read):
+    made = read(f"# Version: 2.2\n{THREE}# the end\n".replace("1&2", "2"))
+    assert len(made.jobs) == 3
+    assert made.remarks == ()
+
+
+def test_a_profile_that_no_job_uses_and_that_cannot_be_read_is_left_out(read):
+    profiles = {
+        "d": {"type": "delay", "delay": 1},
+        "s": {"type": "composed", "seq": ["d"]},
+        "lost": {"type": "smpi", "trace": "nowhere.txt"},
+        "round": {"type": "composed", "seq": ["lost"]},
+    }
+    job = {"id": "a", "subtime": 0, "res": 1, "profile": "s"}
+    made = read(json.dumps({"jobs": [job], "profiles": profiles}), "w.json")
+    assert set(made.profiles) == {"d", "s"}
+    (remark,) = made.remarks
+    assert remark.kind == LEFT_OUT
+    assert remark.text.startswith("left out: /profiles/lost: cannot read the trace ")
+    with pytest.raises(WorkloadError, match=r"/profiles/lost: cannot read the trace"):
+        read(json.dumps({"jobs": [job | {"profile": "round"}], "profiles": profiles}), "w.json")
+
+
+PLANNED = [
+    {"id": "a1", "name": "a", "parents": []},
+    {"id": "b1", "name": "b", "parents": ["a1"]},
+    {"id": "c1", "name": "c", "parents": ["a1", "b1"]},
+]
+RAN = [
+    {"id": name, "runtimeInSeconds": lasts, "coreCount": cores}
+    for name, lasts, cores in (("a1", 10, 2), ("b1", 20.5, 1), ("c1", 10, 3))
+]
+OLD = [
+    {"name": name, "runtime": lasts, "cores": cores, "parents": parents}
+    for name, lasts, cores, parents in (
+        *(("a1", 10, 2, []), ("b1", 20.5, 1, ["a1"])),
+        ("c1", 10, 3, ["a1", "b1"]),
+    )
+]
+
+
+@pytest.mark.parametrize(
+    "workflow",
+    [
+        {"specification": {"tasks": PLANNED}, "execution": {"tasks": RAN}},
+        {"jobs": OLD},
+        {"tasks": [{**plan, **ran} for plan, ran in zip(PLANNED, RAN, strict=True)]},
+    ],
+)
+def test_a_workflow_of_wfcommons_is_read(read, tmp_path, capsys, workflow):
+    made = read(json.dumps({"name": "w", "workflow": workflow}), "w.json")
+    jobs = [(job.id, job.num_hosts, job.work.duration_s, job.preceding_jobs) for job in made.jobs]
+    assert jobs == [("a1", 2, 10, ()), ("b1", 1, 20.5, ("a1",)), ("c1", 3, 10, ("a1", "b1"))]
+    assert made.remarks[0].text.startswith("a workflow of WfCommons: its tasks are jobs")
+    (tmp_path / "p.xml").write_text(PLATFORM)
+    assert main(["batch", str(tmp_path / "p.xml"), str(tmp_path / "w.json"), "--dependencies"]) == 0
+    assert "makespan     40.5 s" in capsys.readouterr().out
+
+
+def test_all_tasks_of_a_workflow_without_a_run_time_are_told(read):
+    plan = {"specification": {"tasks": PLANNED}, "execution": {"tasks": RAN[:1]}}
+    with pytest.raises(WorkloadError) as caught:
+        read(json.dumps({"workflow": plan}), "w.json")
+    assert "2 problems" in caught.value.message
+    assert "/workflow/specification/tasks/2: has no runtimeInSeconds" in caught.value.message
 
 
 def test_lines_that_are_not_plain_are_read_alike_one_by_one_and_in_blocks(tmp_path, monkeypatch):

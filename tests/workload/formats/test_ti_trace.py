@@ -159,6 +159,7 @@ def test_ranks_without_actions_are_noted(tmp_path):
         (b"", "is empty"),
         (b"# nothing\n", "names '#', but there is no such file"),
         (b"0 init\n5 init\n", "has actions of rank 5, but there are 2 ranks"),
+        (b"num_ranks 2\nrank 0 {\n", "is a GOAL schedule"),
         (b"\nnowhere.txt other.txt\n", ":2: names 'nowhere.txt', but there is no such file"),
         (b"a.txt b.txt c.txt\n", "names 3 traces for 2 ranks"),
         (b"PK\x03\x04 and more", "is damaged"),
