@@ -101,7 +101,7 @@ def outcome_remarks(
         if known is None or known.effect is None:
             continue
         text = f"{number:,} of {total:,} {what}{'s' * (total != 1)} {known.verb}{word}"
-        if word == AT_WALLTIME and by_neighbours is not None:
+        if word == AT_WALLTIME and by_neighbours:
             text += f", {by_neighbours:,} of them only because of neighbours"
         found.append(Remark(text, effect=known.effect))
     return found

@@ -56,6 +56,8 @@ def answer_of(found: Found) -> str:
 
 def numbers_of(found: Found) -> list[Card]:
     """[name, value, spread and what it is of] of at most four numbers of what was ``found``."""
+    if not found.results.submitted:
+        return []
     kind = {"task": _task_numbers, "job": _job_numbers, "rank": _rank_numbers}
     return kind[found.results.what](found)[:4]
 

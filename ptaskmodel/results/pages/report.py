@@ -120,7 +120,10 @@ def facts_of(results: Results) -> list[list[str]]:
     chosen = {name: summary[name] for name in CHOICES if name in summary}
     chosen |= parameters if isinstance(parameters, dict) else {}
     facts += [
-        [name.replace("_", " "), number(value) if isinstance(value, float) else str(value)]
+        [
+            name.replace("_", " "),
+            number(value) if isinstance(value, float) else "yes" if value is True else str(value),
+        ]
         for name, value in chosen.items()
         if value not in (None, False, "")
     ]
