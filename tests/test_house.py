@@ -21,6 +21,8 @@ DEBTS = Path(__file__).parent / "debts"
 MOST_LINES = 500
 MOST_FILES = 16
 MOST_CHARACTERS = 100
+# Begins the files of kernels, which numba types.
+UNTYPED = "# mypy: allow-untyped-defs"
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -142,7 +144,19 @@ def found() -> list[tuple[str, str, str, bool]]:
         for path, text in texts().items()
         if not any(part.startswith("_") for part in path.split("/"))
         for name, parameter in unnamed_in(ast.parse(text), face().get(path, frozenset()))
+        if not (text.startswith(UNTYPED) and parameter in letters(path.partition("/")[0]))
     ]
+
+
+@functools.cache
+def letters(room: str) -> frozenset[str]:
+    """The short names that docs/background/kernels.md defines for the kernels of a room."""
+    page = (ROOT / "docs" / "background" / "kernels.md").read_text(encoding="utf-8")
+    about = page.partition("## Letters")[2].partition("\n## ")[0]
+    shared, _, replays = about.partition("In kernels of `mpi/`")
+    tables = [shared, replays] if room == "mpi" else [shared] if f"`{room}/`" in shared else []
+    rows = re.findall(r"^\| (`[^|]*) \|", "\n".join(tables), re.M)
+    return frozenset(re.findall(r"`(\w+)`", " ".join(rows)))
 
 
 @functools.cache
