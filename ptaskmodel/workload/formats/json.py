@@ -38,7 +38,8 @@ LARGE = 200_000
 NOT_SMALL = 50_000
 
 _NUMBERS = {int, float}
-_EXPONENT = re.compile(rb"e[0-9-]")
+_UNLIKE = tuple(map(re.compile, (rb"0\.0000", rb"null", rb"\x7f", rb"e[0-9-]")))
+_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
 
 PLACEHOLDER = "NaN"
 # Shorter arrays are read as fast without.
@@ -314,25 +315,33 @@ def json_texts(values: Iterable[Any]) -> list[str]:
     """Each of the ``values`` as json.dumps writes it, in a fraction of the time."""
     import msgspec
 
-    encode, format_ = msgspec.json.Encoder().encode, msgspec.json.format
     values = list(values)
     try:
-        texts = [format_(encode(value), indent=0) for value in values]
+        lines = msgspec.json.Encoder().encode_lines(values).splitlines()
     except ValueError:  # half of a character
         return list(map(json.dumps, values))
-    if _is_alike(b"\n".join(texts)):
-        return list(map(bytes.decode, texts))
-    both = zip(texts, values, strict=True)
-    return [text.decode() if _is_alike(text) else json.dumps(value) for text, value in both]
+    form = msgspec.json.format
+    content = b"\n".join([form(line, indent=0) for line in lines])
+    texts = content.decode().split("\n") if lines else []
+    for line in _unlike_lines(content):
+        texts[line] = json.dumps(values[line])
+    return texts
 
 
-def _is_alike(text: bytes) -> bool:
-    """Whether nothing is in what msgspec wrote that json writes in another way.
+def _unlike_lines(content: bytes) -> set[int]:
+    """The lines of what msgspec wrote in which something may be that json writes in another way.
 
     That is exponents, characters beyond those of ASCII that are printed, and what is not finite.
     """
-    others = any(mark in text for mark in (b"0.0000", b"null", b"\x7f"))
-    return text.isascii() and not others and not _EXPONENT.search(text)
+    marks = _UNLIKE if content.isascii() else (*_UNLIKE, _NOT_ASCII)
+    found: set[int] = set()
+    for mark in marks:
+        line = begin = 0
+        for match in mark.finditer(content):
+            line += content.count(b"\n", begin, match.start())
+            begin = match.start()
+            found.add(line)
+    return found
 
 
 def close_match(name: str, known: Iterable[str]) -> str | None:

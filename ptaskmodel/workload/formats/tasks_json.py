@@ -409,18 +409,17 @@ def _entries(tasks: Iterable[Task]) -> tuple[list[dict[str, Any]], _Profiles]:
             "profile": profiles.add(task.work, task.profile or name),
         }
         if task.hosts:
-            entry["hosts"] = list(task.hosts)
+            entry["hosts"] = task.hosts
         if task.start_s:
             entry["start"] = task.start_s
         if task.after:
             entry["after"] = list(task.after)
-        for key, value in (
-            ("walltime", task.walltime_s),
-            ("rate_bound", task.rate_bound),
-            ("competitors", task.competitors),
-        ):
-            if value is not None:
-                entry[key] = value
+        if task.walltime_s is not None:
+            entry["walltime"] = task.walltime_s
+        if task.rate_bound is not None:
+            entry["rate_bound"] = task.rate_bound
+        if task.competitors is not None:
+            entry["competitors"] = task.competitors
         if task.weight != 1.0:
             entry["weight"] = task.weight
         entries.append(entry)
@@ -437,8 +436,9 @@ class _Profiles:
 
     def add(self, work: Work, name: str) -> str:
         """The name of the profile of a work, called ``name`` if it is new."""
-        if id(work) in self._names:
-            return self._names[id(work)]
+        known = self._names.get(id(work))
+        if known is not None:
+            return known
         base, number = name, 1
         while name in self.fields:
             number += 1
