@@ -132,7 +132,7 @@ class Rules:
         if any(self.never_starts(job, partition) for partition in job.partitions):
             return True
         if len(job.partitions) == 1:
-            return self.waits_for(job, job.partitions[0]) not in (None, DOWN)
+            return self.waits_for(job, job.partitions[0], whole=True) not in (None, DOWN)
         # The one that is tried last says what becomes of the job.
         least, _ = job.request.nodes_asked()
         last = min(reversed(job.partitions), key=lambda partition: partition.tier)

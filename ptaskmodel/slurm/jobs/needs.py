@@ -412,21 +412,23 @@ def limit_min(request: JobRequest, partition: Partition) -> float:
 def with_named_nodes(request: JobRequest, nodes: Nodes) -> JobRequest:
     """The `request` as sbatch sends it: its ``--nodelist`` says how many nodes it asks for, too.
 
-    Of more nodes than it has tasks only the first are named. One that asks for fewer nodes than it
-    names has a ``min_nodes`` above its ``max_nodes``: sbatch refuses it.
+    Of more nodes than it has tasks only the first are named; ``--contiguous`` names those between,
+    too. One that asks for fewer nodes than it names has a ``min_nodes`` above its ``max_nodes``: it
+    is refused. nodes: of the cluster.
     """
     named = members(nodes.mask(request.nodelist))
-    least = max(len(named), request.min_nodes or 0)
-    if request.tasks is not None and request.tasks < least:
-        if request.max_nodes is not None and request.max_nodes < least:
-            return replace(request, min_nodes=least)
-        names = tuple(nodes.names[k] for k in named[: request.tasks])
-        tasks = request.tasks
-        return replace(request, nodelist=names, min_nodes=tasks, max_nodes=tasks)
-    if request.min_nodes is None:
-        return request
     most = request.min_nodes if request.max_nodes is None else request.max_nodes
-    return replace(request, min_nodes=least, max_nodes=most)
+    least = max(len(named), request.min_nodes or 0)
+    if most is not None and most < least:
+        return replace(request, min_nodes=least, max_nodes=most)
+    if request.tasks is not None and request.tasks < least:
+        named, least = named[: request.tasks], request.tasks
+        request, most = replace(request, min_nodes=least, max_nodes=least), least
+    if request.contiguous:
+        named = list(range(named[0], named[-1] + 1))
+        least = max(least, len(named))
+    request = replace(request, nodelist=tuple(nodes.names[k] for k in named))
+    return request if most is None else replace(request, min_nodes=least, max_nodes=most)
 
 
 class FirstNode(NamedTuple):

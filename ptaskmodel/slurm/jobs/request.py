@@ -143,13 +143,14 @@ class JobRequest:
         return self.nodes_asked()[0]
 
     def nodes_asked(self, min_nodes: int = 1) -> tuple[int, int]:
-        """The least and the most nodes that it asks for: not more than it has tasks.
+        """The least and the most nodes that it asks for, at most one for each of its tasks.
 
         min_nodes: the least MinNodes of its partitions, which it asks for at least.
         """
         tasks = UNBOUNDED if self.tasks is None else max(1, self.tasks)
         if self.min_nodes is None:
-            return min_nodes, max(min_nodes, min(self.max_nodes or UNBOUNDED, tasks))
+            least = max(min_nodes, min(len(set(self.nodelist)), tasks))
+            return least, max(least, min(self.max_nodes or UNBOUNDED, tasks))
         most = self.min_nodes if self.max_nodes is None else self.max_nodes
         return max(min_nodes, min(self.min_nodes, tasks)), min(most, tasks)
 
