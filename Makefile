@@ -45,6 +45,7 @@ experiments: .venv/installed-for-tests
 
 slurm-references: .venv/installed-for-tests
 	$(BIN)/python tests/slurm/live/record.py --anew tests/slurm/reference/random/*
+	PYTHONPATH=tests $(BIN)/python tests/slurm/live/record.py results/slurm-sites --seeds 1 2 3
 
 gallery: .venv/installed-for-tests
 	$(BIN)/python docs/pictures/draw_gallery.py

@@ -93,6 +93,8 @@ class Cycle:
                 self._enter(job)
         self._started = 0
         self._tested = 0
+        # Whether bf_max_job_test may end the cycle: only then is counted who is tried in vain.
+        self._is_deep = False
         self._reserved: dict[str, int] = {}
         self._counts: dict[tuple[str, object], int] = {}
         # The tasks of arrays, by partition; the array for which reservations were made last, and
@@ -111,7 +113,9 @@ class Cycle:
     def run(self) -> bool:
         """Test the queue in order; False: the cycle pauses, and goes on with `go_on`."""
         controller = self._controller
-        self._left = self._records(list(controller.queue.build(self._now)))
+        entries = list(controller.queue.build(self._now))
+        self._is_deep = len(entries) > self._options.bf_max_job_test
+        self._left = self._records(entries)
         controller.reservations.forget_plans()
         return self._slice()
 
@@ -301,7 +305,11 @@ class Cycle:
                 return NEXT
             start, allowed, resv_later = possible
             end = max(start, now) + lasts
-            wanted = need.nodes & allowed & ~barred
+            open_to, deep = allowed & ~barred, self._is_deep
+            wanted = need.nodes & open_to
+            if deep and not counted and self._is_tried(need, start, end, open_to):
+                counted = True
+                self._tested += 1
             among, later = self._slots.open(start, end, wanted, asked)
             while later and passes_over and among.bit_count() < need.least:
                 start, end = later, later + lasts
@@ -350,6 +358,12 @@ class Cycle:
             if over is None and not self._full(job, which):
                 return self._reserve(job, which, date, begin, finish, found.nodes)
             return NEXT
+
+    def _is_tried(self, need: Need, start: float, end: float, among: Mask) -> bool:
+        """Whether the select plugin is asked: enough nodes are free, whatever they have."""
+        there = among & self._controller.nodes.partitions[need.partition.name]
+        free, _ = self._slots.open(start, end, there, NONE)
+        return free.bit_count() >= need.least and not need.required & ~free
 
     def _limited_until(self, job: JobRecord, which: int) -> float:
         """Until when QOSs whose limits were reached in this cycle let none of their jobs start."""

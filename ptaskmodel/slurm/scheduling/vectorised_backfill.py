@@ -101,6 +101,12 @@ def is_alone(job: JobRecord) -> bool:
     )
 
 
+def takes_any_node(job: JobRecord, nodes: Nodes) -> bool:
+    """Whether a `job` may have each of the `nodes` of its partition."""
+    need: Need = job.needs[0]
+    return need.nodes == nodes.partitions[need.partition.name] & nodes.usable
+
+
 class Places:
     """The nodes of the jobs that run, as words, each job's in a place."""
 
@@ -204,6 +210,10 @@ class QuickCycles:
             controller.reservations.forget_plans()
             self.postponed = self.plans_idle_nodes = False
             return 0
+        if len(jobs) > controller.conf.scheduler.bf_max_job_test and not all(
+            takes_any_node(job, controller.nodes) for job in jobs
+        ):
+            return None  # who is tried in vain counts
         self._make_room(len(jobs))
         state, first = self._state, self._first
         state.jobs[: len(jobs)] = [job.number - first for job in jobs]

@@ -482,4 +482,14 @@ SITES: dict[str, Site] = {
         LIMITS,
         accounts=True,
     ),
+    "old": Site(
+        CORES | SHARES,
+        PLAIN,
+        (
+            {"Nodes": ("ALL",), "Shared": ("NO", "YES:2"), "Priority": ("10", "100")},
+            {"Nodes": ("mid",), "DenyAccounts": ("a1", "b"), "Priority": ("5", "50")},
+        ),
+        JOBS | QOS_JOBS,
+        accounts=True,
+    ),
 }
