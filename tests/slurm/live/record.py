@@ -7,8 +7,8 @@ DIR has slurm.conf, jobs.csv and, where the configuration has a database, sacctm
 have been recorded are passed over, but for --anew: so it goes on where it was stopped. So are those
 with commands by hand or reservations. `make slurm-references` records random/* anew.
 
---seeds: a case of each kind of sites with each seed is written into DIR and recorded, and a table says
-how many are simulated equally. Where slurmctld crashes there is no recording.
+--seeds: a case of each kind of sites with each seed is written into DIR and recorded, and a table
+says how many are simulated equally. Where slurmctld crashes there is no recording.
 """
 
 from __future__ import annotations
