@@ -221,3 +221,11 @@ def test_who_finds_room_beside_others_need_not_be_tried_on_free_nodes(
         seen.append([(each.id, each.start_s, each.by, each.allocation) for each in found.jobs])
     assert seen[0] == seen[1]
     assert sum(each[3] is not None for each in seen[0]) > 20
+
+
+def test_a_job_shares_the_nodes_of_another_only_if_they_are_those_it_names(tmp_path):
+    forced = "NodeName=n[1-2] CPUs=4\nPartitionName=p Nodes=ALL Default=YES OverSubscribe=FORCE:2\n"
+    first = [job("a", 0, 600, 60, nodes=1), job("b", 0, 600, 60, nodes=1)]
+    named = job("c", 5, 60, 10, nodes=1, nodelist=("n2",))
+    found, records = run(conf_of(tmp_path, LINEAR + forced), [*first, named])
+    assert nodes_of(found, records["c"]) == [2]

@@ -220,9 +220,11 @@ class Linear:
         for job in sorted(self.jobs, key=lambda job: job.listed):
             held = _held(job)
             if (
-                held.size == need.least
+                held.size == need.wanted
                 and sum(self.nodes.cpus[k] for k in members(held.nodes)) >= need.cpus
                 and not held.nodes & ~usable
+                and not need.required & ~held.nodes
+                and job.request.contiguous == need.contiguous
                 and job.partition is need.partition
                 and job.state == RUNNING
             ):
