@@ -88,3 +88,19 @@ def test_named_nodes_are_asked_for(tmp_path, asked, nodes):
         assert (jobs["a"].state, jobs["a"].reason) == ("REFUSED", "InvalidNodeCount")
     else:
         assert nodes_of(found, jobs["a"]) == nodes
+
+
+def test_named_nodes_may_not_be_excluded(tmp_path):
+    one = job("a", 0, 60, 60, tasks=2, nodelist=("n1", "n2"), exclude=("n2",), hold=True)
+    _, jobs = run(conf_of(tmp_path, CORES + FOUR), [one])
+    assert (jobs["a"].state, jobs["a"].reason) == ("REFUSED", "InvalidNodeName")
+
+
+def test_partitions_that_take_no_jobs_are_left_out_of_several(tmp_path):
+    drained = FOUR + "PartitionName=d Nodes=ALL State=DRAIN\n"
+    asked = {name: {"tasks": 1, "partitions": names} for name, names in
+             {"a": ("d", "p"), "b": ("d",)}.items()}  # fmt: skip
+    _, jobs = run(
+        conf_of(tmp_path, CORES + drained), [job(n, 0, 60, 60, **asked[n]) for n in asked]
+    )
+    assert (jobs["a"].state, jobs["b"].state) == ("COMPLETED", "REFUSED")

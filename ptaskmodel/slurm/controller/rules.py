@@ -98,7 +98,6 @@ class Rules:
             if mask
         }
         self.limits = Limits(conf, self.accounts, tree, boot_s)
-        # Whether partitions take in jobs whose accounts or QOSs they never let start.
         enforced = conf.enforce_part_limits != "NO"
         self._picks = not enforced and any(one.selective for one in conf.partitions)
         self.unreserved = not (self.limits.enforced or self._picks) and self.reserved.empty
@@ -248,6 +247,8 @@ class Rules:
         request = job.request
         if request.nodelist and (request.min_nodes or 0) > (request.max_nodes or UNBOUNDED):
             return "InvalidNodeCount"
+        if set(request.nodelist) & set(request.exclude):
+            return "InvalidNodeName"
         if self.arrays.refuses(request):
             return "InvalidArray"
         if request.licenses and self._licences.refuses(request):

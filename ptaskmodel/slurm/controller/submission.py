@@ -102,9 +102,10 @@ class Submission:
         return job
 
     def _partitions_of(self, names: Sequence[str]) -> list[Partition]:
-        if names:
-            return [self._partitions[name] for name in names]
-        return self._default
+        if not names:
+            return self._default
+        found = [self._partitions[name] for name in names]
+        return [each for each in found if each.accepts] or found
 
     def requeue(self, job: JobRecord, date: float) -> None:
         """A `job` that was stopped at a `date` waits again, and is eligible later."""
