@@ -46,6 +46,7 @@ PICTURES: Mapping[str, str] = {
     "reasons": "how many jobs of a simulated Slurm wait for which reason over time",
     "backfill": "what backfill of a simulated Slurm tested in each cycle, and how long it took",
     "power": "what hosts and links draw over time, and the energy of that",
+    "ranges": "how long tasks take in the draws of `simulate --draws`: median, and 80 % of them",
     "ranks": "what each rank of a replay did when",
     "times": "how long each rank of a replay did what",
     "matrix": "who sent how much to whom in a replay",

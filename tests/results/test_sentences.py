@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
 import pytest
 
 from ptaskmodel.cli import main
+from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.pictures.catalogue import draw_results
 
 pytestmark = pytest.mark.jit
@@ -48,6 +50,22 @@ def test_a_picture_has_a_sentence_with_two_numbers(kind, place):
     assert len(re.findall(r"\d[\d.\u202f]*", said)) >= 2
     text = (place / f"{kind}.svg").read_text(encoding="utf-8")
     assert "<dc:description>" in text
+
+
+def test_the_picture_of_draws_begins_with_the_widest_range(place, tmp_path):
+    pytest.importorskip("matplotlib")
+    lines = ["task_id,draw,execution_time"]
+    lines += [f"calm,{k},{100 + 0.1 * k}\nwild,{k},{100 + k}\nlost,{k}," for k in range(101)]
+    run = tmp_path / "run"
+    shutil.copytree(place / "run", run)
+    (run / "draws.csv").write_text("\n".join(lines) + "\n")
+    said = draw_results(run, "ranges", tmp_path / "p.svg")
+    assert said == (
+        "wild takes 110 s to 3 min, half of the draws at most 3 min. "
+        "This is the first of the 2 widest ranges of 2 tasks."
+    )
+    with pytest.raises(PTaskModelError, match="simulate with --draws"):
+        draw_results(place / "run", "ranges", tmp_path / "p.svg")
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,16 @@ import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results import COLOURS, GANTT_COLOURS, PICTURES
+from ptaskmodel.results.directory import number as csv_number
+from ptaskmodel.results.directory import readable, rows
 from ptaskmodel.results.loading import Results, ShownLimit, ShownTask, results_of
-from ptaskmodel.results.pictures.charts import CumulativeCurve, cumulative
+from ptaskmodel.results.pictures.charts import (
+    CumulativeCurve,
+    Dot,
+    DotPanel,
+    cumulative,
+    dots,
+)
 from ptaskmodel.results.pictures.drawing import (
     NEEDS_ATTRIBUTION,
     WIDE,
@@ -37,6 +45,8 @@ from ptaskmodel.results.pictures.topology import topology
 from ptaskmodel.results.pictures.waiting import waiting_figure
 from ptaskmodel.results.states import is_cut_off
 from ptaskmodel.results.tables import slurm_reading
+from ptaskmodel.results.tables.draws import COLUMNS as DRAW_COLUMNS
+from ptaskmodel.results.tables.draws import DRAWS
 from ptaskmodel.style.colours import LIGHT
 from ptaskmodel.style.quantities import count, duration, number
 
@@ -44,6 +54,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_SLOWEST = 12
+MOST_RANGES = 40
 TAU_S = 60.0  # of the bounded slowdown, where a summary does not say
 REPLAY_FUNCTIONS: Mapping[str, Callable[[Path], Figure]] = {
     "times": times,
@@ -159,6 +170,31 @@ def _bounded(results: Results) -> Figure:
     return finished(figure, title, note, f"{title}, of {jobs}.")
 
 
+@picture
+def ranges(results: Results) -> Figure:
+    """How long tasks of `results` take in several draws, those with the widest range first."""
+    place = results.directory / DRAWS
+    if not place.exists():
+        raise PTaskModelError(f"{place}: is missing; simulate with --draws")
+    durations: dict[str, list[float]] = {}
+    with readable(place, "simulate again"):
+        for row in rows(place, *DRAW_COLUMNS):
+            if (seconds := csv_number(row["execution_time"])) is not None:
+                durations.setdefault(row["task_id"], []).append(seconds)
+    levels = {name: np.percentile(its, (10, 50, 90)).tolist() for name, its in durations.items()}
+    order = sorted(levels, key=lambda name: levels[name][0] - levels[name][2])[:MOST_RANGES]
+    if not order:
+        raise PTaskModelError(f"{place}: no task ended in a draw; nothing to draw")
+    dot_rows = [[Dot(half, low, high, "use", others=durations[name])]
+                for name in order for low, half, high in (levels[name],)]  # fmt: skip
+    of = f"the {len(order)} widest ranges of {count(len(levels), 'task')}"
+    key = f"dot: half of the draws take at most that; line: 80 % of them; small: each draw; {of}"
+    figure = dots(order, [DotPanel("execution", "time", dot_rows)], key)
+    low, half, high = map(duration, levels[order[0]])
+    title = f"{short_name(order[0])} takes {low} to {high}, half of the draws at most {half}"
+    return finished(figure, title, "", f"{title}. This is the first of {of}.")
+
+
 def _load(results: Results) -> Figure:
     is_slurm = slurm_reading.is_slurm(results.summary)
     return (slurm_load if is_slurm else machine_load)(results)
@@ -176,6 +212,7 @@ FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
     "reasons": reasons,
     "backfill": backfill,
     "power": power_over_time,
+    "ranges": ranges,
 }
 # Those with a choice of colours.
 COLOURED: Mapping[str, tuple[Mapping[str, str], Callable[..., Figure]]] = {
