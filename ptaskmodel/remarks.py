@@ -280,15 +280,19 @@ class Account:
         self, rows: Iterable[tuple[int, list[str] | str]], columns: int
     ) -> Iterator[tuple[int, list[str]]]:
         for line, row in rows:
-            if not row:
+            if isinstance(row, str):
+                self._num_rows += 1
+                self.bad_row(f"{row}; write plain CSV", line)
+                continue
+            if not any(map(str.strip, row)):
+                continue
+            if row[0].startswith("#"):
+                self.unused("the line begins with #, as a comment", line)
                 continue
             self._num_rows += 1
-            if isinstance(row, str):
-                self.bad_row(f"{row}; write plain CSV", line)
-            elif row[0].startswith("#"):
-                self._num_rows -= 1
-                self.unused("the line begins with #, as a comment", line)
-            elif len(row) != columns:
+            while len(row) > columns and not row[-1]:  # as spreadsheets write them
+                row.pop()
+            if len(row) != columns:
                 self.bad_row(
                     f"has {len(row)} fields instead of {columns}; give one for each column", line
                 )

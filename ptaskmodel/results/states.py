@@ -100,7 +100,8 @@ def outcome_remarks(
         known = WORDS.get(word)
         if known is None or known.effect is None:
             continue
-        text = f"{number:,} of {total:,} {what}{'s' * (total != 1)} {known.verb}{word}"
+        verb = "was " if number == 1 and known.verb else known.verb
+        text = f"{number:,} of {total:,} {what}{'s' * (total != 1)} {verb}{word}"
         if word == AT_WALLTIME and by_neighbours:
             text += f", {by_neighbours:,} of them only because of neighbours"
         found.append(Remark(text, effect=known.effect))

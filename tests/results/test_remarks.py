@@ -194,7 +194,7 @@ def test_jobs_that_did_not_end_by_themselves():
     assert outcome_remarks(counts, "job") == [
         Remark("2 of 1,010 jobs were killed at walltime", effect=remarks.KILLED),
         Remark("4 of 1,010 jobs failed", effect=remarks.FAILED),
-        Remark("1 of 1,010 jobs were refused", effect=remarks.REFUSED),
+        Remark("1 of 1,010 jobs was refused", effect=remarks.REFUSED),
         Remark("3 of 1,010 jobs never started", effect=remarks.NEVER_STARTED),
     ]
     # The words are those of tables; of one state there is no remark twice.

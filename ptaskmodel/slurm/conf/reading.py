@@ -51,6 +51,7 @@ from ptaskmodel.slurm.conf.lines import (
     read_topology,
     value_of,
 )
+from ptaskmodel.style.text import several
 
 SCHEDULER = "SchedulerParameters"
 # Where options of preemption stand from Slurm 23.02 on, without this beginning of their names.
@@ -247,7 +248,7 @@ class _Builder:
         switches, told = read_topology(folder / TOPOLOGY, home)
         apart = set(home).difference(*(one.nodes for one in switches))
         if apart:
-            what = f"no switch reaches {len(apart)} nodes, such as {min(apart)}"
+            what = f"no switch reaches {several(len(apart), 'node')}, such as {min(apart)}"
             self.notes.append(f"{folder / TOPOLOGY}: {what}")
         words = self.scalars.get("topology_parameters", frozenset())
         if "DRAGONFLY" in words and self.scalars.get("select_type") == CONS_RES:

@@ -136,6 +136,8 @@ def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
         if len(found) > MOST_JOBS:
             raise SlurmError(f"{account.file}: has more than {MOST_JOBS:,} jobs; split the file")
     account.check_rows()
+    if not found:
+        raise SlurmError(f"{account.file}: has no jobs below the header; add rows")
     sbatch.tell_silent(silent, account)
     return Submissions(tuple(sorted(found, key=lambda job: job.submit_s)), None, account.remarks)
 
