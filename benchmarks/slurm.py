@@ -2,6 +2,7 @@
 
     python benchmarks/slurm.py [--jobs 100000] [--days 30] [--nodes 1000] [--load 0.9]
                                [--shared | --preempt | --log FILE --first-day DAY]
+                               [--against REVISION]
 
 Prints JSON. Whole nodes, shares of 100 users in 10 accounts, priority/multifactor, backfill every
 30 s with 500 tests. Sizes are powers of 2 drawn from 1 to 256 nodes, run times are log-normal and
@@ -9,6 +10,8 @@ scaled to the load, limits 1.1 to 5 times as long, submissions uniform. --shared
 by jobs of so many cores (select/cons_tres), 32 a node. --preempt: so they are, memory counts, and a
 tenth of the jobs are in a partition that requeues those of the other. --log: the jobs of an SWF log
 (.gz) from a day on, for --days, each with as many cores as it had processors; nodes are shared.
+--against: then the same with an older revision (1dc2338 knows
+neither --log nor --cores), from a temporary directory, with its own kernels.
 """
 
 from __future__ import annotations
@@ -17,8 +20,11 @@ import argparse
 import gzip
 import hashlib
 import json
+import os
 import random
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -147,6 +153,25 @@ def simulated(
     return run, time.process_time() - began
 
 
+def of_revision(revision: str, arguments: list[str]) -> dict:
+    """The figures of a revision of this program, with its own package and kernels."""
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(__file__).parent.parent
+        archive = subprocess.run(
+            ["git", "archive", revision], cwd=root, check=True, stdout=subprocess.PIPE
+        ).stdout
+        subprocess.run(["tar", "-x", "-C", place], input=archive, check=True)
+        environment = {**os.environ, "PYTHONPATH": place}
+        if Path(place, "ptaskmodel/kernels/__main__.py").exists():
+            build = [sys.executable, "-m", "ptaskmodel.kernels"]
+            subprocess.run(build, cwd=place, env=environment, check=True, stdout=subprocess.DEVNULL)
+        command = [sys.executable, "benchmarks/slurm.py", *arguments]
+        ran = subprocess.run(
+            command, cwd=place, env=environment, check=True, stdout=subprocess.PIPE
+        )
+    return json.loads(ran.stdout)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--jobs", type=int, default=100_000)
@@ -158,6 +183,7 @@ def main() -> None:
     parser.add_argument("--log", type=Path)
     parser.add_argument("--first-day", type=float, default=0.0)
     parser.add_argument("--cores", type=int, default=CORES)
+    parser.add_argument("--against")
     given = parser.parse_args()
     prepare_kernels()
     shared = given.shared or given.preempt or given.log is not None
@@ -183,7 +209,14 @@ def main() -> None:
         "memory_MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         "starts": hashlib.sha256(starts).hexdigest()[:12],
     }
-    print(json.dumps(facts, indent=1))
+    if given.against is None:
+        print(json.dumps(facts, indent=1))
+        return
+    arguments = sys.argv[1:]
+    place = arguments.index("--against")
+    older = of_revision(given.against, arguments[:place] + arguments[place + 2 :])
+    gained = round(older["processor_s"] / seconds, 2)
+    print(json.dumps({"now": facts, given.against: older, "times_as_fast": gained}, indent=1))
 
 
 if __name__ == "__main__":
