@@ -79,9 +79,8 @@ class Consumable:
         facts = zip(map(id, nodes.lines), nodes.cpus, nodes.weights, nodes.cores, strict=True)
         likes: dict[tuple[int, ...], int] = {}
         self._like = [likes.setdefault(each, len(likes)) for each in facts]
-        # What such a node offers a kind of job without GRES: by what is used, what the partition
-        # uses of it, and its free memory if that counts.
-        self._rooms: dict[tuple[Hashable, int, Mask, Mask | None, int], Room | None] = {}
+        # What such a node offers a kind of job: by what is in use there, by the partition, too.
+        self._rooms: dict[tuple[Hashable, ...], Room | None] = {}
         # No core of any node in use.
         self._nothing = [0] * len(nodes)
         # Numbers of free cores, for needs to which they suffice; None: on a trial, or not `suits`.
@@ -294,7 +293,7 @@ class Consumable:
             return None
         rooms = []
         known = self._rooms
-        alike = not need.gres and not self.heavier
+        alike, units = not self.heavier, self._taken.gres
         if len(known) > MOST_KEPT:
             known.clear()
         touched = 0 if mine is None else self._taken.rows[need.partition.name].touched
@@ -304,7 +303,8 @@ class Consumable:
                 room = self._room(need, node, used[node], own)
             else:
                 spare_MiB = 0 if need.memory is None else self._taken.spare_MiB(node)
-                key = need.kind, self._like[node], used[node], own, spare_MiB
+                in_use = tuple(units[node].items()) if need.gres else ()
+                key = need.kind, self._like[node], used[node], own, spare_MiB, in_use
                 if key not in known:
                     known[key] = self._room(need, node, used[node], own)
                 kept = known[key]
