@@ -34,6 +34,8 @@ SWEEPS = 10_000
 # Steps for one price in a sweep, and by how much they reduce what is missing there.
 PRICE_STEPS, ENOUGH = 12, 0.1
 GRADIENT_STEPS = 60
+# Of the residual, the part up to which Newton's system is solved: the product of steps is what counts.
+EXACT = 0.3
 # Farther off, Newton's step is not tried.
 NEAR = 1.0
 # A Newton step is cut to a quarter so often before it is given up.
@@ -51,7 +53,7 @@ def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
 
     n, m, elements: numbers of tasks, resources and uses.
     """
-    return 8 * m + 5 * n + 2 * elements, 3 * m + n + 2 * elements + 1
+    return 9 * m + 5 * n + 3 * elements, 5 * m + 2 * n + 3 * elements + 2
 
 
 class Market(NamedTuple):
@@ -60,24 +62,30 @@ class Market(NamedTuple):
     price: np.ndarray  # of resources
     load: np.ndarray
     weight_on: np.ndarray  # sum of the weights of users
-    step: np.ndarray  # Newton's
+    step: np.ndarray  # Newton's, of the prices chosen, as all of these:
     rest: np.ndarray
     along: np.ndarray
     image: np.ndarray
     diagonal: np.ndarray
+    lone: np.ndarray  # the part of the diagonal by tasks that pay one of them
     paid: np.ndarray  # P of tasks
+    rate: np.ndarray
     ceiling: np.ndarray  # the bound, FATPIPEs included
-    curvature: np.ndarray
     threshold: np.ndarray  # what a task pays at its ceiling
     kept: np.ndarray  # paid, before a step
     usage: np.ndarray  # of an element, over the capacity
     by_resource: np.ndarray  # the same in order of resources
+    scaled: np.ndarray  # the same in rows of Newton's matrix, times the root of the curvature
     first: np.ndarray  # of each resource, in order of resources
     last: np.ndarray
     stamp: np.ndarray
+    chosen: np.ndarray  # the resources whose prices a step moves
+    place: np.ndarray  # of a resource among these; -1: it is none of them
     begin: np.ndarray  # of each task
+    row: np.ndarray  # of each task that pays several of the prices chosen
     resource: np.ndarray
     user: np.ndarray  # in order of resources
+    column: np.ndarray  # of an element in a row
 
 
 @jit
@@ -91,22 +99,29 @@ def _carve_market(n, m, z, reals, integers):
     along, reals = carve(reals, m)
     image, reals = carve(reals, m)
     diagonal, reals = carve(reals, m)
+    lone, reals = carve(reals, m)
     paid, reals = carve(reals, n)
+    rate, reals = carve(reals, n)
     ceiling, reals = carve(reals, n)
-    curvature, reals = carve(reals, n)
     threshold, reals = carve(reals, n)
     kept, reals = carve(reals, n)
     usage, reals = carve(reals, z)
     by_resource, reals = carve(reals, z)
+    scaled, reals = carve(reals, z)
     first, integers = carve(integers, m)
     last, integers = carve(integers, m)
     stamp, integers = carve(integers, m)
+    chosen, integers = carve(integers, m)
+    place, integers = carve(integers, m)
     begin, integers = carve(integers, n + 1)
+    row, integers = carve(integers, n + 1)
     resource, integers = carve(integers, z)
     user, integers = carve(integers, z)
+    column, integers = carve(integers, z)
     return Market(
-        price, load, weight_on, step, rest, along, image, diagonal, paid, ceiling, curvature,
-        threshold, kept, usage, by_resource, first, last, stamp, begin, resource, user,
+        price, load, weight_on, step, rest, along, image, diagonal, lone, paid, rate, ceiling,
+        threshold, kept, usage, by_resource, scaled, first, last, stamp, chosen, place, begin, row,
+        resource, user, column,
     )  # fmt: skip
 
 
@@ -129,7 +144,7 @@ def solve_proportional(system, settings, answer, reals, integers):
         _sweep(system, k, m, residual, settings.aim)
         residual = _look(system, k, n, m)
         if residual > settings.aim and residual < NEAR:
-            residual = _newton(system, k, n, m, residual)
+            residual = _newton(system, k, n, m, residual, settings.aim)
     _write(system, answer, k, n, m)
     return 0 if residual <= max(settings.aim, settings.accept) else 1
 
@@ -210,17 +225,18 @@ def _begin_prices(system, warm, level, k, n, m):
             count = k.begin[i + 1] - k.begin[i]
             for e in range(k.begin[i], k.begin[i + 1]):
                 k.price[k.resource[e]] += system.weight[i] / count
-    _pay(k, n)
+    _pay(system, k, n)
 
 
 @jit
-def _pay(k, n):
-    """What tasks pay at these prices."""
+def _pay(system, k, n):
+    """What tasks pay at these prices, and their rates."""
     for i in range(n):
         total = 0.0
         for e in range(k.begin[i], k.begin[i + 1]):
             total += k.usage[e] * k.price[k.resource[e]]
         k.paid[i] = total
+        k.rate[i] = _rate_of(system, k, i, total)
 
 
 @jit
@@ -240,10 +256,8 @@ def _look(system, k, n, m):
     for r in range(m):
         k.load[r] = 0.0
     for i in range(n):
-        if k.begin[i + 1] > k.begin[i]:
-            rate = _rate_of(system, k, i, k.paid[i])
-            for e in range(k.begin[i], k.begin[i + 1]):
-                k.load[k.resource[e]] += k.usage[e] * rate
+        for e in range(k.begin[i], k.begin[i + 1]):
+            k.load[k.resource[e]] += k.usage[e] * k.rate[i]
     worst = 0.0
     for r in range(m):
         left = 1.0 - k.load[r]
@@ -262,13 +276,19 @@ def _sweep(system, k, m, residual, aim):
         if k.first[r] == k.last[r]:
             k.price[r] = 0.0
             continue
+        load = 0.0
+        for q in range(k.first[r], k.last[r]):
+            load += k.by_resource[q] * k.rate[k.user[q]]
         old = k.price[r]
+        if abs(load - 1.0) <= close or (old == 0.0 and load <= 1.0):
+            continue
         price = _best_price(system, k, r, old, close)
         if price != old:
             k.price[r] = price
             for q in range(k.first[r], k.last[r]):
                 i = k.user[q]
                 k.paid[i] = max(k.paid[i] + (price - old) * k.by_resource[q], 0.0)
+                k.rate[i] = _rate_of(system, k, i, k.paid[i])
 
 
 @jit
@@ -323,125 +343,161 @@ def _best_price(system, k, r, old, close):
 
 
 @jit
-def _newton(system, k, n, m, residual):
+def _choose(system, k, n, m):
+    """Choose prices above 0 or to rise, and write their matrix; (how many, rows).
+
+    The matrix is A diag(curvature) A', of the tasks that more payment slows down.
+    """
+    chosen = 0
+    for r in range(m):
+        k.place[r] = -1
+        if k.first[r] < k.last[r] and (k.price[r] > 0.0 or k.load[r] > 1.0):
+            k.place[r] = chosen
+            k.chosen[chosen] = r
+            k.step[chosen] = 0.0
+            k.diagonal[chosen] = 0.0
+            k.lone[chosen] = 0.0
+            chosen += 1
+    rows = 0
+    q = 0
+    for i in range(n):
+        if k.begin[i + 1] == k.begin[i] or k.paid[i] <= k.threshold[i]:
+            continue
+        root = k.rate[i] / np.sqrt(system.weight[i])
+        k.row[rows] = q
+        for e in range(k.begin[i], k.begin[i + 1]):
+            j = k.place[k.resource[e]]
+            if j >= 0:
+                value = k.usage[e] * root
+                k.column[q] = j
+                k.scaled[q] = value
+                k.diagonal[j] += value * value
+                q += 1
+        if q == k.row[rows] + 1:
+            q -= 1
+            k.lone[k.column[q]] += k.scaled[q] * k.scaled[q]
+        elif q > k.row[rows]:
+            rows += 1
+    k.row[rows] = q
+    return chosen, rows
+
+
+@jit
+def _newton(system, k, n, m, residual, aim):
     """Newton's step for prices above 0 or to rise, kept if it helps; the residual then."""
     for i in range(n):
-        k.curvature[i] = 0.0
         k.kept[i] = k.paid[i]
-        if k.begin[i + 1] > k.begin[i] and k.paid[i] > k.threshold[i]:
-            x = system.weight[i] / k.paid[i]
-            k.curvature[i] = x * x / system.weight[i]
-    for r in range(m):
-        k.step[r] = 0.0
-        k.diagonal[r] = 0.0
-        if k.price[r] > 0.0 or k.load[r] > 1.0:
-            for q in range(k.first[r], k.last[r]):
-                k.diagonal[r] += k.by_resource[q] * k.by_resource[q] * k.curvature[k.user[q]]
-    # A price that would fall below 0 falls to 0, and the step of all others is found anew.
+    chosen, rows = _choose(system, k, n, m)
+    relative = EXACT * max(min(residual, 1.0), min(aim / residual, 1.0))
+    enough = -1.0
+    # A price that would fall below 0 falls to 0, and the step of all others is found on.
     for _ in range(FALLS):
-        for r in range(m):
-            k.along[r] = k.step[r]
-        _multiply(k, n, m)
-        for r in range(m):
-            k.rest[r] = k.load[r] - 1.0 - k.image[r] if k.diagonal[r] > 0.0 else 0.0
-        _conjugate_gradients(k, n, m, 0.01 * min(residual, 1.0))
+        for j in range(chosen):
+            k.along[j] = k.step[j]
+        _multiply(k, chosen, rows)
+        for j in range(chosen):
+            k.rest[j] = k.load[k.chosen[j]] - 1.0 - k.image[j] if k.diagonal[j] > 0.0 else 0.0
+        enough = _conjugate_gradients(k, chosen, rows, relative, enough)
         first = 1.0  # the part of the step at which the first price would be 0
-        for r in range(m):
-            if k.diagonal[r] > 0.0 and k.price[r] + k.step[r] < 0.0:
-                first = min(first, -k.price[r] / k.step[r])
+        for j in range(chosen):
+            price = k.price[k.chosen[j]]
+            if k.diagonal[j] > 0.0 and price + k.step[j] < 0.0:
+                first = min(first, -price / k.step[j])
         if first == 1.0:
             break
-        for r in range(m):
-            if k.diagonal[r] > 0.0 and k.price[r] + SOON * first * k.step[r] <= 0.0:
-                k.step[r] = -k.price[r]
-                k.diagonal[r] = 0.0
-        for r in range(m):
-            if k.diagonal[r] > 0.0:
-                k.step[r] = 0.0
+        for j in range(chosen):
+            price = k.price[k.chosen[j]]
+            if k.diagonal[j] > 0.0 and price + SOON * first * k.step[j] <= 0.0:
+                k.step[j] = -price
+                k.diagonal[j] = 0.0
     part = 1.0
     for _ in range(CUTS):
         # ``image`` keeps the prices before the step.
-        for r in range(m):
-            k.image[r] = k.price[r]
-            k.price[r] = max(k.price[r] + part * k.step[r], 0.0)
-        _pay(k, n)
+        for j in range(chosen):
+            r = k.chosen[j]
+            k.image[j] = k.price[r]
+            k.price[r] = max(k.price[r] + part * k.step[j], 0.0)
+        _pay(system, k, n)
         after = _look(system, k, n, m)
         if after < residual:
             return after
-        for r in range(m):
-            k.price[r] = k.image[r]
-        for i in range(n):
-            k.paid[i] = k.kept[i]
+        for j in range(chosen):
+            k.price[k.chosen[j]] = k.image[j]
         part *= 0.25
+    for i in range(n):
+        k.paid[i] = k.kept[i]
+        k.rate[i] = _rate_of(system, k, i, k.paid[i])
     return _look(system, k, n, m)
 
 
 @jit
-def _follow(k, m):
+def _follow(k, chosen):
     """Go on along a direction in which no rate changes, past where the first price is 0.
 
     Two resources with the same users have one: the one that is less full will be free.
     """
     length = np.inf
-    for r in range(m):
-        if k.diagonal[r] > 0.0 and k.along[r] < 0.0:
-            length = min(length, max(k.price[r] + k.step[r], 0.0) / -k.along[r])
+    for j in range(chosen):
+        if k.diagonal[j] > 0.0 and k.along[j] < 0.0:
+            price = k.price[k.chosen[j]]
+            length = min(length, max(price + k.step[j], 0.0) / -k.along[j])
     if length < np.inf:
-        for r in range(m):
-            if k.diagonal[r] > 0.0:
-                k.step[r] += length * JUST_ABOVE * k.along[r]
+        for j in range(chosen):
+            if k.diagonal[j] > 0.0:
+                k.step[j] += length * JUST_ABOVE * k.along[j]
 
 
 @jit
-def _multiply(k, n, m):
-    """Let ``image`` be A diag(curvature) A' times ``along``."""
-    for r in range(m):
-        k.image[r] = 0.0
-    for i in range(n):
-        if k.curvature[i] > 0.0:
-            total = 0.0
-            for e in range(k.begin[i], k.begin[i + 1]):
-                total += k.usage[e] * k.along[k.resource[e]]
-            total *= k.curvature[i]
-            for e in range(k.begin[i], k.begin[i + 1]):
-                k.image[k.resource[e]] += k.usage[e] * total
+def _multiply(k, chosen, rows):
+    """Let ``image`` be the matrix times ``along``."""
+    for j in range(chosen):
+        k.image[j] = k.lone[j] * k.along[j]
+    for t in range(rows):
+        total = 0.0
+        for e in range(k.row[t], k.row[t + 1]):
+            total += k.scaled[e] * k.along[k.column[e]]
+        for e in range(k.row[t], k.row[t + 1]):
+            k.image[k.column[e]] += k.scaled[e] * total
 
 
 @jit
-def _conjugate_gradients(k, n, m, relative):
-    """Solve for the step, whose right side is in ``rest``, up to this part of it.
+def _conjugate_gradients(k, chosen, rows, relative, enough):
+    """Improve the step, whose right side is in ``rest``, up to ``enough``; returns that.
 
-    The matrix is that of `_multiply`, of the prices with a diagonal, which preconditions it.
+    enough: below 0: this part of the right side. The matrix is that of `_multiply`, of the prices
+    with a diagonal, which preconditions it.
     """
     size = 0.0
-    for r in range(m):
-        k.along[r] = 0.0
-        if k.rest[r] != 0.0:
-            k.along[r] = k.rest[r] / k.diagonal[r]
-            size += k.rest[r] * k.along[r]
-    enough = size * relative * relative
+    for j in range(chosen):
+        k.along[j] = 0.0
+        if k.rest[j] != 0.0:
+            k.along[j] = k.rest[j] / k.diagonal[j]
+            size += k.rest[j] * k.along[j]
+    if enough < 0.0:
+        enough = size * relative * relative
     for _ in range(GRADIENT_STEPS):
         if size <= enough or size == 0.0:
-            return
-        _multiply(k, n, m)
+            break
+        _multiply(k, chosen, rows)
         bent = 0.0
-        for r in range(m):
-            bent += k.along[r] * k.image[r]
+        for j in range(chosen):
+            bent += k.along[j] * k.image[j]
         if not bent > FLAT * size:
-            _follow(k, m)
-            return
+            _follow(k, chosen)
+            break
         length = size / bent
         before = size
         size = 0.0
-        for r in range(m):
-            if k.diagonal[r] > 0.0:
-                k.step[r] += length * k.along[r]
-                k.rest[r] -= length * k.image[r]
-                size += k.rest[r] * k.rest[r] / k.diagonal[r]
+        for j in range(chosen):
+            if k.diagonal[j] > 0.0:
+                k.step[j] += length * k.along[j]
+                k.rest[j] -= length * k.image[j]
+                size += k.rest[j] * k.rest[j] / k.diagonal[j]
         turn = size / before
-        for r in range(m):
-            if k.diagonal[r] > 0.0:
-                k.along[r] = k.rest[r] / k.diagonal[r] + turn * k.along[r]
+        for j in range(chosen):
+            if k.diagonal[j] > 0.0:
+                k.along[j] = k.rest[j] / k.diagonal[j] + turn * k.along[j]
+    return enough
 
 
 @jit
@@ -450,7 +506,7 @@ def _write(system, answer, k, n, m):
     for i in range(n):
         if answer.rate[i] >= 0.0:
             continue
-        rate = _rate_of(system, k, i, k.paid[i])
+        rate = k.rate[i]
         if k.begin[i + 1] == k.begin[i]:
             rate = k.ceiling[i]
         elif rate < k.ceiling[i]:
