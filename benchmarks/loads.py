@@ -11,12 +11,15 @@ import heapq
 import json
 import random
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ptaskmodel import Delay, HomogeneousWork, ParallelTask, Task
+import numpy as np
+
+from ptaskmodel import Delay, Flow, HomogeneousWork, ParallelTask, Platform, Task, load_platform
 
 HEADER = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -127,6 +130,35 @@ def fat_tree(leaves: int, uplinks: int) -> str:
     """A fat tree of leaves of 32 hosts, each with ``uplinks`` links to as many top switches."""
     parameters = f"2;32,{leaves};1,{uplinks};1,1"
     return cluster(32 * leaves, f' topology="FAT_TREE" topo_parameters="{parameters}"')
+
+
+# Sizes of flows of a web search, B, at these parts of all flows: M. Alizadeh et al., "Data center
+# TCP (DCTCP)", 2010, rounded.
+SEARCH = (
+    (0.0, 1e3), (0.15, 6e3), (0.2, 13e3), (0.3, 19e3), (0.4, 33e3), (0.53, 53e3), (0.6, 133e3),
+    (0.7, 667e3), (0.8, 1.333e6), (0.9, 3.333e6), (0.97, 6.667e6), (1.0, 20e6),
+)  # fmt: skip
+
+
+def wire_flows(count: int, load: float) -> tuple[Platform, list[Flow]]:
+    """A fat tree of 1,024 hosts (k = 16), and flows between random hosts of it.
+
+    count: of flows. load: the part of what hosts can send that they offer together.
+    """
+    topology = ' topology="FAT_TREE" topo_parameters="3;8,8,16;1,8,8;1,1,1"'
+    with tempfile.TemporaryDirectory() as there:
+        path = Path(there) / "platform.xml"
+        path.write_text(cluster(1024, topology))
+        platform = load_platform(path)
+    rng = np.random.default_rng(1)
+    parts, sizes = zip(*SEARCH, strict=True)
+    size_B = np.exp(np.interp(rng.random(count), parts, np.log(sizes)))
+    between_s = size_B.mean() / (load * 1024 * BANDWIDTH_BPS)
+    starts = np.cumsum(rng.exponential(between_s, count))
+    source = rng.integers(1024, size=count)
+    target = (source + 1 + rng.integers(1023, size=count)) % 1024
+    ends = zip(source.tolist(), target.tolist(), size_B.tolist(), starts.tolist(), strict=True)
+    return platform, [Flow(f"h{a}", f"h{b}", size, start_s=date) for a, b, size, date in ends]
 
 
 # --- loads ---------------------------------------------------------------------------------------

@@ -26,10 +26,10 @@ from ptaskmodel.sharing.levels.levels import (
     take_in_changes,
 )
 from ptaskmodel.sharing.max_min.parts import follow_rates
-from ptaskmodel.sharing.rates import BMF, PROPORTIONAL, SOLVERS, is_alone, solve, solve_alone
+from ptaskmodel.sharing.rates import BMF, SOLVERS, is_alone, solve, solve_alone
 from ptaskmodel.sharing.rules import RULES, WAYS
 from ptaskmodel.sharing.rules import SOLVERS as SOLVER_NAMES
-from ptaskmodel.sharing.state import BY_LEVELS, BY_PARTS, BY_ROUNDS, SUB, USED
+from ptaskmodel.sharing.state import BY_LEVELS, BY_PARTS, BY_PRICES, BY_ROUNDS, SUB, USED
 from ptaskmodel.sharing.subproblem import sub_system
 
 INFINITY = float("inf")
@@ -217,7 +217,7 @@ def reshare(s, o):
         else:
             if counts.way == BY_LEVELS:
                 adopt(g, counts.n_sub, counts.m_sub)
-            elif o.solver in (BMF, PROPORTIONAL):
+            elif o.solver == BMF or counts.way == BY_PRICES:
                 levels = sub_system(g).level
                 for j in range(counts.m_sub):
                     g.constraints[g.worklists[USED, j]].level = levels[j]

@@ -21,7 +21,7 @@ def code(rule: str) -> int:
     return numbers(len(RULES))[list(RULES).index(rule)]
 
 
-BMF, FLOW_MAXMIN, PROPORTIONAL = code("bmf"), code("flow-maxmin"), code("proportional")
+BMF, FLOW_MAXMIN = code("bmf"), code("flow-maxmin")
 TOLERANCES = Settings()
 AIM, ACCEPT, NOTHING_LEFT = TOLERANCES.aim, TOLERANCES.accept, TOLERANCES.nothing_left
 

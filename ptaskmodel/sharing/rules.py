@@ -11,9 +11,9 @@ from typing import NamedTuple
 NOTHING_LEFT = 1e-5
 
 # The ways from event to event: everything anew; from the levels of what limits anything; the part
-# that is affected (max-min fairness); rounds among the few resources that limit them. What each
-# earns is in benchmarks/README.md.
-WAYS = ("", "levels", "parts", "rounds")
+# that is affected (max-min fairness); rounds among the few resources that limit them; from the
+# prices in force. What each earns is in benchmarks/README.md.
+WAYS = ("", "levels", "parts", "rounds", "prices")
 
 
 class Rule(NamedTuple):
@@ -93,6 +93,7 @@ RULES = {
         "proportional.prices.solve_proportional",
         condition="proportional",
         skips_slack=True,
+        way="prices",
         aim=1e-5,
     ),
 }

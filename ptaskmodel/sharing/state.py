@@ -37,7 +37,7 @@ SIZE_CLASSES = 48
 NODES = 1 << 13
 
 # How rates are found from event to event (see `rules`).
-ANEW, BY_LEVELS, BY_PARTS, BY_ROUNDS = numbers(len(WAYS))
+ANEW, BY_LEVELS, BY_PARTS, BY_ROUNDS, BY_PRICES = numbers(len(WAYS))
 
 # Why the kept nodes of a variable must be rebuilt: a constraint changed status; it changed.
 SIDES, CHANGED = numbers(1, 3)

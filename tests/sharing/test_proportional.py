@@ -104,6 +104,38 @@ def test_known_prices_lead_to_the_same_rates():
             assert verify(problem, answer.rate, "proportional").ok
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_from_event_to_event_it_is_what_it_is_from_nothing(seed):
+    """Flows of four links each begin and end; prices go on from those before."""
+    rng = np.random.default_rng(seed)
+    rule = RULES["proportional"]
+    capacity = rng.choice([1.0, 2.5], 40)
+    flows = [[(int(r), 1.0) for r in rng.choice(40, 4, replace=False)] for _ in range(60)]
+    weight = 10 ** rng.uniform(-1, 1, 60)
+    prices = np.full(40, np.inf)
+    present = set(range(30))
+    for _ in range(15):
+        present ^= {int(k) for k in rng.choice(60, 2, replace=False)}
+        own = sorted(present)
+        problem = SharingProblem.build([flows[k] for k in own], capacity, weight=weight[own])
+        warm, cold = Answer.room(problem), Answer.room(problem)
+        warm.level[:] = prices
+        for settings, answer in ((Settings(warm=True), warm), (Settings(), cold)):
+            args = System.of(problem), settings, answer, *new_scratch(problem, rule)
+            assert kernel(rule)(*args) == 0
+        assert warm.rate == pytest.approx(cold.rate, rel=1e-9)
+        assert verify(problem, warm.rate, "proportional").ok
+        prices = warm.level
+
+
+def test_a_task_may_pay_many_prices_that_move():
+    """Six full links each: more than have entries of their own in Newton's matrix."""
+    rows = [[(k, 1.0) for k in range(6)] for _ in range(3)]
+    rows += [[(k, 1.0)] for k in range(6) for _ in range(2)]
+    problem = SharingProblem.build(rows, np.linspace(1.0, 2.0, 6))
+    assert verify(problem, proportional(problem).rates, "proportional").ok
+
+
 def test_a_price_moves_between_links_with_the_same_users():
     """From a price on the wrong one of two: sweeps alone would take thousands of turns."""
     rows = [[(0, 1.0), (1, 1.0), (2, 0.036)], [(0, 1.0), (1, 1.0)], [(2, 1.0), (0, 0.036)]]

@@ -14,8 +14,9 @@ The prices minimise a convex function, whose gradient is C_r - load_r. Two steps
 - Newton's step for all prices above 0 together, its system solved by conjugate gradients: products
   with the matrix need only the elements. It is kept if the residual falls.
 
-From event to event, the same steps begin with the present prices, so that one or two are enough,
-and solve the component that changed.
+From event to event (way "prices"), the same steps begin with the present prices, so that one or two
+are enough, and solve the component that changed. A change moves most rates of a component a little:
+in 1,000 flows on a fat tree, 50 by 1 %, 500 by 0.001 %. So the whole of it is solved.
 
 Capacities are scaled to 1 here. A FATPIPE limits each use alone: it is a bound C_r / a_ri. A task
 that uses a resource of capacity 0 has the rate 0.
@@ -34,7 +35,7 @@ SWEEPS = 10_000
 # Steps for one price in a sweep, and by how much they reduce what is missing there.
 PRICE_STEPS, ENOUGH = 12, 0.1
 GRADIENT_STEPS = 60
-# Of the residual, the part up to which Newton's system is solved: the product of steps is what counts.
+# Newton's system is solved up to this part of the residual, times the residual.
 EXACT = 0.3
 # Farther off, Newton's step is not tried.
 NEAR = 1.0
@@ -42,6 +43,8 @@ NEAR = 1.0
 CUTS = 3
 # Prices fall to 0 so many times in a step, together with those that are 0 soon after.
 FALLS, SOON = 12, 2.0
+# A task that pays so many of the prices that move has an entry of the matrix for each two of them.
+FEW = 3
 # Rates hardly change in a direction of so little curvature.
 FLAT = 1e-10
 LARGEST = 1.7e308
@@ -53,7 +56,7 @@ def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
 
     n, m, elements: numbers of tasks, resources and uses.
     """
-    return 9 * m + 5 * n + 3 * elements, 5 * m + 2 * n + 3 * elements + 2
+    return 9 * m + 5 * n + 4 * elements, 5 * m + 2 * n + 5 * elements + 2
 
 
 class Market(NamedTuple):
@@ -67,7 +70,7 @@ class Market(NamedTuple):
     along: np.ndarray
     image: np.ndarray
     diagonal: np.ndarray
-    lone: np.ndarray  # the part of the diagonal by tasks that pay one of them
+    inverse: np.ndarray  # 1 / the diagonal; 0 for a price that does not move
     paid: np.ndarray  # P of tasks
     rate: np.ndarray
     ceiling: np.ndarray  # the bound, FATPIPEs included
@@ -76,16 +79,19 @@ class Market(NamedTuple):
     usage: np.ndarray  # of an element, over the capacity
     by_resource: np.ndarray  # the same in order of resources
     scaled: np.ndarray  # the same in rows of Newton's matrix, times the root of the curvature
+    product: np.ndarray  # of two of these: an entry of the matrix beside its diagonal
     first: np.ndarray  # of each resource, in order of resources
     last: np.ndarray
     stamp: np.ndarray
     chosen: np.ndarray  # the resources whose prices a step moves
     place: np.ndarray  # of a resource among these; -1: it is none of them
     begin: np.ndarray  # of each task
-    row: np.ndarray  # of each task that pays several of the prices chosen
+    row: np.ndarray  # of each task that pays many of the prices chosen
     resource: np.ndarray
     user: np.ndarray  # in order of resources
     column: np.ndarray  # of an element in a row
+    one: np.ndarray  # the place of an entry
+    other: np.ndarray
 
 
 @jit
@@ -99,7 +105,7 @@ def _carve_market(n, m, z, reals, integers):
     along, reals = carve(reals, m)
     image, reals = carve(reals, m)
     diagonal, reals = carve(reals, m)
-    lone, reals = carve(reals, m)
+    inverse, reals = carve(reals, m)
     paid, reals = carve(reals, n)
     rate, reals = carve(reals, n)
     ceiling, reals = carve(reals, n)
@@ -108,6 +114,7 @@ def _carve_market(n, m, z, reals, integers):
     usage, reals = carve(reals, z)
     by_resource, reals = carve(reals, z)
     scaled, reals = carve(reals, z)
+    product, reals = carve(reals, z)
     first, integers = carve(integers, m)
     last, integers = carve(integers, m)
     stamp, integers = carve(integers, m)
@@ -118,10 +125,12 @@ def _carve_market(n, m, z, reals, integers):
     resource, integers = carve(integers, z)
     user, integers = carve(integers, z)
     column, integers = carve(integers, z)
+    one, integers = carve(integers, z)
+    other, integers = carve(integers, z)
     return Market(
-        price, load, weight_on, step, rest, along, image, diagonal, lone, paid, rate, ceiling,
-        threshold, kept, usage, by_resource, scaled, first, last, stamp, chosen, place, begin, row,
-        resource, user, column,
+        price, load, weight_on, step, rest, along, image, diagonal, inverse, paid, rate, ceiling,
+        threshold, kept, usage, by_resource, scaled, product, first, last, stamp, chosen, place,
+        begin, row, resource, user, column, one, other,
     )  # fmt: skip
 
 
@@ -217,10 +226,12 @@ def _lay(system, answer, k, n, m):
 @jit
 def _begin_prices(system, warm, level, k, n, m):
     """Begin with prices that are known, else with each weight divided among what its task uses."""
+    some = False
     for r in range(m):
         known = warm and level[r] < np.inf and k.first[r] < k.last[r]
         k.price[r] = level[r] * system.capacity[r] if known else 0.0
-    if not warm:
+        some = some or known
+    if not some:
         for i in range(n):
             count = k.begin[i + 1] - k.begin[i]
             for e in range(k.begin[i], k.begin[i + 1]):
@@ -233,8 +244,8 @@ def _pay(system, k, n):
     """What tasks pay at these prices, and their rates."""
     for i in range(n):
         total = 0.0
-        for e in range(k.begin[i], k.begin[i + 1]):
-            total += k.usage[e] * k.price[k.resource[e]]
+        for e in range(np.uint64(k.begin[i]), np.uint64(k.begin[i + 1])):
+            total += k.usage[e] * k.price[np.uint64(k.resource[e])]
         k.paid[i] = total
         k.rate[i] = _rate_of(system, k, i, total)
 
@@ -256,8 +267,9 @@ def _look(system, k, n, m):
     for r in range(m):
         k.load[r] = 0.0
     for i in range(n):
-        for e in range(k.begin[i], k.begin[i + 1]):
-            k.load[k.resource[e]] += k.usage[e] * k.rate[i]
+        rate = k.rate[i]
+        for e in range(np.uint64(k.begin[i]), np.uint64(k.begin[i + 1])):
+            k.load[np.uint64(k.resource[e])] += k.usage[e] * rate
     worst = 0.0
     for r in range(m):
         left = 1.0 - k.load[r]
@@ -277,8 +289,8 @@ def _sweep(system, k, m, residual, aim):
             k.price[r] = 0.0
             continue
         load = 0.0
-        for q in range(k.first[r], k.last[r]):
-            load += k.by_resource[q] * k.rate[k.user[q]]
+        for q in range(np.uint64(k.first[r]), np.uint64(k.last[r])):
+            load += k.by_resource[q] * k.rate[np.uint64(k.user[q])]
         old = k.price[r]
         if abs(load - 1.0) <= close or (old == 0.0 and load <= 1.0):
             continue
@@ -344,9 +356,10 @@ def _best_price(system, k, r, old, close):
 
 @jit
 def _choose(system, k, n, m):
-    """Choose prices above 0 or to rise, and write their matrix; (how many, rows).
+    """Choose prices above 0 or to rise, and write their matrix; (how many, entries, rows).
 
-    The matrix is A diag(curvature) A', of the tasks that more payment slows down.
+    The matrix is A diag(curvature) A', of the tasks that more payment slows down. It is the sum of
+    a diagonal, of entries beside it by tasks with few of the prices, and of rows by the others.
     """
     chosen = 0
     for r in range(m):
@@ -356,30 +369,37 @@ def _choose(system, k, n, m):
             k.chosen[chosen] = r
             k.step[chosen] = 0.0
             k.diagonal[chosen] = 0.0
-            k.lone[chosen] = 0.0
             chosen += 1
+    entries = 0
     rows = 0
-    q = 0
+    k.row[0] = 0
     for i in range(n):
         if k.begin[i + 1] == k.begin[i] or k.paid[i] <= k.threshold[i]:
             continue
         root = k.rate[i] / np.sqrt(system.weight[i])
-        k.row[rows] = q
+        begin = k.row[rows]
+        q = begin
         for e in range(k.begin[i], k.begin[i + 1]):
-            j = k.place[k.resource[e]]
+            j = k.place[np.uint64(k.resource[np.uint64(e)])]
             if j >= 0:
-                value = k.usage[e] * root
-                k.column[q] = j
-                k.scaled[q] = value
-                k.diagonal[j] += value * value
+                value = k.usage[np.uint64(e)] * root
+                k.column[np.uint64(q)] = j
+                k.scaled[np.uint64(q)] = value
+                k.diagonal[np.uint64(j)] += value * value
                 q += 1
-        if q == k.row[rows] + 1:
-            q -= 1
-            k.lone[k.column[q]] += k.scaled[q] * k.scaled[q]
-        elif q > k.row[rows]:
+        if q - begin > FEW:
             rows += 1
-    k.row[rows] = q
-    return chosen, rows
+            k.row[rows] = q
+            continue
+        for a in range(begin + 1, q):
+            for b in range(begin, a):
+                k.one[entries] = k.column[a]
+                k.other[entries] = k.column[b]
+                k.product[entries] = k.scaled[a] * k.scaled[b]
+                entries += 1
+    for j in range(chosen):
+        k.inverse[j] = 1.0 / k.diagonal[j] if k.diagonal[j] > 0.0 else 0.0
+    return chosen, entries, rows
 
 
 @jit
@@ -387,29 +407,29 @@ def _newton(system, k, n, m, residual, aim):
     """Newton's step for prices above 0 or to rise, kept if it helps; the residual then."""
     for i in range(n):
         k.kept[i] = k.paid[i]
-    chosen, rows = _choose(system, k, n, m)
+    chosen, entries, rows = _choose(system, k, n, m)
     relative = EXACT * max(min(residual, 1.0), min(aim / residual, 1.0))
     enough = -1.0
     # A price that would fall below 0 falls to 0, and the step of all others is found on.
     for _ in range(FALLS):
         for j in range(chosen):
             k.along[j] = k.step[j]
-        _multiply(k, chosen, rows)
+        _multiply(k, chosen, entries, rows)
         for j in range(chosen):
-            k.rest[j] = k.load[k.chosen[j]] - 1.0 - k.image[j] if k.diagonal[j] > 0.0 else 0.0
-        enough = _conjugate_gradients(k, chosen, rows, relative, enough)
+            k.rest[j] = k.load[k.chosen[j]] - 1.0 - k.image[j] if k.inverse[j] > 0.0 else 0.0
+        enough = _conjugate_gradients(k, chosen, entries, rows, relative, enough)
         first = 1.0  # the part of the step at which the first price would be 0
         for j in range(chosen):
             price = k.price[k.chosen[j]]
-            if k.diagonal[j] > 0.0 and price + k.step[j] < 0.0:
+            if k.inverse[j] > 0.0 and price + k.step[j] < 0.0:
                 first = min(first, -price / k.step[j])
         if first == 1.0:
             break
         for j in range(chosen):
             price = k.price[k.chosen[j]]
-            if k.diagonal[j] > 0.0 and price + SOON * first * k.step[j] <= 0.0:
+            if k.inverse[j] > 0.0 and price + SOON * first * k.step[j] <= 0.0:
                 k.step[j] = -price
-                k.diagonal[j] = 0.0
+                k.inverse[j] = 0.0
     part = 1.0
     for _ in range(CUTS):
         # ``image`` keeps the prices before the step.
@@ -438,65 +458,69 @@ def _follow(k, chosen):
     """
     length = np.inf
     for j in range(chosen):
-        if k.diagonal[j] > 0.0 and k.along[j] < 0.0:
+        if k.inverse[j] > 0.0 and k.along[j] < 0.0:
             price = k.price[k.chosen[j]]
             length = min(length, max(price + k.step[j], 0.0) / -k.along[j])
     if length < np.inf:
         for j in range(chosen):
-            if k.diagonal[j] > 0.0:
+            if k.inverse[j] > 0.0:
                 k.step[j] += length * JUST_ABOVE * k.along[j]
 
 
 @jit
-def _multiply(k, chosen, rows):
+def _multiply(k, chosen, entries, rows):
     """Let ``image`` be the matrix times ``along``."""
     for j in range(chosen):
-        k.image[j] = k.lone[j] * k.along[j]
+        k.image[np.uint64(j)] = k.diagonal[np.uint64(j)] * k.along[np.uint64(j)]
+    for e in range(entries):
+        a = np.uint64(k.one[np.uint64(e)])
+        b = np.uint64(k.other[np.uint64(e)])
+        value = k.product[np.uint64(e)]
+        k.image[a] += value * k.along[b]
+        k.image[b] += value * k.along[a]
     for t in range(rows):
         total = 0.0
         for e in range(k.row[t], k.row[t + 1]):
             total += k.scaled[e] * k.along[k.column[e]]
         for e in range(k.row[t], k.row[t + 1]):
-            k.image[k.column[e]] += k.scaled[e] * total
+            k.image[k.column[e]] += k.scaled[e] * (total - k.scaled[e] * k.along[k.column[e]])
 
 
 @jit
-def _conjugate_gradients(k, chosen, rows, relative, enough):
+def _conjugate_gradients(k, chosen, entries, rows, relative, enough):
     """Improve the step, whose right side is in ``rest``, up to ``enough``; returns that.
 
     enough: below 0: this part of the right side. The matrix is that of `_multiply`, of the prices
-    with a diagonal, which preconditions it.
+    that move; its diagonal preconditions it.
     """
     size = 0.0
     for j in range(chosen):
-        k.along[j] = 0.0
-        if k.rest[j] != 0.0:
-            k.along[j] = k.rest[j] / k.diagonal[j]
-            size += k.rest[j] * k.along[j]
+        k.along[j] = k.rest[j] * k.inverse[j]
+        size += k.rest[j] * k.along[j]
     if enough < 0.0:
         enough = size * relative * relative
     for _ in range(GRADIENT_STEPS):
         if size <= enough or size == 0.0:
             break
-        _multiply(k, chosen, rows)
+        _multiply(k, chosen, entries, rows)
         bent = 0.0
         for j in range(chosen):
-            bent += k.along[j] * k.image[j]
+            bent += k.along[np.uint64(j)] * k.image[np.uint64(j)]
         if not bent > FLAT * size:
             _follow(k, chosen)
             break
         length = size / bent
         before = size
         size = 0.0
-        for j in range(chosen):
-            if k.diagonal[j] > 0.0:
-                k.step[j] += length * k.along[j]
-                k.rest[j] -= length * k.image[j]
-                size += k.rest[j] * k.rest[j] / k.diagonal[j]
+        for at in range(chosen):
+            j = np.uint64(at)
+            k.step[j] += length * k.along[j]
+            k.rest[j] -= length * k.image[j]
+            size += k.rest[j] * k.rest[j] * k.inverse[j]
         turn = size / before
-        for j in range(chosen):
-            if k.diagonal[j] > 0.0:
-                k.along[j] = k.rest[j] / k.diagonal[j] + turn * k.along[j]
+        for at in range(chosen):
+            j = np.uint64(at)
+            k.along[j] = k.rest[j] * k.inverse[j] + turn * k.along[j]
     return enough
 
 
