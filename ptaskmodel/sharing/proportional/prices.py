@@ -24,12 +24,19 @@ that uses a resource of capacity 0 has the rate 0.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING, carve
+from ptaskmodel.sharing.proportional.market import (
+    carve_market,
+    lay,
+    look,
+    pay,
+    rate_of,
+    scratch_sizes,
+)
+
+__all__ = ["scratch_sizes", "solve_proportional"]
 
 SWEEPS = 10_000
 # Steps for one price in a sweep, and by how much they reduce what is missing there.
@@ -47,91 +54,7 @@ FALLS, SOON = 12, 2.0
 FEW = 3
 # Rates hardly change in a direction of so little curvature.
 FLAT = 1e-10
-LARGEST = 1.7e308
 JUST_ABOVE = 1.0 + 1e-9
-
-
-def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
-    """Lengths of the float64 and int64 scratch arrays of the kernel.
-
-    n, m, elements: numbers of tasks, resources and uses.
-    """
-    return 9 * m + 5 * n + 4 * elements, 5 * m + 2 * n + 5 * elements + 2
-
-
-class Market(NamedTuple):
-    """Prices, and what tasks pay and use; elements by task and by resource, each pair once."""
-
-    price: np.ndarray  # of resources
-    load: np.ndarray
-    weight_on: np.ndarray  # sum of the weights of users
-    step: np.ndarray  # Newton's, of the prices chosen, as all of these:
-    rest: np.ndarray
-    along: np.ndarray
-    image: np.ndarray
-    diagonal: np.ndarray
-    inverse: np.ndarray  # 1 / the diagonal; 0 for a price that does not move
-    paid: np.ndarray  # P of tasks
-    rate: np.ndarray
-    ceiling: np.ndarray  # the bound, FATPIPEs included
-    threshold: np.ndarray  # what a task pays at its ceiling
-    kept: np.ndarray  # paid, before a step
-    usage: np.ndarray  # of an element, over the capacity
-    by_resource: np.ndarray  # the same in order of resources
-    scaled: np.ndarray  # the same in rows of Newton's matrix, times the root of the curvature
-    product: np.ndarray  # of two of these: an entry of the matrix beside its diagonal
-    first: np.ndarray  # of each resource, in order of resources
-    last: np.ndarray
-    stamp: np.ndarray
-    chosen: np.ndarray  # the resources whose prices a step moves
-    place: np.ndarray  # of a resource among these; -1: it is none of them
-    begin: np.ndarray  # of each task
-    row: np.ndarray  # of each task that pays many of the prices chosen
-    resource: np.ndarray
-    user: np.ndarray  # in order of resources
-    column: np.ndarray  # of an element in a row
-    one: np.ndarray  # the place of an entry
-    other: np.ndarray
-
-
-@jit
-def _carve_market(n, m, z, reals, integers):
-    """The scratch arrays as those of a `Market`."""
-    price, reals = carve(reals, m)
-    load, reals = carve(reals, m)
-    weight_on, reals = carve(reals, m)
-    step, reals = carve(reals, m)
-    rest, reals = carve(reals, m)
-    along, reals = carve(reals, m)
-    image, reals = carve(reals, m)
-    diagonal, reals = carve(reals, m)
-    inverse, reals = carve(reals, m)
-    paid, reals = carve(reals, n)
-    rate, reals = carve(reals, n)
-    ceiling, reals = carve(reals, n)
-    threshold, reals = carve(reals, n)
-    kept, reals = carve(reals, n)
-    usage, reals = carve(reals, z)
-    by_resource, reals = carve(reals, z)
-    scaled, reals = carve(reals, z)
-    product, reals = carve(reals, z)
-    first, integers = carve(integers, m)
-    last, integers = carve(integers, m)
-    stamp, integers = carve(integers, m)
-    chosen, integers = carve(integers, m)
-    place, integers = carve(integers, m)
-    begin, integers = carve(integers, n + 1)
-    row, integers = carve(integers, n + 1)
-    resource, integers = carve(integers, z)
-    user, integers = carve(integers, z)
-    column, integers = carve(integers, z)
-    one, integers = carve(integers, z)
-    other, integers = carve(integers, z)
-    return Market(
-        price, load, weight_on, step, rest, along, image, diagonal, inverse, paid, rate, ceiling,
-        threshold, kept, usage, by_resource, scaled, product, first, last, stamp, chosen, place,
-        begin, row, resource, user, column, one, other,
-    )  # fmt: skip
 
 
 @entry
@@ -143,84 +66,19 @@ def solve_proportional(system, settings, answer, reals, integers):
     """
     n = system.start.size - 1
     m = system.capacity.size
-    k = _carve_market(n, m, system.start[n], reals, integers)
-    _lay(system, answer, k, n, m)
+    k = carve_market(n, m, system.start[n], reals, integers)
+    lay(system, answer, k, n, m)
     _begin_prices(system, settings.warm, answer.level, k, n, m)
-    residual = _look(system, k, n, m)
+    residual = look(system, k, n, m)
     for _ in range(SWEEPS):
         if residual <= settings.aim:
             break
         _sweep(system, k, m, residual, settings.aim)
-        residual = _look(system, k, n, m)
+        residual = look(system, k, n, m)
         if residual > settings.aim and residual < NEAR:
             residual = _newton(system, k, n, m, residual, settings.aim)
     _write(system, answer, k, n, m)
     return 0 if residual <= max(settings.aim, settings.accept) else 1
-
-
-@jit
-def _lay(system, answer, k, n, m):
-    """Lay out elements by task and by resource, and find ceilings; rates of -1 are to be found."""
-    for r in range(m):
-        k.stamp[r] = -1
-        k.last[r] = 0
-        k.weight_on[r] = 0.0
-    z = 0
-    for i in range(n):
-        k.begin[i] = z
-        k.ceiling[i] = system.bound[i]
-        answer.rate[i] = -1.0
-        answer.limit[i] = LIMIT_BOUND
-        stopped = -1
-        uses = False
-        for e in range(system.start[i], system.start[i + 1]):
-            usage = system.usage[e]
-            r = system.resource[e]
-            if usage <= 0.0:
-                continue
-            uses = True
-            if system.capacity[r] == 0.0:
-                stopped = r
-            elif system.fatpipe[r]:
-                if system.capacity[r] / usage < k.ceiling[i]:
-                    k.ceiling[i] = system.capacity[r] / usage
-                    answer.limit[i] = r
-                k.ceiling[i] = min(k.ceiling[i], LARGEST)
-            elif k.stamp[r] >= k.begin[i] and k.stamp[r] < z and k.resource[k.stamp[r]] == r:
-                k.usage[k.stamp[r]] += usage / system.capacity[r]
-            else:
-                k.stamp[r] = z
-                k.resource[z] = r
-                k.usage[z] = usage / system.capacity[r]
-                z += 1
-        if stopped >= 0 or not uses:
-            z = k.begin[i]
-            if stopped >= 0:
-                answer.rate[i] = 0.0
-                answer.limit[i] = stopped
-            else:
-                bounded = system.bound[i] < np.inf
-                answer.rate[i] = system.bound[i] if bounded else 1.0
-                answer.limit[i] = LIMIT_BOUND if bounded else LIMIT_NOTHING
-        elif k.ceiling[i] <= 0.0:
-            z = k.begin[i]
-            answer.rate[i] = 0.0
-        k.threshold[i] = system.weight[i] / k.ceiling[i] if k.ceiling[i] > 0.0 else np.inf
-        for e in range(k.begin[i], z):
-            k.last[k.resource[e]] += 1
-            k.weight_on[k.resource[e]] += system.weight[i]
-    k.begin[n] = z
-    total = 0
-    for r in range(m):
-        k.first[r] = total
-        total += k.last[r]
-        k.last[r] = k.first[r]
-    for i in range(n):
-        for e in range(k.begin[i], k.begin[i + 1]):
-            r = k.resource[e]
-            k.user[k.last[r]] = i
-            k.by_resource[k.last[r]] = k.usage[e]
-            k.last[r] += 1
 
 
 @jit
@@ -236,48 +94,7 @@ def _begin_prices(system, warm, level, k, n, m):
             count = k.begin[i + 1] - k.begin[i]
             for e in range(k.begin[i], k.begin[i + 1]):
                 k.price[k.resource[e]] += system.weight[i] / count
-    _pay(system, k, n)
-
-
-@jit
-def _pay(system, k, n):
-    """What tasks pay at these prices, and their rates."""
-    for i in range(n):
-        total = 0.0
-        for e in range(np.uint64(k.begin[i]), np.uint64(k.begin[i + 1])):
-            total += k.usage[e] * k.price[np.uint64(k.resource[e])]
-        k.paid[i] = total
-        k.rate[i] = _rate_of(system, k, i, total)
-
-
-@jit
-def _rate_of(system, k, i, paid):
-    """The rate of a task that pays so much."""
-    if paid <= k.threshold[i]:
-        return k.ceiling[i]
-    return system.weight[i] / paid
-
-
-@jit
-def _look(system, k, n, m):
-    """Loads at these prices; the residual: the largest excess, or what a price above 0 leaves.
-
-    What is left counts by the part that the price has in what its users pay.
-    """
-    for r in range(m):
-        k.load[r] = 0.0
-    for i in range(n):
-        rate = k.rate[i]
-        for e in range(np.uint64(k.begin[i]), np.uint64(k.begin[i + 1])):
-            k.load[np.uint64(k.resource[e])] += k.usage[e] * rate
-    worst = 0.0
-    for r in range(m):
-        left = 1.0 - k.load[r]
-        if not left >= 0.0:
-            worst = np.inf if np.isnan(left) else max(worst, -left)
-        elif k.price[r] > 0.0:
-            worst = max(worst, left * min(1.0, k.price[r] / k.weight_on[r]))
-    return worst
+    pay(system, k, n)
 
 
 @jit
@@ -300,7 +117,7 @@ def _sweep(system, k, m, residual, aim):
             for q in range(k.first[r], k.last[r]):
                 i = k.user[q]
                 k.paid[i] = max(k.paid[i] + (price - old) * k.by_resource[q], 0.0)
-                k.rate[i] = _rate_of(system, k, i, k.paid[i])
+                k.rate[i] = rate_of(system, k, i, k.paid[i])
 
 
 @jit
@@ -437,8 +254,8 @@ def _newton(system, k, n, m, residual, aim):
             r = k.chosen[j]
             k.image[j] = k.price[r]
             k.price[r] = max(k.price[r] + part * k.step[j], 0.0)
-        _pay(system, k, n)
-        after = _look(system, k, n, m)
+        pay(system, k, n)
+        after = look(system, k, n, m)
         if after < residual:
             return after
         for j in range(chosen):
@@ -446,8 +263,8 @@ def _newton(system, k, n, m, residual, aim):
         part *= 0.25
     for i in range(n):
         k.paid[i] = k.kept[i]
-        k.rate[i] = _rate_of(system, k, i, k.paid[i])
-    return _look(system, k, n, m)
+        k.rate[i] = rate_of(system, k, i, k.paid[i])
+    return look(system, k, n, m)
 
 
 @jit
