@@ -39,6 +39,8 @@ from ptaskmodel.sharing.proportional.market import (
 __all__ = ["scratch_sizes", "solve_proportional"]
 
 SWEEPS = 10_000
+# Known prices that have not led there by then are given up: it begins from nothing.
+WARM_SWEEPS = 40
 # Steps for one price in a sweep, and by how much they reduce what is missing there.
 PRICE_STEPS, ENOUGH = 12, 0.1
 GRADIENT_STEPS = 60
@@ -70,9 +72,12 @@ def solve_proportional(system, settings, answer, reals, integers):
     lay(system, answer, k, n, m)
     _begin_prices(system, settings.warm, answer.level, k, n, m)
     residual = look(system, k, n, m)
-    for _ in range(SWEEPS):
+    for turn in range(SWEEPS):
         if residual <= settings.aim:
             break
+        if turn == WARM_SWEEPS and settings.warm:
+            _begin_prices(system, False, answer.level, k, n, m)
+            residual = look(system, k, n, m)
         _sweep(system, k, m, residual, settings.aim)
         residual = look(system, k, n, m)
         if residual > settings.aim and residual < NEAR:
