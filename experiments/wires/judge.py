@@ -116,8 +116,10 @@ def cases_in(places: Iterable[Path]) -> Iterator[Case]:
                 yield read_case(folder)
 
 
-def predict(case: Case, model: Model, scratch: Path, **more: Any) -> tuple[dict[str, float], float]:
-    """The duration of each flow by a model, s, and the least processor time, s.
+def predict(
+    case: Case, model: Model, scratch: Path, repeats: int = REPEATS, **more: Any
+) -> tuple[dict[str, float], float]:
+    """The duration of each flow by a model, s, and the least processor time of several runs, s.
 
     Raises PTaskModelError where the model does not know such a case.
     """
@@ -135,7 +137,7 @@ def predict(case: Case, model: Model, scratch: Path, **more: Any) -> tuple[dict[
         parameters["routing"] = f"file:{routes}"
     inputs = simulation_inputs(parameters | more)
     took = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         run = simulate_into(None, **inputs._asdict())
         took.append(run.summary["simulation_processor_time_s"])
     return {r.task_id: r.execution_s for r in run.records if r.execution_s is not None}, min(took)
