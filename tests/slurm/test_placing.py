@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 from slurm.small_clusters import CORES, LINEAR, conf_of, cores_of, job, nodes_of, run
 
 from ptaskmodel.batch.machine.host_sets import members, of_hosts
+from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.conf.facts import nodes_of as all_nodes
 from ptaskmodel.slurm.jobs.needs import need_of
+from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.select import consumable
 from ptaskmodel.slurm.select.cores import cyclic
 from ptaskmodel.slurm.select.fitting import dealt
 from ptaskmodel.slurm.select.linear import Linear
+from ptaskmodel.slurm.select.plugin import Answers, select_of
 
 THREE = "NodeName=n[1-3] CPUs=8 Sockets=2 CoresPerSocket=4\nPartitionName=p Nodes=ALL Default=YES\n"
 EIGHT = "NodeName=n[1-8] CPUs=4\nPartitionName=p Nodes=ALL Default=YES\n"
@@ -221,6 +224,44 @@ def test_who_finds_room_beside_others_need_not_be_tried_on_free_nodes(
         seen.append([(each.id, each.start_s, each.by, each.allocation) for each in found.jobs])
     assert seen[0] == seen[1]
     assert sum(each[3] is not None for each in seen[0]) > 20
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kept_answers_note_gpus_as_those_asked_anew_do(tmp_path, seed):
+    text = CORES.replace("CR_Core", "CR_Core_Memory") + "GresTypes=gpu\nDefMemPerCPU=500\n"
+    text += "NodeName=a[1-4] CPUs=8 RealMemory=8000 Gres=gpu:k:2,gpu:v:2\n"
+    text += "NodeName=b[1-3] CPUs=16 RealMemory=9000 Gres=gpu:v:4\n"
+    text += "NodeName=c[1-2] CPUs=8 Weight=2\n"
+    conf = conf_of(tmp_path, text + "PartitionName=p Nodes=ALL Default=YES\n")
+    nodes, partition, draw = all_nodes(conf), conf.partitions[0], Random(seed)
+    select = select_of(conf, nodes)
+    select.follow_favours(bytearray(len(nodes)))
+    kept, needs, changes = Answers(select, conf), [], 0
+    for number in range(12):
+        one = Gres("gpu", draw.choice([None, "v"]), draw.choice([1, 2, 4]))
+        asked = draw.choice([{"gres": (one,)}, {"gpus": (one,)}, {}])
+        asked |= {"tasks": draw.choice([1, 2, 4, 9]), "cpus_per_task": draw.choice([1, 1, 2])}
+        needs.append(need_of(job(f"{number}", 0.0, 60, **asked), partition, conf, nodes))
+    for number in range(200):
+        need = draw.choice(needs)
+        within = draw.choice([0b111111111, 0b111101101])
+        if draw.random() < 0.1:
+            select.forget_favours(within)
+        ask = draw.choice(["place", "start"])
+        before = bytes(select.favours)
+        found = getattr(kept, ask)(need, within, refuses=None)
+        noted = bytes(select.favours)
+        select.favours[:] = before
+        again = getattr(select, ask)(need, within, refuses=None)
+        assert (found, noted) == (again, bytes(select.favours)), number
+        changes += noted != before
+        if found is not None and draw.random() < 0.1:
+            record = JobRecord(job(f"{number}", 0.0, 60), number, 0, [partition])
+            record.set_needs([need])
+            record.start(partition, found, 0, "", limit_s=60, longest_s=1, listed=number)
+            select.add(record)
+            kept.forget()
+    assert changes > 20
 
 
 def test_a_job_shares_the_nodes_of_another_only_if_they_are_those_it_names(tmp_path):

@@ -10,6 +10,7 @@ the choice. The plugin caches its answers until a job takes or returns nodes.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from ptaskmodel.batch.machine.host_sets import Mask
@@ -26,6 +27,8 @@ from ptaskmodel.slurm.select.switches import Dragonfly, Tree
 MOST = 20_000
 # Jobs of a kind (see `Need`), on some nodes, weighed by the GPUs noted of each.
 Question = tuple[Hashable, Mask, bytes | None]
+# What is noted of the nodes once it was asked; None: nothing new.
+Noted = bytes | None
 
 
 class Select(Protocol):
@@ -137,21 +140,23 @@ def date_of(end: float, select: Select, conf: Conf, partition: Partition, now: i
 
 
 Answer = TypeVar("Answer")
+Kept = dict[Question, tuple[Answer, Noted]]
 
 
 class Answers:
     """Asks a select plugin where jobs fit; the same again only after `forget`.
 
-    Cycles and passes ask the same of the same nodes over and over, until something changes.
+    Cycles and passes ask the same of the same nodes over and over, until something changes. A job
+    that asks for GPUs leaves notes of them (see `Consumable.favours`), whether asked again or not.
     """
 
     def __init__(self, select: Select, conf: Conf) -> None:
         self._select, self._conf = select, conf
         # How often it was to forget.
         self.version = 0
-        self._places: dict[Question, Allocation | None] = {}
-        self._starts: dict[Question, Allocation | None] = {}
-        self._ends: dict[Question, tuple[float, Allocation] | None] = {}
+        self._places: Kept[Allocation | None] = {}
+        self._starts: Kept[Allocation | None] = {}
+        self._ends: Kept[tuple[float, Allocation] | None] = {}
 
     def forget(self) -> None:
         """Forget the answers: the running jobs, or their ends, have changed."""
@@ -160,46 +165,36 @@ class Answers:
         self._starts.clear()
         self._ends.clear()
 
-    def _question(self, need: Need, within: Mask, refuses: Refuses | None) -> Question | None:
-        """What is asked; None: by one who refuses nodes for a time, or whose GPUs are noted."""
-        favours = self._select.favours
-        if refuses is not None or (favours is not None and asks_gpus(need)):
-            return None
-        return need.kind, within, None if favours is None else bytes(favours)
-
     def place(self, need: Need, within: Mask, refuses: Refuses | None) -> Allocation | None:
         """Where a job fits now; refuses: nodes that it does not take."""
-        return _known(
-            self._places,
-            self._question(need, within, refuses),
-            lambda: self._select.place(need, within, refuses=refuses),
-        )
+        ask = partial(self._select.place, need, within, refuses=refuses)
+        return ask() if refuses is not None else self._known(self._places, need, within, ask)
 
     def start(self, need: Need, within: Mask, refuses: Refuses | None) -> Allocation | None:
-        """Where a job can start now."""
-        return _known(
-            self._starts,
-            self._question(need, within, refuses),
-            lambda: self._select.start(need, within, refuses=refuses),
-        )
+        """Where a job can start now; see `place`."""
+        ask = partial(self._select.start, need, within, refuses=refuses)
+        return ask() if refuses is not None else self._known(self._starts, need, within, ask)
 
     def end(
         self, need: Need, within: Mask, ends: Ends, refuses: Refuses | None
     ) -> tuple[float, Allocation] | None:
         """The end of the job after which another fits, and where, if the others end as planned."""
-        return _known(
-            self._ends,
-            self._question(need, within, refuses),
-            lambda: expected_end(self._select, self._conf, need, within, ends, refuses),
-        )
+        ask = partial(expected_end, self._select, self._conf, need, within, ends, refuses)
+        return ask() if refuses is not None else self._known(self._ends, need, within, ask)
 
-
-def _known(kept: dict[Question, Answer], key: Question | None, ask: Callable[[], Answer]) -> Answer:
-    """What is kept, or the answer to a question; None: one that is asked each time."""
-    if key is None:
-        return ask()
-    if key not in kept:
+    def _known(
+        self, kept: Kept[Answer], need: Need, within: Mask, ask: Callable[[], Answer]
+    ) -> Answer:
+        """What is kept, with what is noted then, or the answer to a question."""
+        favours = self._select.favours
+        key = need.kind, within, None if favours is None else bytes(favours)
+        if key in kept:
+            answer, noted = kept[key]
+            if favours is not None and noted is not None:
+                favours[:] = noted
+            return answer
         if len(kept) >= MOST:
             kept.clear()
-        kept[key] = ask()
-    return kept[key]
+        answer = ask()
+        kept[key] = answer, None if favours is None or not asks_gpus(need) else bytes(favours)
+        return answer
