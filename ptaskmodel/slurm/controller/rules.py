@@ -51,7 +51,7 @@ from ptaskmodel.slurm.jobs.request import OF_USER, UNBOUNDED, JobRequest, asked_
 from ptaskmodel.slurm.queue.priority import priorities_of, sizes_of
 from ptaskmodel.slurm.queue.queue import ARRAY_LIMIT
 from ptaskmodel.slurm.select.offers import asks_gpus
-from ptaskmodel.slurm.select.plugin import Select, select_of
+from ptaskmodel.slurm.select.plugin import Answers, Select, select_of
 
 LICENCES, INVALID_FEATURE = "Licenses", "InvalidFeature"
 
@@ -79,9 +79,9 @@ class Rules:
         tree = ShareTree(self.accounts)
         self.members = Members(conf, self.accounts, tree)
         self.priorities = priorities_of(conf, self.accounts, tree, sizes_of(conf, nodes), boot_s)
-        self._conf, self._nodes = conf, nodes
-        self._linear = conf.select_type == LINEAR
+        self._conf, self._nodes, self._linear = conf, nodes, conf.select_type == LINEAR
         self._empty = select_of(conf, nodes)
+        self._of_empty = Answers(self._empty, conf)
         self._kinds: dict[tuple[object, ...], int] = {}
         self._possible: dict[Hashable, Allocation | None] = {}
         self._needs: dict[tuple[object, ...], Need] = {}
@@ -399,7 +399,7 @@ class Rules:
         """A job is tried on an empty machine, which notes the GPUs that it finds."""
         if select.favours is not None and asks_gpus(need):
             self._empty.follow_favours(select.favours)
-            self._empty.place(need, self._nodes.usable)
+            self._of_empty.place(need, need.nodes & self._nodes.usable, None)
             self._empty.follow_favours(None)
 
     def tested(self, job: JobRecord, found: Allocation) -> None:

@@ -13,6 +13,9 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.slurm.conf.facts import CONS_RES, LINEAR, NEVER, TREE, Conf, Nodes, Partition
 from ptaskmodel.slurm.jobs.needs import Need
@@ -27,8 +30,8 @@ from ptaskmodel.slurm.select.switches import Dragonfly, Tree
 MOST = 20_000
 # Jobs of a kind (see `Need`), on some nodes, weighed by the GPUs noted of each.
 Question = tuple[Hashable, Mask, bytes | None]
-# What is noted of the nodes once it was asked; None: nothing new.
-Noted = bytes | None
+# What a job notes of the nodes by asking, 0: nothing; None: of none.
+Noted = NDArray[np.uint8] | None
 
 
 class Select(Protocol):
@@ -187,14 +190,25 @@ class Answers:
     ) -> Answer:
         """What is kept, with what is noted then, or the answer to a question."""
         favours = self._select.favours
-        key = need.kind, within, None if favours is None else bytes(favours)
-        if key in kept:
-            answer, noted = kept[key]
-            if favours is not None and noted is not None:
-                favours[:] = noted
-            return answer
-        if len(kept) >= MOST:
-            kept.clear()
-        answer = ask()
-        kept[key] = answer, None if favours is None or not asks_gpus(need) else bytes(favours)
+        # Nodes weigh what a job that asks for GPUs notes of them itself, always more than 0.
+        notes = favours is not None and asks_gpus(need)
+        key = need.kind, within, None if favours is None or notes else bytes(favours)
+        if key not in kept:
+            if len(kept) >= MOST:
+                kept.clear()
+            kept[key] = self._with_notes(ask) if notes else (ask(), None)
+        answer, noted = kept[key]
+        if favours is not None and noted is not None:
+            np.copyto(np.frombuffer(favours, np.uint8), noted, where=noted != 0)
         return answer
+
+    def _with_notes(self, ask: Callable[[], Answer]) -> tuple[Answer, Noted]:
+        """The answer to a question, and what is noted by it alone."""
+        favours = self._select.favours
+        assert favours is not None
+        before = bytes(favours)
+        favours[:] = bytes(len(favours))
+        answer = ask()
+        noted = np.array(favours)
+        favours[:] = before
+        return answer, noted
