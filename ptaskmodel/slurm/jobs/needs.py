@@ -118,20 +118,13 @@ class Need:
     cpus_for_gpus: int = 0
     cpus_for_gpus_of_node: int = 0
     enforce_binding: bool = False
-    tasks_per_socket: int | None = None
-    tasks_per_core: int | None = None
     sockets: int = 0
     cores_per_socket: int = 1
 
     @property
     def shaped(self) -> bool:
-        """Whether it asks for sockets, or for tasks on each socket or core."""
-        return bool(
-            self.tasks_per_socket
-            or self.tasks_per_core
-            or self.sockets
-            or self.cores_per_socket > 1
-        )
+        """Whether it asks for sockets, or for cores of each."""
+        return self.sockets > 0 or self.cores_per_socket > 1
 
     @property
     def owns(self) -> bool:
@@ -234,8 +227,6 @@ def need_of(
         None if limit == inf else int(limit) * 60,
         None if request.time_min_min is None else request.time_min_min * 60,
         object() if kind is None else kind,
-        tasks_per_socket=request.tasks_per_socket,
-        tasks_per_core=request.tasks_per_core,
         sockets=request.sockets_per_node or 0,
         cores_per_socket=request.cores_per_socket or 1,
     )

@@ -57,7 +57,7 @@ class JobRequest:
     from its tasks. least_cpus_per_node: as ``--mincpus``. memory: at most one of both; 0 asks for
     all of a node's. gres: of each node; gpus, gpus_per_socket, gpus_per_task: as the options of
     these names, and so cpus, memory and tasks for each GPU. enforce_binding: as ``--gres-flags``.
-    prefer, constraint: as the options. exclusive: ``"nodes"`` or ``"user"``. distribution:
+    constraint: as the option. exclusive: ``"nodes"`` or ``"user"``. distribution:
     ``"block"`` or ``"cyclic"`` over sockets. dependency: as ``--dependency``, with ids of the
     workload; think_s: how long it waits after the last of these has ended.
     fails: whether its exit code is not 0. stubborn: it ignores SIGTERM, so that KillWait passes.
@@ -90,11 +90,8 @@ class JobRequest:
     memory_per_gpu_MiB: int | None = None
     tasks_per_gpu: int | None = None
     enforce_binding: bool = False
-    tasks_per_socket: int | None = None
-    tasks_per_core: int | None = None
     sockets_per_node: int | None = None
     cores_per_socket: int | None = None
-    prefer: str | None = None
     constraint: str | None = None
     nodelist: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -166,7 +163,7 @@ asked_of_nodes = attrgetter(
     "least_cpus_per_node",
     *("memory_per_node_MiB", "memory_per_cpu_MiB", "gres", "constraint", "nodelist", "exclude"),
     *("gpus", "gpus_per_socket", "gpus_per_task", "cpus_per_gpu", "memory_per_gpu_MiB"),
-    *("tasks_per_gpu", "enforce_binding", "tasks_per_socket", "tasks_per_core"),
+    *("tasks_per_gpu", "enforce_binding"),
     *("sockets_per_node", "cores_per_socket", "cpus_are_given", "least_cpus"),
     *("contiguous", "spread", "one_thread", "switches", "switch_wait_s", "distribution"),
     *("exclusive", "oversubscribe"),

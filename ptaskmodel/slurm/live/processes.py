@@ -192,7 +192,6 @@ def _valued(
     yield "deadline", None if job.deadline_s is None else date_of(job.deadline_s)
     yield "nice", job.nice or None
     yield "priority", job.priority
-    yield "prefer", job.prefer
     yield "constraint", job.constraint
     yield "nodelist", ",".join(job.nodelist) or None
     yield "exclude", ",".join(job.exclude) or None
@@ -208,8 +207,6 @@ def _valued(
     yield "mem-per-gpu", None if job.memory_per_gpu_MiB is None else f"{job.memory_per_gpu_MiB}M"
     yield "ntasks-per-gpu", job.tasks_per_gpu
     yield "gres-flags", "enforce-binding" if job.enforce_binding else None
-    yield "ntasks-per-socket", job.tasks_per_socket
-    yield "ntasks-per-core", job.tasks_per_core
     yield "sockets-per-node", job.sockets_per_node
     yield "cores-per-socket", job.cores_per_socket
     yield "reservation", job.reservation

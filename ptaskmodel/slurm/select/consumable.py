@@ -336,7 +336,7 @@ class Consumable:
     def _sockets(self, need: Need, line: NodeLine, free: Mask, own: Mask | None) -> list[Mask]:
         """The cores of each socket that a job may take of those that are free."""
         found = free_sockets(line, free, own, need.partition.name in self._by_sockets)
-        return as_asked(need, line, found)
+        return as_asked(need, found)
 
     def _room(self, need: Need, node: int, used: Mask, own: Mask | None) -> Room | None:
         """What a node offers, where some cores are used; None: it will not do."""

@@ -155,10 +155,6 @@ def _tasks_on(need: Need, line: NodeLine) -> tuple[int, int]:
     unlimited = line.cpus
     if need.tasks_per_node:
         return need.tasks_per_node, need.tasks_per_node
-    if need.tasks_per_socket:
-        return need.tasks_per_socket, need.tasks_per_socket * line.sockets
-    if need.tasks_per_core:
-        return need.tasks_per_core, need.tasks_per_core * line.cores
     if any(ask.tasks_each for ask in need.asks):
         each = need.tasks_asked // max(need.least, 1)
         return each, each

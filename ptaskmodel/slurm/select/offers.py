@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from ptaskmodel.batch.machine.host_sets import Mask, lowest
+from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.slurm.conf.facts import NodeLine
 from ptaskmodel.slurm.jobs.gpus import GPU
 from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need, amount_of
@@ -256,16 +256,12 @@ def free_sockets(line: NodeLine, free: Mask, own: Mask | None, by_sockets: bool)
     return [0 if there else each for each, there in zip(found, used, strict=True)]
 
 
-def as_asked(need: Need, line: NodeLine, sockets: list[Mask]) -> list[Mask]:
-    """Of free cores of the `sockets` of a `line`, those that a job of a `need` may take."""
+def as_asked(need: Need, sockets: list[Mask]) -> list[Mask]:
+    """Of free cores of the `sockets` of a node, those that a job of a `need` may take."""
     if need.cores_per_socket > 1:
         sockets = [each if each.bit_count() >= need.cores_per_socket else 0 for each in sockets]
     if need.sockets > 1 and sum(map(bool, sockets)) < need.sockets:
         return [0] * len(sockets)
-    if need.tasks_per_socket:
-        cpus = need.tasks_per_socket * need.cpus_per_task
-        most = cores.cores_for(cpus, cpus_of_core(need, line))
-        return [lowest(each, min(most, each.bit_count())) for each in sockets]
     return sockets
 
 
