@@ -316,7 +316,8 @@ def _conjugate_gradients(k, chosen, entries, rows, relative, enough):
     that move; its diagonal preconditions it.
     """
     size = 0.0
-    for j in range(chosen):
+    for at in range(chosen):
+        j = np.uint64(at)
         k.along[j] = k.rest[j] * k.inverse[j]
         size += k.rest[j] * k.along[j]
     if enough < 0.0:
@@ -326,8 +327,9 @@ def _conjugate_gradients(k, chosen, entries, rows, relative, enough):
             break
         _multiply(k, chosen, entries, rows)
         bent = 0.0
-        for j in range(chosen):
-            bent += k.along[np.uint64(j)] * k.image[np.uint64(j)]
+        for at in range(chosen):
+            j = np.uint64(at)
+            bent += k.along[j] * k.image[j]
         if not bent > FLAT * size:
             _follow(k, chosen)
             break
