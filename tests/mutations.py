@@ -66,6 +66,36 @@ MEASURED = (
     "app,mean_runtime_s,interference_on_s,interference_off_s,runs,stddev_s\n"
     "x,100,0,0,3,1.5\nx,130,10,10,3,1.5\nx,180,inf,0,3,2.5\n"
 )
+TRANSFERS = "client,size_B,duration_s,start_s\n" + "".join(
+    f"{'ab'[k % 2]},{size},{(size + 82 * -(-size // 1024)) / 1.25e9 + 9.4e-6!r},{k}\n"
+    for k, size in enumerate((102_408, 256_008, 512_008) * 4)
+)
+GRAPH = """<platform version="4.1">
+  <zone id="z" routing="Dijkstra">
+    <host id="a" speed="1Gf"/><host id="b" speed="1Gf"/><router id="s"/><router id="t"/>
+    <link id="as" bandwidth="1Gbps" latency="10us" sharing_policy="SPLITDUPLEX"/>
+    <link id="at" bandwidth="1Gbps" latency="10us" sharing_policy="SPLITDUPLEX"/>
+    <link id="sb" bandwidth="1Gbps" latency="10us" sharing_policy="SPLITDUPLEX"/>
+    <link id="tb" bandwidth="1Gbps" latency="10us" sharing_policy="SPLITDUPLEX"/>
+    <route src="a" dst="s"><link_ctn id="as" direction="UP"/></route>
+    <route src="a" dst="t"><link_ctn id="at" direction="UP"/></route>
+    <route src="s" dst="b"><link_ctn id="sb" direction="UP"/></route>
+    <route src="t" dst="b"><link_ctn id="tb" direction="UP"/></route>
+  </zone>
+</platform>
+"""
+FLOWS = json.dumps(
+    {"tasks": [{"id": f"f{k}", "hosts": ["a", "b"], "flows": [[0, 1, 1e5]]} for k in range(4)]}
+)
+ROUTES = "task,flow,path\n" + "".join(f"f{k},0,a {'st'[k % 2]} b\n" for k in range(4))
+WIRE = json.dumps(
+    {
+        "network_model": "DCTCP", "mss_B": 1448, "header_B": 54, "ack_B": 54,
+        "measured_from": "connect", "initial_window": 10, "rtt_weights": True,
+        "mark_packets": 20, "mark_s": 2e-5, "queue_packets": 5000, "pfc_packets": [150, 200],
+    },
+    indent=1,
+)  # fmt: skip
 TRACE = "".join(
     f"{rank} init\n{rank} compute 1e9\n{rank} {'send 1 0 1000' if rank == 0 else 'recv 0 0 1000'}\n"
     f"{rank} allreduce 10000 1000\n{rank} finalize\n"
@@ -121,6 +151,8 @@ TABLE = "id,submit,nodes,limit,run,user,partition\n" + "".join(
     f"j{k},{k},1,600,{60 + k},ann,low\n" for k in range(6)
 )
 CONF = "slurm.conf"
+WIRES = ("calibrate", "--model", "wire")
+ROUTED = ("simulate", "g.xml", "f.json", "--network-parameters", "wire.json", "--routing")
 # Of each kind of file: its name, its text, and the words of a command that reads it.
 KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "platform": ("p.xml", PLATFORM, ("simulate", "p.xml", "t.json")),
@@ -130,6 +162,7 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "swf": ("l.swf", SWF, ("batch", "c.xml", "l.swf")),
     "gwf": ("l.gwf", GWF, ("batch", "c.xml", "l.gwf")),
     "measurements": ("m.csv", MEASURED, ("calibrate", "m.csv", "--fit-on", "endpoints")),
+    "transfers": ("x.csv", TRANSFERS, (*WIRES, "x.csv", "--bandwidth", "10Gbps")),
     "trace": ("r.txt", TRACE, ("replay", "p.xml", "r.txt")),
     "slurm.conf": (CONF, good_files.CONF, ("slurm", CONF, "jobs.csv")),
     "topology.conf": ("topology.conf", good_files.TOPOLOGY, ("slurm", CONF, "jobs.csv")),
@@ -140,6 +173,14 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "script": ("accounts.sh", SCRIPT, ("slurm", CONF, "jobs.csv", "--accounts", "accounts.sh")),
     "dump": ("accounts.txt", DUMP, ("slurm", CONF, "jobs.csv", "--accounts", "accounts.txt")),
 }
+# Files of which nothing is left out, that a command refuses or takes as they are.
+WHOLE: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "graph": ("g.xml", GRAPH, (*ROUTED, "platform")),
+    "flows": ("f.json", FLOWS, (*ROUTED, "ecmp")),
+    "routes": ("routes.csv", ROUTES, (*ROUTED, "file:routes.csv")),
+    "wire": ("wire.json", WIRE, (*ROUTED, "ecmp")),
+    "wire of packets": ("wire.json", WIRE, (*ROUTED, "ecmp", "--network-level", "packets")),
+}
 SPICE = (
     *("", " ", "nan", "inf", "-1", "1e308", "9" * 25, "-inf", "é", "\0", '"', "'", "\\", "<", "{"),
     *("|", ",", ";", "=", "#", "null", "[]", "None", "n[1-", "\ufeff", "\n\n", "\t", "%s", "../x"),
@@ -149,7 +190,7 @@ FOREIGN = ("<html><body>404</body></html>", "-bash: x: command not found", "PK\3
 
 def write_all(folder: Path) -> None:
     """One good file of each kind."""
-    for name, text, _ in KINDS.values():
+    for name, text, _ in (KINDS | WHOLE).values():
         (folder / name).write_text(text, encoding="utf-8")
 
 

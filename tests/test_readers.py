@@ -49,9 +49,9 @@ def test_all_formats_are_among_the_kinds():
 
 
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("kind", mutations.KINDS)
+@pytest.mark.parametrize("kind", mutations.KINDS | mutations.WHOLE)
 def test_spoiled_files_are_refused_in_one_message_or_read_and_told(folder, capsys, kind):
-    name, text, words = mutations.KINDS[kind]
+    name, text, words = (mutations.KINDS | mutations.WHOLE)[kind]
     for seed in range(SEEDS):
         changed, _ = mutations.mutated(text, random.Random(f"{kind} {seed}"))
         (folder / name).write_text(changed, encoding="utf-8")

@@ -17,8 +17,6 @@ time then last n (S + H ceil(S / P)) / C together.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +32,7 @@ from ptaskmodel.engine.usage.wires import WIRES
 from ptaskmodel.errors import shown
 from ptaskmodel.files import read_text
 from ptaskmodel.remarks import Account, Remark
-from ptaskmodel.workload.amounts import FloatArray
+from ptaskmodel.workload.amounts import LARGEST, FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,8 +117,7 @@ def read_transfers(path: str | Path) -> tuple[list[Transfer], tuple[Remark, ...]
     used. A bad row is left out; raises MeasurementError if most are, or a column is missing.
     """
     account = Account(path, MeasurementError)
-    reader = csv.DictReader(io.StringIO(read_text(path, error=MeasurementError), newline=""))
-    columns = list(reader.fieldnames or ())
+    columns, rows = account.table(read_text(path, error=MeasurementError))
     missing = [name for name in (SIZE, DURATION) if name not in columns]
     if missing:
         account.problem(
@@ -132,25 +129,20 @@ def read_transfers(path: str | Path) -> tuple[list[Transfer], tuple[Remark, ...]
     if others:
         account.unused(f"columns: {', '.join(others)}")
     found: list[Transfer] = []
-    rows = 0
-    try:
-        for row in reader:
-            rows += 1
-            if rows > MOST_ROWS:
-                raise MeasurementError(f"{account.file}: more than {MOST_ROWS:,} rows; give fewer")
-            with account.row(reader.line_num):
-                found.append(_transfer(row))
-    except csv.Error as error:
-        raise MeasurementError(f"{account.file}:{reader.line_num}: no CSV: {error}") from error
-    account.check_rows(rows)
+    for line, row in rows:
+        if len(found) == MOST_ROWS:
+            raise MeasurementError(f"{account.file}: more than {MOST_ROWS:,} rows; give fewer")
+        with account.row(line):
+            found.append(_transfer(dict(zip(columns, map(str.strip, row), strict=True))))
+    account.check_rows()
     if not found:
-        raise MeasurementError(f"{account.file}: no transfers below the header")
+        raise MeasurementError(f"{account.file}: has no transfers below the header; add rows")
     return found, account.remarks
 
 
 def _transfer(row: Mapping[str, str]) -> Transfer:
     size, duration = _number(row, SIZE), _number(row, DURATION)
-    start = _number(row, START, least=-math.inf) if row.get(START) not in (None, "") else None
+    start = _number(row, START, least=-LARGEST) if row.get(START) not in (None, "") else None
     return Transfer(size, duration, row.get(CLIENT) or "", start)
 
 
@@ -160,8 +152,8 @@ def _number(row: Mapping[str, str], column: str, least: float = 0.0) -> float:
         value = float(text or "")
     except ValueError:
         value = math.nan
-    if not (least < value < math.inf):
-        wanted = "a number above 0" if least == 0.0 else "a number"
+    if not (least < value <= LARGEST):
+        wanted = f"a number above {least:g}, at most {LARGEST:g}"
         raise MeasurementError(f"{column} is {shown(text)}; give {wanted}")
     return value
 

@@ -108,10 +108,19 @@ def test_a_rate_of_thought_that_may_be_infinite_is_null_in_json(tmp_path, capsys
 
 
 def test_a_bad_row_is_left_out_with_its_line(tmp_path):
-    rows = [*((size, alone_s(size)) for size in SIZES), ("x", 1.0)]
+    rows = [*((size, alone_s(size)) for size in SIZES), ("x", 1.0), (1e308, 1.0)]
     found, remarks = read_transfers(write(tmp_path / "t.csv", rows))
     assert len(found) == 3
     assert "t.csv:5: left out: size_B is 'x'" in remarks[0].text
+    assert "t.csv:6: left out: size_B is '1e+308'; give a number above 0" in remarks[1].text
+
+
+def test_a_row_of_other_columns_is_left_out(tmp_path):
+    rows = [*((size, alone_s(size)) for size in SIZES), (1000, 5.0, 1e-3), (1000,)]
+    found, remarks = read_transfers(write(tmp_path / "t.csv", rows))
+    assert len(found) == 3
+    assert "t.csv:5: left out: has 3 fields instead of 2" in remarks[0].text
+    assert "t.csv:6: left out: has 1 fields instead of 2" in remarks[1].text
 
 
 @pytest.mark.parametrize(

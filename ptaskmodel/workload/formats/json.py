@@ -200,10 +200,10 @@ def _why(text: str, error: json.JSONDecodeError) -> str:
         return "is XML, not JSON; give the platform (XML) first, then the tasks or jobs"
     if error.pos >= len(text.rstrip()):
         return "is not JSON: it ends too early; is it truncated?"
-    what = f"is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
-    if text[error.pos] in "}]" and text[: error.pos].rstrip().endswith(","):
-        what += "; remove the comma before it"
-    return what
+    comma = text[error.pos] in "}]" and text[: error.pos].rstrip().endswith(",")
+    remedy = "remove the comma before it" if comma else "correct the line"
+    message = error.msg.removesuffix(" starting at").removesuffix(" at")
+    return f"is not JSON: {message[0].lower()}{message[1:]}; {remedy}"
 
 
 def _find(document: Any, wanted: object) -> str:
