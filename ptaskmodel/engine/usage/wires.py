@@ -139,7 +139,8 @@ INGREDIENTS: Mapping[str, Ingredient] = {
 }
 # What files may call a field besides its name.
 OTHER_NAMES = {"mtu_B": "mss_B"}
-NOT_ZERO = {"mss_B"}
+# The least values that are not 0.
+LEAST = {"mss_B": 1.0}
 
 
 def read_wire(path: str | Path, name: str | None = None) -> Wire:
@@ -198,9 +199,9 @@ def _value(key: str, value: Any, problems: list[str]) -> Any:
         return tuple(map(float, value)) if _is_range(value) else None
     elif name == "read_overhead_s" and _is_range(value):
         return (value[0] + value[1]) / 2.0
-    elif not _is_amount(value) or (name in NOT_ZERO and value == 0):
-        least = "above 0" if name in NOT_ZERO else "from 0"
-        problems.append(f"/{key}: is {shown(value)}; give a number {least}")
+    elif not _is_amount(value) or value < LEAST.get(name, 0.0):
+        least = LEAST.get(name, 0.0)
+        problems.append(f"/{key}: is {shown(value)}; give a number from {least:g}")
     elif name == "queue_part" and value > 1:
         problems.append(f"/{key}: is {shown(value)}; give a fraction from 0 to 1")
     else:
