@@ -197,5 +197,6 @@ def panel_says(
     if full:
         worst = max(full, key=lambda track: track["full"])
         name = worst["name"].rpartition(" (")[0]
-        said += f" Some {name} link is full for {number(worst['full'], 'share')} of the time."
+        link = "link" if name == "links" else f"{name} link"
+        said += f" Some {link} is full for {number(worst['full'], 'share')} of the time."
     return said
