@@ -50,7 +50,7 @@ FILES = {
     "jobs16.csv": TABLE.encode("utf-16"), "r16.txt": TRACE.encode("utf-16"),
     "m16.csv": MEASURED.encode("utf-16"), "conf16": CONF.encode("utf-16"),
     "tbom.json": b"\xef\xbb\xbf" + TASKS.encode(), "rbom.txt": b"\xef\xbb\xbf" + TRACE.encode(),
-    "msemi.csv": MEASURED.replace(",", ";"), "cut.xml": PLATFORM[:80],
+    "cut.xml": PLATFORM[:80],
     "host.json": task(hosts=["nod-0"]), "unit.json": task(cpu="1Gf"), "huge.json": task(cpu=1e300),
     "negative.json": task(cpu=-1), "comma.json": TASKS.replace("}]", ",}]"),
     "flow.json": task(hosts=["node-0", "node-1"], cpu=0, flows=[[0, 1, 1e9]]),

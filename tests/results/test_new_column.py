@@ -50,7 +50,7 @@ def extended(tmp_path_factory):
     field, value, row = (block.text for block in page if block.text.strip().startswith("num_hosts"))
     records = package / "simulation" / "records.py"
     put(records, "    hosts: tuple[str, ...]\n", field)
-    put(records, "        hosts=facts.hosts,\n", value)
+    put(records, "        hosts=hosts,\n", value)
     rows = (package / "results" / "schemas" / "tables.toml").read_text()
     head, mark, rest = rows.partition("time_alone = ")
     (package / "results" / "schemas" / "tables.toml").write_text(head + row + mark + rest)

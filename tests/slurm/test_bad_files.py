@@ -87,7 +87,7 @@ SPOILED = [
     ("reservations.txt", "2024-01-01T00:30:00", "soon", 2, "a date such as"),
     ("reservations.txt", "2024-01-01", "2124-01-01", 2, "more than 20 years"),
     ("reservations.txt", "Users=root", "Nodes=n1", 1, "Nodes is there already"),
-    ("reservations.txt", "Nodes=ALL", "Colour=red", 2, "each with ="),
+    ("reservations.txt", "Nodes=ALL", "Nodes=ALL Colour=red", 2, "each with ="),
     ("sacct.txt", "JobID|", "JobName|", 1, "without the column jobid"),
     ("sacct.txt", "ReqNodes|", "User|", 1, "occurs twice"),
     ("jobs.csv", "limit", "most", 1, "without the column limit"),

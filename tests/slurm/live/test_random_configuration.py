@@ -25,8 +25,8 @@ def decisions(run):
 
 
 @needs_slurm
-def test_a_tree_of_switches(tmp_path):
-    write("tree", 1, tmp_path)
+def test_shared_nodes(tmp_path):
+    write("shared", 1, tmp_path)
     live = ran(tmp_path / "slurm.conf", tmp_path / "jobs.csv")
     conf = read_conf(tmp_path / "slurm.conf")
     jobs = read_submissions(tmp_path / "jobs.csv", conf).jobs

@@ -167,7 +167,8 @@ def test_ten_thousand_sequences_in_one_another(tmp_path):
     deep = {f"s{k}": {"type": "composed", "seq": [f"s{k + 1}"]} for k in range(10_000)}
     profiles = deep | {"s10000": {"type": "delay", "delay": 1}}
     path = tmp_path / "w.json"
-    path.write_text(json.dumps({"jobs": [], "profiles": profiles}))
+    jobs = [{"id": "1", "subtime": 0, "res": 1, "walltime": 9, "profile": "s0"}]
+    path.write_text(json.dumps({"jobs": jobs, "profiles": profiles}))
     with pytest.raises(WorkloadError, match="nested more than 100 deep"):
         read_batsim(path)
 
