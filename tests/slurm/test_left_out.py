@@ -59,5 +59,5 @@ def test_answers_that_are_known(tmp_path, monkeypatch, select):
     ]
     conf = conf_of(tmp_path, select + SHARED)
     quick = told(conf, jobs)
-    monkeypatch.setattr(plugin, "_known", lambda kept, key, ask: ask())
+    monkeypatch.setattr(plugin.Answers, "_known", lambda _, kept, need, within, ask: ask())
     assert told(conf, jobs) == quick
