@@ -310,22 +310,34 @@ def _energy(results: Results) -> list[Card]:
     if total is None:
         return []
     about = f"at most {number(peak, 'power')}"
-    killed = _energy_of(results).get(KILLED, 0.0)
+    killed = _summed(_energies(results), _outcomes(results)).get(KILLED, 0.0)
     if killed:
         about += f" · {number(killed / total, 'share')} in killed {results.what}s"
     return [["energy", number(total, "energy"), about]]
 
 
-def _energy_of(results: Results, users: Mapping[str, str] | None = None) -> dict[str, float]:
-    """The energy of jobs or tasks, J, by their outcome, or by their users where these are given."""
+def _energies(results: Results) -> dict[str, float]:
+    """The energy of each job or task, J."""
     path = results.directory / ENERGY
-    outcome = {task.task_id: outcome_of(task.state) for task in results.tasks}
-    found: dict[str, float] = {}
+    known = {task.task_id for task in results.tasks}
     with readable(path):
-        for row in rows(path, *ENERGY_COLUMNS, optional=True):
-            if row["kind"] == results.what and row["name"] in outcome:
-                of = outcome[row["name"]] if users is None else users.get(row["name"], "(none)")
-                found[of] = found.get(of, 0.0) + (as_number(row["share_J"]) or 0.0)
+        return {
+            row["name"]: as_number(row["share_J"]) or 0.0
+            for row in rows(path, *ENERGY_COLUMNS, optional=True)
+            if row["kind"] == results.what and row["name"] in known
+        }
+
+
+def _outcomes(results: Results) -> dict[str, str]:
+    return {task.task_id: outcome_of(task.state) for task in results.tasks}
+
+
+def _summed(energies: Mapping[str, float], groups: Mapping[str, str]) -> dict[str, float]:
+    """The sum of the energies of each group, J."""
+    found: dict[str, float] = {}
+    for name, joules in energies.items():
+        of = groups.get(name, "(none)")
+        found[of] = found.get(of, 0.0) + joules
     return found
 
 
@@ -338,15 +350,16 @@ def energy_section(results: Results, users: Mapping[str, str]) -> list[Section]:
     energy = results.summary.get("energy")
     if not isinstance(energy, dict) or not (total := energy["total_J"]):
         return []
+    energies = _energies(results)
     what = f"{results.what}s"
     parts = {f"{what} that {'are ' * (of == KILLED)}{of}": joules
-             for of, joules in _energy_of(results).items()}  # fmt: skip
+             for of, joules in _summed(energies, _outcomes(results)).items()}  # fmt: skip
     parts["idle, sleeping and switching hosts, links"] = total - sum(parts.values())
     heads, kinds = ("energy of", "energy", "of all"), ("text", "energy", "share")
     lines = [(name, joules, joules / total) for name, joules in parts.items()]
     tables = [Table(heads, lines, kinds=kinds, caption="Energy")]
     if len(set(users.values())) > 1:
-        by_user = sorted(_energy_of(results, users).items(), key=lambda item: -item[1])
+        by_user = sorted(_summed(energies, users).items(), key=lambda item: -item[1])
         lines = [(name, joules, joules / total) for name, joules in by_user]
         tables.append(Table(("user", *heads[1:]), lines, kinds=kinds, caption="Energy by user"))
     return [Section("What used the energy", _hosts_off(results), tuple(tables))]
