@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 # A value in a message, a word of one (a path), a whole message: of what is longer the middle or the
@@ -57,7 +56,7 @@ def shown(value: object) -> str:
     if isinstance(value, dict):
         return "an object"
     if value is None or isinstance(value, bool):
-        return json.dumps(value)
+        return "null" if value is None else str(value).lower()
     text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 4]}...{text[-1]}"
 

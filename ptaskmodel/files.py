@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import functools
 import gzip
-import hashlib
 import io
 import json
 import os
@@ -201,6 +200,8 @@ def digest(path: AnyPath) -> str:
 
     Raises PTaskModelError if it cannot be read.
     """
+    import hashlib
+
     try:
         if os.fspath(path) == STDIN or not os.path.isfile(path):
             return hashlib.sha256(_raw(path, MAX_BYTES)).hexdigest()

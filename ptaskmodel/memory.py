@@ -7,7 +7,6 @@ import gc
 import os
 import resource
 from collections.abc import Iterator
-from pathlib import Path
 
 PLENTY = 2**40
 # Objects made, and searches among the young, before those that stay are looked through.
@@ -29,7 +28,8 @@ def _bytes_below_limit() -> int:
     """What the process may still take of its address space."""
     try:
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        taken = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        with open("/proc/self/statm", encoding="ascii") as stream:
+            taken = int(stream.read().split()[0])
         size = limit - taken * os.sysconf("SC_PAGE_SIZE")
         return PLENTY if limit == resource.RLIM_INFINITY else size
     except (OSError, ValueError, IndexError):
@@ -38,9 +38,10 @@ def _bytes_below_limit() -> int:
 
 def _free_bytes() -> int:
     try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError, AttributeError):
         return PLENTY

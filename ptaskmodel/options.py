@@ -2,7 +2,7 @@
 
 `option` makes such a field of a dataclass (`BatchOptions` and the like), `taken` one of a row that
 several kinds share, and `rows_of` gives the rows of a dataclass. The command line
-(`cli.command.options_of`), campaigns (`campaign.run_types`), summaries and, through the
+(`cli.parameters.options_of`), campaigns (`campaign.run_types`), summaries and, through the
 commands, the reference page use them. Modules of options import nothing heavy, since ``--help``
 reads them.
 """

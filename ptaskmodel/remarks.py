@@ -22,22 +22,26 @@ read, so that none is written without. It tells the account in passing:
 
 Whatever has remarks hands them to `for_summary`. The terminal shows the first of those that are
 alike (`shortened`), summary.json has all that are kept.
+
+Every command imports this at its start, ``--help`` too: what only some readers need is imported
+where it is used.
 """
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import io
 import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ptaskmodel.errors import BETWEEN_PROBLEMS, MOST_PROBLEMS, PTaskModelError
-from ptaskmodel.files import AnyPath, shown_path
+
+if TYPE_CHECKING:
+    from ptaskmodel.files import AnyPath
 
 WARNING, NOTE = "warning", "note"
 LEVELS = (WARNING, NOTE)
@@ -192,6 +196,8 @@ class Account:
     """
 
     def __init__(self, path: AnyPath, error: type[PTaskModelError]) -> None:
+        from ptaskmodel.files import shown_path
+
         self.file = shown_path(path)
         self.found: list[Remark] = []  # their texts without the place
         self._error = error
@@ -393,6 +399,8 @@ def csv_rows(text: str) -> Iterator[tuple[int, list[str] | str]]:
 
     After a quote that is wrong, or that nothing closes, the next line is a row again.
     """
+    import csv
+
     lines = list(io.StringIO(text, newline=""))
     mark = separator(text)
     first = next((k for k, line in enumerate(lines) if is_header(line)), len(lines))

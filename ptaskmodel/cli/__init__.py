@@ -1,6 +1,7 @@
 """The command line: it imports each subcommand on use, and reports every kind of failure.
 
-A wrong command line gives one line that says what to give instead.
+A wrong command line gives one line that says what to give instead. ``--help`` imports little more
+than click.
 """
 
 from __future__ import annotations
@@ -9,25 +10,23 @@ import contextlib
 import errno
 import gc
 import importlib
-import logging
 import os
 import re
 import signal
 import sys
-import traceback
-import warnings
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ptaskmodel import __version__, remarks
-from ptaskmodel.cli.command import HELP, TYPED, Group
-from ptaskmodel.cli.progress import LOGGER, Teller, is_verbose, tell
+from ptaskmodel import __version__
+from ptaskmodel.cli.command import HELP, TYPED, Group, tell
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.interrupts import taken
 from ptaskmodel.memory import available_bytes, collector_seldom
-from ptaskmodel.remarks import Remark
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _OF_BATSIM = ("-p", "-w", "-e", "-s", "--platform", "--workload", "--export")
 _WITHOUT_SCHEDULER = ("--no-sched", "--batexec")
@@ -35,6 +34,8 @@ _NOT_WHOLE = re.compile(r"is not a valid integer( range)?$")
 USER_ERROR = 2
 BY_SIGNAL = 128
 PIPE_CLOSED = 141  # 128 + SIGPIPE
+# A command line of these alone runs nothing that logs or warns.
+ANSWERED_AT_ONCE = frozenset({*HELP["help_option_names"], "--version"})
 # What writing to standard output can end in (files of ours are looked after in `files`).
 OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 RUN, PREPARE, LOOK, STUDY = "Run", "Prepare", "Look", "Study"
@@ -166,6 +167,13 @@ class LazyGroup(Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=COMMANDS[name].help) for name in names]
+        return items + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         for section, entries in SECTIONS.items():
             with formatter.section(section):
@@ -198,8 +206,13 @@ def run_as(command: click.Command, name: str, arguments: Sequence[str] | None = 
     given = sys.argv[1:] if arguments is None else arguments
     # The context takes the list apart; what was typed for this program can be run once more.
     typed = tuple(given) if arguments is None and command is program else None
-    with _talking(), taken(), _alone() if arguments is None else contextlib.nullcontext():
-        return _exit_code(command, name, list(given), typed)
+    with taken(), _alone() if arguments is None else contextlib.nullcontext():
+        if set(given) <= ANSWERED_AT_ONCE:
+            return _exit_code(command, name, list(given), typed)
+        from ptaskmodel.cli.progress import talking
+
+        with talking():
+            return _exit_code(command, name, list(given), typed)
 
 
 @contextlib.contextmanager
@@ -238,13 +251,11 @@ def _exit_code(
         tell(f"error: {error.format_message()}")
         return USER_ERROR
     except PTaskModelError as error:
-        if is_verbose() and error.__cause__ is not None:
-            traceback.print_exception(error.__cause__)
+        _tell_more(error.__cause__)
         tell(f"error: {error}")
         return USER_ERROR
     except MemoryError as error:
-        if is_verbose():
-            traceback.print_exception(error)
+        _tell_more(error)
         free = f"{available_bytes():,} bytes are free"
         tell(f"error: the memory does not suffice: {free}; give less, or take a larger machine")
         return USER_ERROR
@@ -263,34 +274,17 @@ def _exit_code(
     return 0
 
 
+def _tell_more(error: BaseException | None) -> None:
+    """The traceback of an `error`, if one asks for more than messages (-v)."""
+    from ptaskmodel.cli.progress import is_verbose
+
+    if error is not None and is_verbose():
+        import traceback
+
+        traceback.print_exception(error)
+
+
 def _forget_output() -> None:
     """Python flushes stdout once more when it ends: give it a place that takes it."""
     with contextlib.suppress(AttributeError, OSError):  # it was closed, or is no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextlib.contextmanager
-def _talking() -> Iterator[None]:
-    """What `logging` and `warnings` are told goes to standard error as long as a command runs."""
-    teller, level = Teller(), LOGGER.level
-    LOGGER.addHandler(teller)
-    LOGGER.setLevel(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
-            yield
-    finally:
-        LOGGER.removeHandler(teller)
-        LOGGER.setLevel(level)
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: object = None,
-    line: str | None = None,
-) -> None:
-    remarks.keep(Remark(str(message), remarks.WARNING))
-    LOGGER.warning("%s", message)

@@ -1,25 +1,44 @@
-"""Base classes of commands and groups, and the types of options and arguments that they share.
+"""Base classes of commands and groups, and a line on standard error.
 
-Groups and choices suggest the nearest name for a wrong one.
+Groups and choices suggest the nearest name for a wrong one. ``--help`` imports this alone: what
+commands take is in `parameters`, what they say while they run in `progress`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
-from pathlib import Path
+import sys
+from collections.abc import Iterable
 from typing import Any
 
 import click
 
-from ptaskmodel import options as rows
-from ptaskmodel.cli.progress import LEVELS, set_level
-from ptaskmodel.errors import SimulationError
+from ptaskmodel.errors import BETWEEN_PROBLEMS, cut
 from ptaskmodel.memory import keep_freed
 from ptaskmodel.remarks import listening
-from ptaskmodel.units import UnitError, parse_bandwidth, parse_speed
 
-PATH = click.Path(path_type=Path)
+LEVELS = ("debug", "info", "warning", "error")
+CLEAR_LINE = "\r\033[K"
+PREFIX = "ptaskmodel: "
+HELP = {"help_option_names": ["-h", "--help"]}
+# What was typed, in a context's `meta`; None where there is no command that can be run once more.
+TYPED = "ptaskmodel.typed"
+
+
+def tell(message: str) -> None:
+    """One line on standard error, none too long, whatever the message holds.
+
+    The problems of a file (see `remarks.Account`) are a line each.
+    """
+    head, *problems = message.split(BETWEEN_PROBLEMS)
+    clear = CLEAR_LINE if on_terminal() else ""
+    for begin, part in ((clear + PREFIX, head), *(("  ", each) for each in problems)):
+        line = cut(" ".join(part.splitlines()))
+        click.echo(f"{begin}{line.encode('utf-8', 'backslashreplace').decode()}", err=True)
+
+
+def on_terminal() -> bool:
+    """Return whether standard error is a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 class Choice(click.Choice):
@@ -51,6 +70,19 @@ def _name(param: click.Parameter | None) -> str:
     return (param.name or "name").replace("_", " ") if param is not None else "name"
 
 
+def _set_level(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Take -v, -q or --log-level."""
+    if not value:
+        return
+    import logging
+
+    if parameter.name == "verbose":
+        level = logging.INFO if value == 1 else logging.DEBUG
+    else:
+        level = logging.ERROR if parameter.name == "quiet" else value.upper()
+    logging.getLogger("ptaskmodel").setLevel(level)
+
+
 def talking_options() -> list[click.Option]:
     """How much a command says on standard error; what is given last counts."""
     return [
@@ -58,21 +90,21 @@ def talking_options() -> list[click.Option]:
             ["-v", "--verbose"],
             count=True,
             expose_value=False,
-            callback=set_level,
+            callback=_set_level,
             help="Print more messages, and the traceback of a fault; -vv: all.",
         ),
         click.Option(
             ["-q", "--quiet"],
             is_flag=True,
             expose_value=False,
-            callback=set_level,
+            callback=_set_level,
             help="Print only results and errors.",
         ),
         click.Option(
             ["--log-level"],
             type=Choice(LEVELS),
             expose_value=False,
-            callback=set_level,
+            callback=_set_level,
             help="The same by name  [default: warning]",
         ),
     ]
@@ -140,208 +172,3 @@ class Group(click.Group):
             hint = did_you_mean(name, known)
             ctx.fail(f"command '{name}' is unknown; use one of {', '.join(known)}{hint}")
         return super().resolve_command(ctx, args)
-
-
-class FileOrChoice(Choice):
-    """One of some names, or ``other``, which is known by its ``mark``, such as FILE.py:CLASS."""
-
-    def __init__(self, choices: Iterable[str], other: str, mark: str = ".py:") -> None:
-        super().__init__(list(choices))
-        self.others = (other,)
-        self._mark = mark
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if self._mark in str(value):
-            return value
-        if self._mark == ".py:" and str(value).endswith(".py"):
-            self.fail(f"'{value}' is a file; name its class too: {value}:CLASS", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class Real(click.FloatRange):
-    """A finite number within limits (nan and inf are refused)."""
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        try:
-            float(value)
-        except ValueError:
-            self.fail(f"'{value}' is not a number; give one without a unit.", param, ctx)
-        number = float(super().convert(value, param, ctx))
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number.", param, ctx)
-        return number
-
-    def _describe_range(self) -> str:
-        return super()._describe_range() if (self.min, self.max) != (None, None) else ""
-
-
-class Quantity(click.ParamType):
-    """A quantity above 0 as in platforms, such as 25Gf or 10Gbps; a bare number is in SI."""
-
-    name = "quantity"
-
-    def __init__(self, read: Callable[[str], float]) -> None:
-        self._read = read
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        try:
-            number = self._read(str(value))
-        except UnitError as fault:
-            self.fail(f"{fault}.", param, ctx)
-        if not number > 0.0:
-            self.fail(f"'{value}' is not above 0.", param, ctx)
-        return number
-
-
-class Count(click.IntRange):
-    """A whole number from 1 on."""
-
-    def __init__(self) -> None:
-        super().__init__(min=1)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            return int(super().convert(value, param, ctx))
-        except click.BadParameter:
-            self.fail(f"{value}: give 1 or more", param, ctx)
-
-
-FINITE = Real()
-POSITIVE = Real(min=0.0, min_open=True)
-NOT_NEGATIVE = Real(min=0.0)
-COUNT = Count()
-SPEED = Quantity(parse_speed)
-BANDWIDTH = Quantity(parse_bandwidth)
-SEED = click.IntRange(min=0)
-
-
-def platform_argument(command: Any) -> Any:
-    """The argument PLATFORM, passed on as platform_file."""
-    return click.argument("platform_file", metavar="PLATFORM", type=PATH)(command)
-
-
-def workload_argument(command: Any) -> Any:
-    """The argument WORKLOAD, passed on as workload_file."""
-    return click.argument("workload_file", metavar="WORKLOAD", type=PATH)(command)
-
-
-def conf_argument(command: Any) -> Any:
-    """The argument CONF, a slurm.conf, passed on as conf_file."""
-    return click.argument("conf_file", metavar="CONF", type=PATH)(command)
-
-
-def output_option(what: str, **options: Any) -> Any:
-    """``-o`` or ``--output``: the file that a command writes."""
-    return click.option(
-        "-o", "--output", metavar="FILE", type=PATH, help=what, callback=_named_file, **options
-    )
-
-
-def _named_file(
-    context: click.Context, parameter: click.Parameter, value: Path | None
-) -> Path | None:
-    if value == Path("-"):
-        raise click.BadParameter("'-' can only be read from; name a file.")
-    return value
-
-
-def directory_option(what: str) -> Any:
-    """``-o`` or ``--output``: the directory of results that a command writes, looked at early."""
-    return click.option(
-        *("-o", "--output"),
-        metavar="DIR",
-        type=PATH,
-        help=what,
-        callback=_results_directory,
-        cls=GroupedOption,
-        group=rows.RESULTS,
-    )
-
-
-def json_option(command: Any) -> Any:
-    """``--json``, passed on as as_json."""
-    return click.option(
-        *("--json", "as_json"),
-        is_flag=True,
-        help="Print the summary as JSON.",
-        cls=GroupedOption,
-        group=rows.RESULTS,
-    )(command)
-
-
-def _results_directory(
-    context: click.Context, parameter: click.Parameter, value: Path | None
-) -> Path | None:
-    from ptaskmodel.results.directory import check_output_directory
-
-    if value is not None:
-        check_output_directory(value)
-    return value
-
-
-TYPES: dict[str, click.ParamType] = {
-    rows.FILE: PATH,
-    rows.TEXT: click.STRING,
-    rows.PAIRS: click.STRING,
-    rows.NUMBER: FINITE,
-    rows.POSITIVE: POSITIVE,
-    rows.NOT_NEGATIVE: NOT_NEGATIVE,
-    rows.COUNT: COUNT,
-    rows.SEED: SEED,
-}
-
-
-def options_of(options: Iterable[rows.Option]) -> Callable[[Any], Any]:
-    """Add the options of some rows to a command."""
-
-    def add(command: Any) -> Any:
-        for row in reversed(tuple(options)):
-            command = _option_of(row)(command)
-        return command
-
-    return add
-
-
-def _option_of(row: rows.Option) -> Callable[[Any], Any]:
-    """The option of a command that a row describes."""
-    facts: dict[str, Any] = {"multiple": row.many or row.type == rows.PAIRS, "metavar": row.metavar}
-    if row.type == rows.FLAG:
-        facts |= {"is_flag": True, "flag_value": not row.default, "default": row.default}
-    elif not isinstance(row.type, str):
-        facts["type"] = (
-            Choice(row.type) if row.other is None else FileOrChoice(row.type, *row.other)
-        )
-    else:
-        facts["type"] = TYPES[row.type]
-    if row.type == rows.FILE:
-        facts["metavar"] = row.metavar or "FILE"
-    if row.type == rows.PAIRS:
-        facts["callback"] = _pairs
-    elif row.type != rows.FLAG and row.default not in (None, ()):
-        facts |= {"default": row.default, "show_default": True}
-    what = row.help if row.unit is None else f"{row.help.removesuffix('.')}, {row.unit}."
-    return click.option(
-        row.written, row.name, help=what, cls=GroupedOption, group=row.group, **facts
-    )
-
-
-def _pairs(context: click.Context, option: click.Parameter, given: Iterable[str]) -> dict[str, str]:
-    """KEY=VALUE arguments of an option as a dictionary; SimulationError for others."""
-    found = {}
-    for text in given:
-        key, sign, value = text.partition("=")
-        if not sign or not key or not value:
-            raise SimulationError(f"{option.opts[0]}: '{text}' is not {option.metavar}")
-        if key in found:
-            raise SimulationError(f"{option.opts[0]}: '{text}' is the second of '{key}'; give one")
-        found[key] = value
-    return found
-
-
-HELP = {"help_option_names": ["-h", "--help"]}
-# What was typed, in a context's `meta`; None where there is no command that can be run once more.
-TYPED = "ptaskmodel.typed"

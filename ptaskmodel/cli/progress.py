@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
-from ptaskmodel.errors import BETWEEN_PROBLEMS, cut
+from ptaskmodel import remarks
+from ptaskmodel.cli.command import CLEAR_LINE, on_terminal, tell
 from ptaskmodel.style.quantities import duration
 from ptaskmodel.units import format_date
 
 LOGGER = logging.getLogger("ptaskmodel")
-LEVELS = ("debug", "info", "warning", "error")
-CLEAR_LINE = "\r\033[K"
-PREFIX = "ptaskmodel: "
-
 TERMINAL_S = 1.0
 ELSEWHERE_S = 10.0
 # Below this part of all, what is left is not guessed.
@@ -43,23 +39,6 @@ class Teller(logging.Handler):
         tell(f"{level}{record.getMessage()}")
 
 
-def tell(message: str) -> None:
-    """One line on standard error, none too long, whatever the message holds.
-
-    The problems of a file (see `remarks.Account`) are a line each.
-    """
-    head, *problems = message.split(BETWEEN_PROBLEMS)
-    clear = CLEAR_LINE if on_terminal() else ""
-    for begin, part in ((clear + PREFIX, head), *(("  ", each) for each in problems)):
-        line = cut(" ".join(part.splitlines()))
-        click.echo(f"{begin}{line.encode('utf-8', 'backslashreplace').decode()}", err=True)
-
-
-def on_terminal() -> bool:
-    """Return whether standard error is a terminal."""
-    return sys.stderr is not None and sys.stderr.isatty()
-
-
 def is_verbose() -> bool:
     """Whether more than warnings is asked for."""
     return LOGGER.isEnabledFor(logging.INFO)
@@ -70,16 +49,31 @@ def is_quiet() -> bool:
     return not LOGGER.isEnabledFor(logging.WARNING)
 
 
-def set_level(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    """Take -v, -q or --log-level."""
-    if not value:
-        return
-    if parameter.name == "verbose":
-        LOGGER.setLevel(logging.INFO if value == 1 else logging.DEBUG)
-    elif parameter.name == "quiet":
-        LOGGER.setLevel(logging.ERROR)
-    else:
-        LOGGER.setLevel(value.upper())
+@contextlib.contextmanager
+def talking() -> Iterator[None]:
+    """What `logging` and `warnings` are told goes to standard error as long as a command runs."""
+    teller, level = Teller(), LOGGER.level
+    LOGGER.addHandler(teller)
+    LOGGER.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            yield
+    finally:
+        LOGGER.removeHandler(teller)
+        LOGGER.setLevel(level)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: object = None,
+    line: str | None = None,
+) -> None:
+    remarks.keep(remarks.Remark(str(message), remarks.WARNING))
+    LOGGER.warning("%s", message)
 
 
 class Progress:

@@ -141,6 +141,28 @@ def test_only_the_command_of_a_process_leaves_its_objects_unsearched(arguments, 
     assert done.stdout.splitlines()[-1] == f"{frozen} {frozen}"
 
 
+@pytest.mark.parametrize("completed", [None, "ptaskmodel ", "ptaskmodel --he"])
+def test_help_and_names_of_commands_import_little_more_than_click(completed):
+    code = (
+        "import sys, click.shell_completion\nknown = set(sys.modules)\nfrom ptaskmodel import cli\n"
+        "try:\n    cli.main(['--help'])\nfinally:\n"
+        "    print(*(set(sys.modules) - known), file=sys.stderr)"
+    )
+    asked = {"_PTASKMODEL_COMPLETE": "bash_complete", "COMP_WORDS": completed, "COMP_CWORD": "1"}
+    environment = os.environ | (asked if completed else {})
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
+    loaded = set(done.stderr.split())
+    others = {"logging", "pathlib", "json", "csv", "gzip", "hashlib", "dataclasses", "traceback"}
+    assert not loaded & others
+    ours = {name for name in loaded if name.startswith("ptaskmodel.")}
+    base = {"lazy", "errors", "remarks", "memory", "interrupts", "cli", "cli.command"}
+    assert ours == {f"ptaskmodel.{name}" for name in base}
+    shown = {None: "replay      Replay traces", "ptaskmodel ": "plain,replay\n"}
+    assert shown.get(completed, "plain,--help") in done.stdout
+
+
 def test_help_imports_nothing_heavy():
     code = (
         "import sys\nfrom ptaskmodel import cli\ncli.main(['--help'])\n"

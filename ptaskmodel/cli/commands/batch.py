@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from ptaskmodel.cli.command import (
-    Command,
+from ptaskmodel.cli.command import Command
+from ptaskmodel.cli.parameters import (
     directory_option,
     json_option,
     options_of,

@@ -16,17 +16,15 @@ import click
 from ptaskmodel import __version__
 from ptaskmodel.batch.names import HOST_ORDERS
 from ptaskmodel.cli import run_as
-from ptaskmodel.cli.command import (
+from ptaskmodel.cli.command import Choice, Command, tell
+from ptaskmodel.cli.parameters import (
     PATH,
     POSITIVE,
-    Choice,
-    Command,
     directory_option,
     json_option,
     options_of,
     platform_argument,
 )
-from ptaskmodel.cli.progress import tell
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.options import fields_in, values
 from ptaskmodel.runs.options.batch import SERVE

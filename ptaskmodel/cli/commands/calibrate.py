@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from ptaskmodel.cli.command import BANDWIDTH, PATH, Choice, Command, Real, output_option
+from ptaskmodel.cli.command import Choice, Command
+from ptaskmodel.cli.parameters import BANDWIDTH, PATH, Real, output_option
 from ptaskmodel.errors import PTaskModelError
 
 

@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptaskmodel.cli.command import COUNT, PATH, Choice, Group
-from ptaskmodel.cli.progress import (
-    LOGGER,
-    TERMINAL_S,
-    is_quiet,
-    on_terminal,
-    tell,
-    write_over,
-)
+from ptaskmodel.cli.command import Choice, Group, on_terminal, tell
+from ptaskmodel.cli.parameters import COUNT, PATH
+from ptaskmodel.cli.progress import LOGGER, TERMINAL_S, is_quiet, write_over
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.style.quantities import count, duration
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import click
 
-from ptaskmodel.cli.command import PATH, Command
+from ptaskmodel.cli.command import Command
+from ptaskmodel.cli.parameters import PATH
 from ptaskmodel.errors import PTaskModelError
 
 WHAT = """\

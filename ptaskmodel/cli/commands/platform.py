@@ -11,7 +11,8 @@ from pathlib import Path
 
 import click
 
-from ptaskmodel.cli.command import Group, output_option, platform_argument
+from ptaskmodel.cli.command import Group
+from ptaskmodel.cli.parameters import output_option, platform_argument
 from ptaskmodel.errors import PlatformError
 
 MAX_PAIRS = 4_000_000

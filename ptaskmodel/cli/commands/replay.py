@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptaskmodel.cli.command import (
+from ptaskmodel.cli.command import Command
+from ptaskmodel.cli.parameters import (
     PATH,
-    Command,
     directory_option,
     json_option,
     options_of,

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from ptaskmodel.cli.command import NOT_NEGATIVE, PATH, POSITIVE, Choice, Command, output_option
+from ptaskmodel.cli.command import Choice, Command
+from ptaskmodel.cli.parameters import NOT_NEGATIVE, PATH, POSITIVE, output_option
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results import COLOURS, GANTT_COLOURS, PICTURES
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from ptaskmodel.cli.command import (
+from ptaskmodel.cli.command import Command, Group
+from ptaskmodel.cli.parameters import (
     PATH,
-    Command,
-    Group,
     directory_option,
     json_option,
     options_of,

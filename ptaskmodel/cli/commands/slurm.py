@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptaskmodel.cli.command import (
-    Command,
+from ptaskmodel.cli.command import Command
+from ptaskmodel.cli.parameters import (
     conf_argument,
     directory_option,
     json_option,

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptaskmodel.apps.names import PHASES, PROGRAMS
-from ptaskmodel.cli.command import (
+from ptaskmodel.cli.command import Choice, Group
+from ptaskmodel.cli.parameters import (
     COUNT,
     NOT_NEGATIVE,
     PATH,
     SEED,
-    Choice,
-    Group,
     Real,
     directory_option,
     options_of,

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from ptaskmodel.cli.command import (
+from ptaskmodel.cli.command import Choice, Group
+from ptaskmodel.cli.parameters import (
     BANDWIDTH,
     COUNT,
     NOT_NEGATIVE,
@@ -16,15 +17,11 @@ from ptaskmodel.cli.command import (
     POSITIVE,
     SEED,
     SPEED,
-    Choice,
-    Group,
-    options_of,
-    output_option,
-)
-from ptaskmodel.cli.workload_files import (
     cleaning_of,
     cleaning_options,
     made_option,
+    options_of,
+    output_option,
     output_options,
     read_clean,
     write_made,
