@@ -27,8 +27,7 @@ from ptaskmodel.batch.names import DELAY_POWERS, LOOPS, PROFILES, WALLTIMES
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.remarks import KILLED, OVERLOAD, WARNING, Remark, warn
-from ptaskmodel.style.quantities import duration
-from ptaskmodel.style.text import several
+from ptaskmodel.style.text import duration, several
 from ptaskmodel.workload.jobs import Job, Workload, job_arrays, num_linked, sizes_of
 from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.works import DelayWork, Work

@@ -25,9 +25,8 @@ from typing import Any
 
 from ptaskmodel import __version__
 from ptaskmodel.campaign.plan import Input, digest_of, leads_to
-from ptaskmodel.campaign.pool import Maker, MakerDiedError, failed, order_of, too_long
+from ptaskmodel.campaign.pool import Call, Maker, MakerDiedError, failed, order_of, too_long
 from ptaskmodel.campaign.store import TOKEN, Store
-from ptaskmodel.campaign.worker import Call
 from ptaskmodel.errors import CampaignError
 
 LOOPBACK = ("127.0.0.1", "[::1]", "localhost")

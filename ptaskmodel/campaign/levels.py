@@ -16,12 +16,12 @@ import numpy as np
 
 from ptaskmodel.campaign.plan import Plan
 from ptaskmodel.campaign.statistics import MANY_LEVELS, SIGNIFICANT, paired, pairs, within
-from ptaskmodel.results.comparison.repetitions import Curve
+from ptaskmodel.results.comparison.metrics import Curve
 from ptaskmodel.results.pages.drawn import cumulative_chart, dot_table
 from ptaskmodel.results.pages.page import Section
 from ptaskmodel.results.pictures.charts import Dot, DotPanel
 from ptaskmodel.results.states import ENDED, in_words
-from ptaskmodel.style.quantities import MINUS, UNKNOWN, count, number, p_value
+from ptaskmodel.style.text import MINUS, UNKNOWN, count, number, p_value
 
 if TYPE_CHECKING:
     import pandas

@@ -30,7 +30,7 @@ from ptaskmodel.campaign.statistics import (
 from ptaskmodel.results.pictures.charts import Dot, DotPanel, dots
 from ptaskmodel.results.pictures.drawing import finished, picture
 from ptaskmodel.style.colours import SIGNS
-from ptaskmodel.style.quantities import count, number, p_value
+from ptaskmodel.style.text import count, number, p_value
 
 if TYPE_CHECKING:
     import pandas

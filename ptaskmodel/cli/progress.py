@@ -17,7 +17,7 @@ import click
 
 from ptaskmodel import remarks
 from ptaskmodel.cli.command import CLEAR_LINE, on_terminal, tell
-from ptaskmodel.style.quantities import duration
+from ptaskmodel.style.text import duration
 from ptaskmodel.units import format_date
 
 LOGGER = logging.getLogger("ptaskmodel")

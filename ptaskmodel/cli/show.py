@@ -17,8 +17,7 @@ from ptaskmodel.results.states import (
     counted,
     in_words,
 )
-from ptaskmodel.style.quantities import column, count, duration, number
-from ptaskmodel.style.text import fact_lines, text_table
+from ptaskmodel.style.text import column, count, duration, fact_lines, number, text_table
 
 if TYPE_CHECKING:
     from ptaskmodel.results.comparison.batches import Standings

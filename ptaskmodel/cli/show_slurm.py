@@ -14,8 +14,7 @@ from ptaskmodel.cli.show import (
 )
 from ptaskmodel.results.sentences import jobs_answer, log_answer
 from ptaskmodel.results.states import count_text, counted
-from ptaskmodel.style.quantities import change, count, duration, number
-from ptaskmodel.style.text import fact_lines, text_table
+from ptaskmodel.style.text import change, count, duration, fact_lines, number, text_table
 
 if TYPE_CHECKING:
     from ptaskmodel.results.comparison.slurm import SlurmComparison

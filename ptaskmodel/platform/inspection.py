@@ -24,9 +24,9 @@ from ptaskmodel.platform.facts import RouteParts, short
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.power import power_findings
 from ptaskmodel.remarks import Remark, finding
-from ptaskmodel.style.quantities import count as counted
-from ptaskmodel.style.quantities import duration
-from ptaskmodel.style.quantities import number as quantity
+from ptaskmodel.style.text import count as counted
+from ptaskmodel.style.text import duration
+from ptaskmodel.style.text import number as quantity
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.platform import Platform

@@ -21,9 +21,8 @@ from ptaskmodel.engine.state import (
     LIMIT_NOTHING,
     RATE,
 )
-from ptaskmodel.recording.capacities import Capacities
 from ptaskmodel.recording.limits import FIRST_ROUTE, Names
-from ptaskmodel.recording.recorded import Owners, Recorded
+from ptaskmodel.recording.recorded import Capacities, Owners, Recorded
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -9,7 +9,7 @@ from typing import Any
 from ptaskmodel.remarks import EFFECTS, WARNING, shortened
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.tables.mpi import SPANS
-from ptaskmodel.style.quantities import duration
+from ptaskmodel.style.text import duration
 
 NUMBERS = re.compile(r"\d[\d,.]*")
 BARE_REPLAY = "made without --timeline: what ranks did when, and who sent to whom, is not here"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ptaskmodel.results.states import ENDED, NOT_SUBMITTED, count_text
-from ptaskmodel.style.quantities import count, duration
+from ptaskmodel.style.text import count, duration
 
 MINUTE_s = 60.0
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ptaskmodel import remarks
 from ptaskmodel.remarks import Remark
-from ptaskmodel.style.quantities import count
+from ptaskmodel.style.text import count
 
 ENDED, KILLED, NOT_RUN = "ended", "killed", "not run"
 # What may become of a task, job or rank; of one that runs at the end neither is known yet.

@@ -21,15 +21,19 @@ from ptaskmodel.platform.routing.choice import PLATFORM, Ecmp, GivenRoutes, rout
 from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn, warn_of
 from ptaskmodel.results.directory import whole_directory
 from ptaskmodel.results.states import outcome_remarks, stopped_remark
-from ptaskmodel.results.tables.routes import write_flow_routes
-from ptaskmodel.results.tables.tasks import summarise, times_of_loops, write_results
+from ptaskmodel.results.tables.tasks import (
+    summarise,
+    times_of_loops,
+    write_flow_routes,
+    write_results,
+)
 from ptaskmodel.runs.options.shared import check_group, check_nothing_to_write, fresh
 from ptaskmodel.runs.options.simulate import PACKETS, SIMULATE, SimulationOptions
 from ptaskmodel.runs.recording import Checkpoints, Observation
 from ptaskmodel.simulation.checks import check_given_routes, overload_text
 from ptaskmodel.simulation.records import frame
 from ptaskmodel.simulation.simulation import Simulation
-from ptaskmodel.style.quantities import duration
+from ptaskmodel.style.text import duration
 from ptaskmodel.workload.blocks import TaskTable
 from ptaskmodel.workload.formats.tasks_json import read_tasks_file
 
@@ -243,14 +247,14 @@ def simulate_into(
 
             files = (*files, write_costs(place, costs_of(made, neighbours, alone_s)))
         if packets is not None:
-            from ptaskmodel.results.tables.packets import write_packet_tables
+            from ptaskmodel.results.tables.tasks import write_packet_tables
 
             files = (*files, *write_packet_tables(place, packets))
         if options.routes:
             files = (*files, write_flow_routes(place, made))
         beside = None
         if drawn:
-            from ptaskmodel.results.tables.draws import range_columns, write_draws
+            from ptaskmodel.results.tables.tasks import range_columns, write_draws
 
             names = [record.task_id for record in records]
             files = (*files, write_draws(place, names, drawn[0].durations))

@@ -52,7 +52,7 @@ from ptaskmodel.slurm.loop import Progress
 from ptaskmodel.slurm.requests.submissions import AS_GIVEN, read_submissions, with_profiles
 from ptaskmodel.slurm.run import SlurmRun, execution_on, simulate_slurm
 from ptaskmodel.style.colours import CATEGORIES, LIGHT
-from ptaskmodel.style.quantities import unit_of
+from ptaskmodel.style.text import unit_of
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform

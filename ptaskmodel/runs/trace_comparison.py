@@ -25,7 +25,7 @@ from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_dire
 from ptaskmodel.results.pictures.drawing import NoMatplotlib, new_figure, save
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.style.colours import category
-from ptaskmodel.style.quantities import unit_of
+from ptaskmodel.style.text import unit_of
 from ptaskmodel.workload.tasks import Task
 
 if TYPE_CHECKING:

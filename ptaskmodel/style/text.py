@@ -1,9 +1,15 @@
-"""Tables and facts as text: as wide as the terminal, or as they need where there is none."""
+"""Write numbers, tables and facts as text for readers.
+
+The scripts of pages do the same; both are tested on tests/numbers.json.
+"""
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 ELLIPSIS = "…"
 LEAST_WIDTH = 12  # of a column of names that is elided
@@ -107,3 +113,280 @@ def fact_lines(facts: Iterable[tuple[str, str]], indent: int, width: int | None 
                 value, width, initial_indent=f"{name:<{indent}}", subsequent_indent=" " * indent
             )
     return "\n".join(lines)
+
+
+UNKNOWN: Final = "–"
+MINUS: Final = "−"
+# Thousands are set apart by a thin space at which no line breaks.
+THIN: Final = "\u202f"
+DIGITS: Final = 3
+_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
+Units = tuple[tuple[float, float, str], ...]
+
+
+def _prefixed(unit: str, scale: float = 1.0, prefixes: str = " kMGTP") -> Units:
+    return tuple(
+        (scale * 1000.0**k, scale * 1000.0**k, prefix.strip() + unit)
+        for k, prefix in enumerate(prefixes)
+    )
+
+
+# By kind of quantity: (the least value that is told in a unit, the unit, its name), in the unit in
+# which values are given: parts of 1, s, bytes, bytes/s, flop/s, J, W.
+UNITS: Final[dict[str, Units]] = {
+    "number": ((0.0, 1.0, ""),),
+    "share": ((0.0, 0.01, "%"),),
+    "time": (
+        *((1e-9, 1e-9, "ns"), (1e-6, 1e-6, "µs"), (1e-3, 1e-3, "ms"), (1.0, 1.0, "s")),
+        *((120.0, _MINUTE, "min"), (120 * _MINUTE, _HOUR, "h"), (48 * _HOUR, _DAY, "d")),
+    ),
+    "bytes": _prefixed("B"),
+    "rate": _prefixed("bit/s", 0.125),
+    "work": _prefixed("flop/s"),
+    "energy": _prefixed("Wh", _HOUR, " kM"),
+    "power": _prefixed("W", prefixes=" kMG"),
+}
+# The unit of nothing at all.
+_OF_ZERO: Final = {"time": (1.0, "s"), "energy": (1000.0 * _HOUR, "kWh")}
+# Round lengths of time, as steps of an axis or cells of a picture have.
+_STEPS: Final = (
+    *(1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
+    *(60.0, 120.0, 300.0, 600.0, 900.0, 1800.0),
+    *(_HOUR, 2 * _HOUR, 6 * _HOUR, 12 * _HOUR, _DAY),
+)
+
+
+def number(value: float | None, kind: str = "number") -> str:
+    """Return a value with three digits and its unit: "13.3", "1 235", "66.7 %", "44.8 TB".
+
+    Digits before the point are all kept. value: None and nan are unknown, "–". kind: a key of
+    UNITS; a time is told as by `duration`.
+    """
+    if kind == "time":
+        return duration(value)
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    scale, unit = unit_of(value, kind)
+    return _signed(value, lambda amount: f"{_digits(amount / scale)} {unit}".rstrip())
+
+
+def duration(seconds: float | None) -> str:
+    """Return a length of time as one says it: 131 ms, 33.5 s, 43 min, 15 h 54 min, 7 d 20 h.
+
+    seconds: None and nan are unknown, "–".
+    """
+    if seconds is None or math.isnan(seconds):
+        return UNKNOWN
+    return _signed(seconds, _duration)
+
+
+def _duration(seconds: float) -> str:
+    if math.isinf(seconds):
+        return "∞"
+    if _rounded(seconds) < 2 * _MINUTE:
+        scale, unit = unit_of(seconds, "time")
+        return f"{_digits(seconds / scale)} {unit}"
+    minutes = _scaled(seconds / _MINUTE, 0)
+    if minutes < 120:
+        return f"{minutes} min"
+    large, small, name, part = minutes, 60, "h", "min"
+    if minutes >= 48 * 60:
+        large, small, name, part = _scaled(seconds / _HOUR, 0), 24, "d", "h"
+    whole, rest = divmod(large, small)
+    return f"{_grouped(str(whole))} {name}" + (f" {rest} {part}" if rest else "")
+
+
+def change(value: float | None, kind: str = "number") -> str:
+    """Return a change with its sign: "+43 min", "−2.5 %"; none has no sign.
+
+    value, kind: as of `number`.
+    """
+    text = number(value, kind)
+    return f"+{text}" if value is not None and value > 0 else text
+
+
+def count(how_many: int, what: str = "") -> str:
+    """Return a number of things, ``how_many`` of ``what``: "1 job", "10 000 jobs", "12"."""
+    text = _grouped(str(how_many))
+    return f"{text} {what}{'s' * (how_many != 1)}" if what else text
+
+
+def p_value(p: float) -> str:
+    """Return a probability of a test: "p = 0.002", "p < 0.001"; of nan ""."""
+    if math.isnan(p):
+        return ""
+    return "p < 0.001" if p < 0.001 else f"p = {_plain(_fixed(p, 3))}"
+
+
+def date(seconds: float | None, span_s: float, begin_unix_s: float | None = None) -> str:
+    """Return a date of a run: "Mon 4 Mar 08:10" (UTC), "day 5, 14:20", "1:30" or "33.5 s".
+
+    seconds: since the run's begin. span_s: its length. begin_unix_s: when it began, s since
+    1970; None: not known.
+    """
+    if seconds is None or math.isnan(seconds):
+        return UNKNOWN
+    if begin_unix_s is not None:
+        from datetime import UTC, datetime
+
+        at = datetime.fromtimestamp(begin_unix_s + seconds, UTC)
+        return f"{at:%a} {at.day} {at:%b} {at:%H:%M}"
+    if span_s < 120 * _MINUTE:
+        return duration(seconds)
+    minutes = _scaled(seconds / _MINUTE, 0)
+    days, rest = divmod(minutes, 24 * 60) if span_s >= 48 * _HOUR else (None, minutes)
+    clock = f"{rest // 60}:{rest % 60:02}"
+    return clock if days is None else f"day {days + 1}, {clock}"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Values in one unit, as a column of a table shows them.
+
+    scale, unit: the unit, and its name for the head. decimals: of all values.
+    """
+
+    scale: float
+    unit: str
+    decimals: int
+
+    def text(self, value: float | None) -> str:
+        """Return ``value`` without its unit; trailing zeros are kept."""
+        if value is None or math.isnan(value):
+            return UNKNOWN
+        return _signed(value, lambda amount: _grouped(_fixed(amount / self.scale, self.decimals)))
+
+    def head(self, name: str) -> str:
+        """Return the head of a column: its ``name``, and the unit."""
+        return f"{name} ({self.unit})" if self.unit else name
+
+
+def column(
+    values: Iterable[float | None], kind: str = "number", like: Column | None = None
+) -> Column:
+    """Return the unit of a column from the median of its values that are not 0.
+
+    values, kind: as of `number`. like: a column that has the unit already; None: none has.
+    """
+    known = sorted(abs(v) for v in values if v is not None and math.isfinite(v) and v)
+    median = (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2 if known else 0.0
+    scale, unit = unit_of(median, kind) if like is None else (like.scale, like.unit)
+    if all(abs(value / scale - round(value / scale)) < 1e-9 for value in known):
+        return Column(scale, unit, 0)
+    exponent = math.floor(math.log10(median / scale))
+    return Column(scale, unit, min(max(DIGITS - 1 - exponent, 0), DIGITS))
+
+
+def unit_of(value: float, kind: str) -> tuple[float, str]:
+    """Return (scale, name) of the unit in which a value reads well.
+
+    value, kind: as of `number`.
+    """
+    units = UNITS[kind]
+    if not value:
+        return _OF_ZERO.get(kind, units[0][1:])
+    shown = _rounded(abs(value)) * (1 + 1e-9) if math.isfinite(value) else math.inf
+    return next(((s, name) for least, s, name in reversed(units) if shown >= least), units[0][1:])
+
+
+def round_number(at_least: float) -> float:
+    """Return the smallest of 1, 2, 5 times a power of ten that is ``at_least`` so large."""
+    power = 10.0 ** math.floor(math.log10(at_least))
+    return next(k * power for k in (1, 2, 5, 10) if k * power >= at_least * (1 - 1e-9))
+
+
+def round_time(at_least_s: float) -> float:
+    """Return the shortest round length of time of ``at_least_s``, s: 30 s, 15 min, 6 h, 2 d."""
+    if at_least_s < 1.0:
+        return round_number(at_least_s)
+    if at_least_s > _DAY:
+        return _DAY * round_number(at_least_s / _DAY)
+    return next(step for step in _STEPS if step >= at_least_s * (1 - 1e-9))
+
+
+def ticks(begin_s: float, end_s: float, most: float) -> tuple[str, list[float], float]:
+    """Return round dates for an axis of time: the name of its unit, the dates in it, the unit in s.
+
+    begin_s, end_s: the range of the axis. most: about how many dates there may be.
+    """
+    step = round_time((end_s - begin_s) / most)
+    units = UNITS["time"]
+    scale, name = next(((s, n) for _, s, n in reversed(units) if step >= s), units[0][1:])
+    first, last = (k / step for k in (begin_s, end_s))
+    marks = range(math.ceil(first - 1e-9), math.floor(last * (1 + 1e-9)) + 1)
+    return name, [float(f"{k * step / scale:.12g}") for k in marks], scale
+
+
+def _signed(value: float, write: Callable[[float], str]) -> str:
+    text = write(abs(value))
+    return MINUS + text if value < 0 and any(c in "123456789∞" for c in text) else text
+
+
+def _rounded(value: float) -> float:
+    """Three digits, the half away from zero."""
+    if not value or math.isinf(value):
+        return value
+    shown, exponent = _three(value)
+    return float(f"{shown}e{exponent - DIGITS + 1}")
+
+
+def _three(value: float) -> tuple[int, int]:
+    """The first three digits of a value above 0, the half away from zero; 10's power of the first.
+
+    Of the double itself, whose decimals are many: 0.285 lies below 0.285, and is 0.285 so.
+    """
+    exponent = int(f"{value:.0e}".partition("e")[2]) - 1  # of 9.6 this is 0, of 1.2 it is -1
+    shown = _scaled(value, DIGITS - 1 - exponent)
+    if shown >= 10**DIGITS:
+        exponent += 1
+        shown = _scaled(value, DIGITS - 1 - exponent)
+    return shown, exponent
+
+
+def _scaled(value: float, power: int) -> int:
+    """A value above 0 times a power of ten, as the nearest whole number, the half away from 0."""
+    above, below = value.as_integer_ratio()
+    if power >= 0:
+        above *= 10**power
+    else:
+        below *= 10**-power
+    return (2 * above + below) // (2 * below)
+
+
+def _digits(value: float) -> str:
+    """Three digits, and all of those before the point; no trailing zeros."""
+    if math.isinf(value):
+        return "∞"
+    if not value:
+        return "0"
+    if value >= 10.0 ** (DIGITS - 1) and value < 1e15:
+        return _grouped(str(_scaled(value, 0)))
+    shown, exponent = _three(value)
+    if not 1e-3 <= value < 1e15:
+        return f"{_plain(_pointed(shown, DIGITS - 1))}e{exponent}"
+    return _plain(_pointed(shown, DIGITS - 1 - exponent))
+
+
+def _fixed(value: float, decimals: int) -> str:
+    if math.isinf(value):
+        return "∞"
+    return _pointed(_scaled(value, decimals), decimals)
+
+
+def _pointed(number: int, decimals: int) -> str:
+    """A whole number over 10 to the power of ``decimals``."""
+    if decimals <= 0:
+        return f"{number * 10**-decimals}"
+    text = f"{number:0{decimals + 1}}"
+    return f"{text[:-decimals]}.{text[-decimals:]}"
+
+
+def _plain(text: str) -> str:
+    """A decimal without trailing zeros."""
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _grouped(text: str) -> str:
+    """Digits before the point in groups of three."""
+    whole, point, rest = text.partition(".")
+    return f"{int(whole):,}".replace(",", THIN) + point + rest if whole.isdigit() else text

@@ -21,7 +21,7 @@ from ptaskmodel.campaign.plan import plan_of
 from ptaskmodel.campaign.report import write_campaign_report
 from ptaskmodel.campaign.statistics import paired
 from ptaskmodel.errors import CampaignError
-from ptaskmodel.style.quantities import p_value
+from ptaskmodel.style.text import p_value
 
 STUDY = """
 def measure(parameters):

@@ -8,8 +8,8 @@ import numpy as np
 import pandas
 import pytest
 
+from ptaskmodel.campaign.report import in_short
 from ptaskmodel.campaign.statistics import effects, means, paired, pareto
-from ptaskmodel.campaign.words import in_short
 
 
 def table(formula, levels=(1, 2, 3), modes=("a", "b"), repetitions=8):

@@ -14,7 +14,7 @@ import ptaskmodel as pm
 from ptaskmodel.cli import main
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures import load
-from ptaskmodel.style.quantities import column
+from ptaskmodel.style.text import column
 
 ROOT = Path(__file__).resolve().parents[2]
 TASKS = ROOT / "experiments" / "first_steps" / "worked_example.json"

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from ptaskmodel.cli import main
-from ptaskmodel.style.quantities import number
+from ptaskmodel.style.text import number
 
 PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

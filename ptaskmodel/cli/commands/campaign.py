@@ -14,7 +14,7 @@ from ptaskmodel.cli.command import Choice, Group, on_terminal, tell
 from ptaskmodel.cli.parameters import COUNT, PATH
 from ptaskmodel.cli.progress import LOGGER, TERMINAL_S, is_quiet, write_over
 from ptaskmodel.errors import CampaignError
-from ptaskmodel.style.quantities import count, duration
+from ptaskmodel.style.text import count, duration
 
 if TYPE_CHECKING:
     from ptaskmodel.campaign import Campaign, Cluster, Run, Status

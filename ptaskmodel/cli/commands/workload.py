@@ -28,7 +28,7 @@ from ptaskmodel.cli.parameters import (
 )
 from ptaskmodel.engine.options import PATTERN, RATIO, profiles_row
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.style.quantities import number
+from ptaskmodel.style.text import number
 
 LABELS = {
     "machine_hosts": "hosts of the machine",

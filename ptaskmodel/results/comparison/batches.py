@@ -24,18 +24,16 @@ from ptaskmodel.results.comparison.metrics import (
     SHARE,
     TIME,
     USERS,
+    Curve,
     Group,
     Metric,
     change_text,
-    ended,
-    metrics_of,
-    number_of,
-)
-from ptaskmodel.results.comparison.repetitions import (
-    Curve,
     chosen,
     curves,
+    ended,
     inputs_of,
+    metrics_of,
+    number_of,
     repetitions,
     short_names,
 )
@@ -49,7 +47,7 @@ from ptaskmodel.results.pictures.drawing import (
     short_name,
 )
 from ptaskmodel.style.colours import LIGHT, MARKERS, category
-from ptaskmodel.style.quantities import UNKNOWN, Column, count, duration, number
+from ptaskmodel.style.text import UNKNOWN, Column, count, duration, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_file
 from ptaskmodel.results.comparison.batches import Standings, standings
-from ptaskmodel.results.comparison.metrics import TIME, idle_while_waiting_h
-from ptaskmodel.results.comparison.repetitions import Curve, curves
+from ptaskmodel.results.comparison.metrics import TIME, Curve, curves, idle_while_waiting_h
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.pictures.charts import Dot, DotPanel, dots
 from ptaskmodel.results.pictures.drawing import (
@@ -33,7 +32,7 @@ from ptaskmodel.results.tables.slurm_reading import (
     is_slurm,
     read_jobs,
 )
-from ptaskmodel.style.quantities import column, count, duration
+from ptaskmodel.style.text import column, count, duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -27,7 +27,7 @@ from ptaskmodel.results.pictures.drawing import (
 )
 from ptaskmodel.results.states import ENDED, NOT_RUN, OUTCOMES, in_words, outcome_of
 from ptaskmodel.style.colours import LIGHT
-from ptaskmodel.style.quantities import change, count, number, unit_of
+from ptaskmodel.style.text import change, count, number, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -19,7 +19,7 @@ from ptaskmodel.results.sentences import jobs_answer
 from ptaskmodel.results.states import ENDED, KILLED, count_text, outcome_of
 from ptaskmodel.results.tables.energy import ENERGY, ENERGY_COLUMNS
 from ptaskmodel.results.tables.places import Place, level_of, link_name
-from ptaskmodel.style.quantities import count, duration, number
+from ptaskmodel.style.text import count, duration, number
 
 # Slowdowns up to this one are called none.
 NOT_SLOWED = 1.001

@@ -31,7 +31,7 @@ from ptaskmodel.results.pictures.topology import platform_of
 from ptaskmodel.results.readings import warnings_of_runs
 from ptaskmodel.results.states import NOT_RUN, OUTCOMES, outcome_of
 from ptaskmodel.results.tables.places import Place, link_name, link_places
-from ptaskmodel.style.quantities import count
+from ptaskmodel.style.text import count
 
 # More tasks are not sent: those that changed least are left out.
 MAX_ROWS = 20_000

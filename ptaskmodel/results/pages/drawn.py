@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.results.comparison.metrics import NUMBER, TIME
-from ptaskmodel.results.comparison.repetitions import Curve
+from ptaskmodel.results.comparison.metrics import NUMBER, TIME, Curve
 from ptaskmodel.results.pages.page import Table
 from ptaskmodel.results.pictures.charts import Dot, DotPanel
 from ptaskmodel.style.colours import SIGNS
-from ptaskmodel.style.quantities import column, number
+from ptaskmodel.style.text import column, number
 
 # Of a mark: from, to (None: a sign stands there), role, sign or thickness, how far down; 0 to 1.
 Mark = tuple[float, float | None, str, str, float]

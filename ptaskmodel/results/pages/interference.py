@@ -17,7 +17,7 @@ from ptaskmodel.recording.limits import HOST, LINK, WAITING
 from ptaskmodel.results.directory import finite, readable, rows
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.tables.places import Place, link_name
-from ptaskmodel.style.quantities import count, duration, number
+from ptaskmodel.style.text import count, duration, number
 from ptaskmodel.workload.loops import NUMBER
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from ptaskmodel.results.tables.mpi import (
     doing,
 )
 from ptaskmodel.results.tables.places import Place, link_name
-from ptaskmodel.style.quantities import count, number
+from ptaskmodel.style.text import count, number
 from ptaskmodel.workload.actions import NUMBER
 
 REPLAYED_ANEW = "replay anew"

@@ -16,7 +16,7 @@ from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.results.tables.places import DOWN, UP, Place, level_of
 from ptaskmodel.results.tables.slurm_reading import SlurmJob
 from ptaskmodel.style.colours import REASONS
-from ptaskmodel.style.quantities import count, date, number
+from ptaskmodel.style.text import count, date, number
 
 CELLS = 600
 # Cells of the track of starts, and who starts jobs: roles.

@@ -10,7 +10,7 @@ import numpy as np
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures.topology import MEASURES, cable_of
 from ptaskmodel.results.tables.places import Place, level_of, link_name
-from ptaskmodel.style.quantities import count, number
+from ptaskmodel.style.text import count, number
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform

@@ -38,7 +38,7 @@ from ptaskmodel.results.readings import other_remarks, stopped_text, warnings_of
 from ptaskmodel.results.states import KILLED, in_words, outcome_of
 from ptaskmodel.results.tables.places import Place, host_groups, link_name, link_places
 from ptaskmodel.results.tables.slurm_reading import is_slurm, read_jobs
-from ptaskmodel.style.quantities import count, duration, number
+from ptaskmodel.style.text import count, duration, number
 
 MAX_USES = {HOST: 200, LINK: 300}
 # Uses from here on are told to the per mille, smaller ones to a tenth of it.

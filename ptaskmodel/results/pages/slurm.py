@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.results.comparison.metrics import TIME, idle_while_waiting_h
-from ptaskmodel.results.comparison.repetitions import curves
+from ptaskmodel.results.comparison.metrics import TIME, curves, idle_while_waiting_h
 from ptaskmodel.results.comparison.slurm import (
     BETTER,
     WORSE,
@@ -29,7 +28,7 @@ from ptaskmodel.results.tables.slurm_reading import (
     read_jobs,
     reason_curves,
 )
-from ptaskmodel.style.quantities import count, date, duration, number
+from ptaskmodel.style.text import count, date, duration, number
 
 MOST_SETTINGS = 200
 # Shorter ones, in which few CPUs work although jobs wait, are not worth a sentence.

@@ -14,7 +14,7 @@ from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.charts import Strip
 from ptaskmodel.results.pictures.waiting import Waited, waited
 from ptaskmodel.results.states import KILLED, outcome_of
-from ptaskmodel.style.quantities import count, duration, number
+from ptaskmodel.style.text import count, duration, number
 
 # With fewer jobs of a class each is a dot.
 FEW = 30

@@ -45,10 +45,10 @@ from ptaskmodel.results.pictures.topology import topology
 from ptaskmodel.results.pictures.waiting import waiting_figure
 from ptaskmodel.results.states import is_cut_off
 from ptaskmodel.results.tables import slurm_reading
-from ptaskmodel.results.tables.draws import COLUMNS as DRAW_COLUMNS
-from ptaskmodel.results.tables.draws import DRAWS
+from ptaskmodel.results.tables.tasks import COLUMNS as DRAW_COLUMNS
+from ptaskmodel.results.tables.tasks import DRAWS
 from ptaskmodel.style.colours import LIGHT
-from ptaskmodel.style.quantities import count, duration, number
+from ptaskmodel.style.text import count, duration, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -27,7 +27,7 @@ from ptaskmodel.results.pictures.drawing import (
     use_scale,
 )
 from ptaskmodel.style.colours import LIGHT, MARKERS, SIGNS, role_colour
-from ptaskmodel.style.quantities import column, count, number
+from ptaskmodel.style.text import column, count, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -219,7 +219,7 @@ class Dot(NamedTuple):
 class DotPanel(NamedTuple):
     """Values of one quantity, of each row none, one or several.
 
-    name: of the quantity. kind: as of `quantities.number`. rows: as many as there are names.
+    name: of the quantity. kind: as of `style.text.number`. rows: as many as there are names.
     change: whether they are changes: the middle is none.
     """
 

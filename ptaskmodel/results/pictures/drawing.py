@@ -16,7 +16,7 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_path
 from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.style.colours import CATEGORIES, HEAT, LIGHT
-from ptaskmodel.style.quantities import ticks, unit_of
+from ptaskmodel.style.text import ticks, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
@@ -150,7 +150,7 @@ def time_axis(
 def unit_axis(axes: Any, name: str, kind: str, largest: float) -> None:
     """Label the upright axis of ``axes``, from 0 on, in one unit.
 
-    name: what it is. kind: as of `quantities.number`. largest: the largest value there.
+    name: what it is. kind: as of `style.text.number`. largest: the largest value there.
     """
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 

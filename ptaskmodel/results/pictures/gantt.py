@@ -29,7 +29,7 @@ from ptaskmodel.results.pictures.drawing import (
 from ptaskmodel.results.states import ENDED, KILLED, outcome_of
 from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.style.colours import CATEGORIES, LIGHT, OTHERS, category, text_on
-from ptaskmodel.style.quantities import count, number, round_time
+from ptaskmodel.style.text import count, number, round_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,7 +20,7 @@ from ptaskmodel.results.pictures.drawing import (
 )
 from ptaskmodel.results.pictures.topology import platform_of
 from ptaskmodel.results.tables.places import UP, Place, level_of, link_places
-from ptaskmodel.style.quantities import count, duration, number
+from ptaskmodel.style.text import count, duration, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

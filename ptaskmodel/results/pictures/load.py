@@ -18,7 +18,7 @@ from ptaskmodel.results.pictures.charts import Track, areas, steps, time_panel
 from ptaskmodel.results.pictures.drawing import finished, picture, unit_axis
 from ptaskmodel.results.pictures.topology import platform_of
 from ptaskmodel.style.colours import CATEGORIES, LIGHT
-from ptaskmodel.style.quantities import count, date, duration, number, round_time
+from ptaskmodel.style.text import count, date, duration, number, round_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

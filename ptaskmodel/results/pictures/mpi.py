@@ -32,8 +32,8 @@ from ptaskmodel.results.tables.mpi import (
     doing,
 )
 from ptaskmodel.style.colours import LIGHT
-from ptaskmodel.style.quantities import count as counted
-from ptaskmodel.style.quantities import number, unit_of
+from ptaskmodel.style.text import count as counted
+from ptaskmodel.style.text import number, unit_of
 from ptaskmodel.workload.actions import NUMBER
 
 if TYPE_CHECKING:

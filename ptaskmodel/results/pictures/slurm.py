@@ -23,7 +23,7 @@ from ptaskmodel.results.tables.slurm_reading import (
     waiting,
 )
 from ptaskmodel.style.colours import LIGHT, REASONS
-from ptaskmodel.style.quantities import count, date, number
+from ptaskmodel.style.text import count, date, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -26,7 +26,7 @@ from ptaskmodel.results.pictures.drawing import (
 )
 from ptaskmodel.results.tables.places import link_places
 from ptaskmodel.style.colours import LIGHT
-from ptaskmodel.style.quantities import count, number
+from ptaskmodel.style.text import count, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

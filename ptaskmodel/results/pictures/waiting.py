@@ -18,7 +18,7 @@ from ptaskmodel.results.pictures.charts import Strip, strips
 from ptaskmodel.results.pictures.drawing import finished, picture
 from ptaskmodel.results.states import KILLED, outcome_of
 from ptaskmodel.results.tables import slurm_reading
-from ptaskmodel.style.quantities import count, duration, number
+from ptaskmodel.style.text import count, duration, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,9 +1,10 @@
-"""Write the results of tasks: tasks.csv and summary.json."""
+"""Write the results of tasks: tasks.csv, summary.json, and what draws, routes and packets leave."""
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -191,3 +192,80 @@ def write_results(
     listed = (SUMMARY, TASKS, *files)
     write_json(place / SUMMARY, {**summary, "files": listed})
     return listed
+
+
+DRAWS = "draws.csv"
+COLUMNS = ("task_id", "draw", "execution_time")
+RANGE_COLUMNS = ("execution_low", "execution_high")
+
+
+def write_draws(place: Path, ids: Sequence[str], durations: NDArray[np.float64]) -> str:
+    """Write draws.csv in a directory; returns its name.
+
+    place: the directory. ids: of tasks. durations: shape (draws, tasks), s; nan: it did not end.
+    """
+    with (place / DRAWS).open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for draw, row in enumerate(durations.tolist()):
+            lines = zip(ids, row, strict=True)
+            writer.writerows((name, draw, "" if one != one else one) for name, one in lines)
+    return DRAWS
+
+
+def range_columns(ranges: Iterable[tuple[float, float]]) -> dict[str, list[float | None]]:
+    """The columns of tasks.csv that ``ranges``, (low, high) of each task, make; nan: none."""
+    pairs = [[None if one != one else one for one in pair] for pair in ranges]
+    return {name: [pair[k] for pair in pairs] for k, name in enumerate(RANGE_COLUMNS)}
+
+
+ROUTES = "routes.csv"
+
+
+def write_flow_routes(place: Path, simulation: Simulation) -> str:
+    """Write routes.csv, a line for each flow between two hosts; returns its name.
+
+    place: an existing directory. simulation: what has the flows. A path names the links
+    crossed; limiters of clusters, which come with their nodes, are left out.
+    """
+    with (place / ROUTES).open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(("task", "flow", "path"))
+        writer.writerows(_lines(simulation))
+    return ROUTES
+
+
+def _lines(simulation: Simulation) -> Iterator[tuple[str, int, str]]:
+    platform = simulation.platform
+    routes = simulation.core.router.flow_routes
+    limiters = set(platform.fabric.limiter.values())
+    for ref in simulation.tasks():
+        for number, source, target in simulation.flows_of(ref):
+            if source != target:
+                way = routes.way(ref.id, number, source, target)
+                names = (platform.all_links[k].name for k in way.there if k not in limiters)
+                yield ref.id, number, join_names(names)
+
+
+QUEUES, PAUSES = "queues.csv", "pauses.csv"
+QUEUE_COLUMNS = ("link", "begin_s", "end_s", "largest_queue_B", "joined_B")
+PAUSE_COLUMNS = ("link", "toward", "begin_s", "end_s")
+
+
+def write_packet_tables(place: Path, simulation: PacketSimulation) -> tuple[str, ...]:
+    """Write queues.csv and, if links may be paused, pauses.csv; returns their names.
+
+    place: an existing directory. simulation: what has run, recorded.
+    """
+    _write(place / QUEUES, QUEUE_COLUMNS, simulation.queues())
+    if simulation.network.protocol.by_windows:
+        return (QUEUES,)
+    _write(place / PAUSES, PAUSE_COLUMNS, simulation.pauses())
+    return QUEUES, PAUSES
+
+
+def _write(path: Path, columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
