@@ -4,21 +4,24 @@ Every warning of the package passes `warn`, which keeps it for the run's summary
 line keeps and shows warnings of other packages (`keep`). What a reader made of a file is in an
 `Account`: what it left unread, took for something else, assumed, or left out.
 
-A reader takes an `Account` of its file as an argument, or returns the remarks of one with what it
-read, so that none is written without. It tells the account in passing:
+A function that reads a file is a `reader`: it gets the `Account` of the file after the path, and
+tells it in passing. mypy refuses one that takes none, and, where a run reads its files, a function
+that is no `Reader`.
 
-    account = Account(path, WorkloadError)
-    account.unused("the column 'colour'", line=1, field="colour")
-    account.taken("commas separate the fields")
-    account.assumed("no memory: each job holds that of its nodes", field="ReqMem")
-    for line, row in rows:
-        with account.row(line):  # what is refused inside costs this row alone, and is told
-            jobs.append(job_of(row))
-    account.check_rows(len(rows))  # refuses the file if most of its rows cannot be read
-    with account.problems(line):  # what is refused inside is a problem of the file
-        ...
-    account.check()  # refuses it with all its problems in one message
-    Workload(..., remarks=account.remarks)
+    @reader(WorkloadError)
+    def read_jobs(path: AnyPath, account: Account) -> Workload:
+        account.unused("the column 'colour'", line=1, field="colour")
+        account.taken("commas separate the fields")
+        account.assumed("no memory: each job holds that of its nodes", field="ReqMem")
+        for line, row in rows:
+            with account.row(line):  # what is refused inside costs this row alone, and is told
+                jobs.append(job_of(row))
+        account.check_rows(len(rows))  # refuses the file if most of its rows cannot be read
+        with account.problems(line):  # what is refused inside is a problem of the file
+            ...
+        return Workload(jobs)
+
+    read_jobs(path)  # refuses the file with all its problems in one message; has the remarks
 
 Whatever has remarks hands them to `for_summary`. The terminal shows the first of those that are
 alike (`shortened`), summary.json has all that are kept.
@@ -30,13 +33,24 @@ where it is used.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+)
 
 from ptaskmodel.errors import BETWEEN_PROBLEMS, MOST_PROBLEMS, PTaskModelError
 
@@ -374,6 +388,71 @@ class Account:
         for place in (f"{self.file}:{line}: ", f"{self.file}: "):
             text = text.removeprefix(place)
         return text
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Reader(Protocol[P, T_co]):
+    """A function that reads a file and keeps an account of it: what `reader` makes of one."""
+
+    keeps_account: Literal[True]
+
+    def __call__(self, path: AnyPath, /, *args: P.args, **more: P.kwargs) -> T_co:
+        """What the file at a path says."""
+        ...
+
+
+def reader(
+    error: type[PTaskModelError],
+) -> Callable[[Callable[Concatenate[AnyPath, Account, P], T]], Reader[P, T]]:
+    """Make a function that takes a path and its `Account` a function of the path alone.
+
+    error: what a file that cannot be read raises, with all its problems. What was told goes into
+    the field `remarks` of what was read; if it has none, it becomes warnings (see `warn_of`).
+    """
+
+    import inspect
+
+    def decorated(read: Callable[Concatenate[AnyPath, Account, P], T]) -> Reader[P, T]:
+        @functools.wraps(read)
+        def reading(path: AnyPath, /, *args: P.args, **more: P.kwargs) -> T:
+            account = Account(path, error)
+            found = read(path, account, *args, **more)
+            account.check()
+            return _told(found, account.remarks)
+
+        signature = inspect.signature(read)
+        place, _, *others = signature.parameters.values()
+        made: Any = reading
+        made.__signature__ = signature.replace(parameters=[place, *others])
+        made.keeps_account = True
+        read_by: Reader[P, T] = made
+        return read_by
+
+    return decorated
+
+
+def _told(found: T, remarks: Sequence[Remark]) -> T:
+    """What was found, with further remarks, each of them once."""
+    value: Any = found
+    if not hasattr(value, "remarks"):
+        warn_of(remarks)
+        return found
+    known = set(value.remarks)
+    if known.issuperset(remarks):
+        return found
+    told = (*(one for one in remarks if one not in known), *value.remarks)
+    if isinstance(value, tuple):
+        made = value._replace(remarks=told)  # type: ignore[attr-defined]
+    else:
+        from dataclasses import replace
+
+        made = replace(value, remarks=told)
+    with_all: T = made
+    return with_all
 
 
 def placed(remark: Remark) -> Remark:

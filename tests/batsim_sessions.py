@@ -77,7 +77,7 @@ def serve(directory, wire, jobs, profiles, *, platform=PLAIN, events=(), batch=N
     book = Book([paths[1]])
     (directory / "events.txt").write_text("".join(json.dumps(each) + "\n" for each in events))
     external = read_external_events(
-        [directory / "events.txt"], machine.num_hosts, chosen.forward_unknown_events
+        directory / "events.txt", machine.num_hosts, chosen.forward_unknown_events
     )
     session = Session(wire, book, machine, chosen, external)
     batch = replace(batch or BatchOptions(), estimates="walltime", energy=chosen.energy)

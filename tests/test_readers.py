@@ -1,14 +1,20 @@
 """Every reader keeps an account of its file, and no spoiled file ends in anything but a message."""
 
+import ast
 import json
 import random
+from pathlib import Path
 
 import mutations
 import pytest
 
+import ptaskmodel
 from ptaskmodel.calibration.measurements import read_measurements
 from ptaskmodel.cli import main
+from ptaskmodel.connect.batsim.events import read_external_events
+from ptaskmodel.platform.routing.choice import read_routes
 from ptaskmodel.remarks import Account
+from ptaskmodel.slurm.conf.phases import read_cycles
 from ptaskmodel.workload.formats.table import FORMATS
 from ptaskmodel.workload.formats.tasks_json import load_tasks
 
@@ -21,6 +27,65 @@ def folder(tmp_path, monkeypatch):
     mutations.write_all(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+# They read bytes for a reader, or call one.
+NOT_OF_A_FILE_OF_ITS_OWN = {
+    "read_bytes", "read_pieces", "read_text", "read_json", "read_lines", "read_plan",
+}  # fmt: skip
+
+
+def test_functions_that_read_a_file_are_readers():
+    """Each gets the account of its file from `reader`, or from such a function."""
+    bare = []
+    for file in Path(ptaskmodel.__file__).parent.rglob("*.py"):
+        if "results" in file.parts:  # what runs have written
+            continue
+        for node in ast.parse(file.read_text()).body:
+            if not isinstance(node, ast.FunctionDef) or not node.args.args:
+                continue
+            first, *others = (argument.arg for argument in node.args.args)
+            is_reader = any(ast.unparse(one).startswith("reader(") for one in node.decorator_list)
+            reads = node.name.startswith("read_") and first == "path"
+            if is_reader or (reads and node.name not in NOT_OF_A_FILE_OF_ITS_OWN):
+                bare += [f"{file}: {node.name}"] if others[:1] != ["account"] else []
+                bare += [] if is_reader else [f"{file}: {node.name} is no reader"]
+    assert bare == []
+
+
+WITHOUT = """
+from ptaskmodel.errors import SlurmError
+from ptaskmodel.files import AnyPath
+from ptaskmodel.remarks import Account, Reader, reader
+
+@reader(SlurmError)
+def good(path: AnyPath, account: Account, most: int = 1) -> list[int]:
+    return [most]
+
+@reader(SlurmError)
+def without(path: AnyPath, most: int = 1) -> list[int]:
+    return [most]
+
+def plain(path: AnyPath) -> list[int]:
+    return []
+
+def run(read: Reader[..., list[int]]) -> list[int]:
+    return read("file")
+
+run(good)
+run(plain)
+good("file", most="2")
+"""
+
+
+def test_the_type_refuses_a_reader_without_an_account(tmp_path):
+    api = pytest.importorskip("mypy.api")
+    (tmp_path / "own.py").write_text(WITHOUT)
+    said, _, _ = api.run([str(tmp_path / "own.py"), "--follow-imports=silent"])
+    wrong = [WITHOUT.splitlines()[int(line.split(":")[1]) - 1] for line in said.splitlines()
+             if ": error:" in line]  # fmt: skip
+    assert wrong == ["@reader(SlurmError)", "run(plain)", 'good("file", most="2")'], said
+    assert said.count('expected "Callable[[str | PathLike[str], Account], list[int]]"') == 1
 
 
 def command(words):
@@ -82,3 +147,40 @@ def test_a_bad_row_of_measurements_is_left_out_and_told(folder):
     with pytest.warns(UserWarning, match=r"m.csv:3: left out: mean_runtime_s is 'soon'"):
         (group,) = read_measurements("m.csv")
     assert len(group.measurements) == 3
+
+
+ROWS = ["0.5,main,full queue,", "1,job,submit,1", "3,limit,kill,", "4,job,end,1", "5,job,end,2"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "line", "says"),
+    [
+        ("late,job,end,1", 4, "time is 'late'; give seconds from date 0"),
+        ("nan,job,end,1", 4, "time is 'nan'"),
+        ("inf,job,end,1", 4, "time is 'inf'"),
+        ("20,backfill", 4, "separated by commas"),
+        ('20,"backfill,begin,', 4, "unexpected end of data; write plain CSV"),
+    ],
+)
+def test_a_bad_row_of_a_recorded_run_is_left_out_and_told(folder, bad, line, says):
+    text = "\n".join(["time,who,what,id", *ROWS[:2], bad, *ROWS[2:]])
+    (folder / "c.csv").write_text(text)
+    with pytest.warns(UserWarning, match=f"c.csv:{line}: left out: .*{says}"):
+        assert read_cycles("c.csv").ended == {"1": 4.0, "2": 5.0}
+
+
+def test_bad_rows_of_routes_are_left_out_and_told(folder):
+    lines = [*mutations.ROUTES.splitlines(), "f9,x,a s b", 'f8,0,"a s', "f7,0,a s b", "f7,0,a t b"]
+    (folder / "r.csv").write_text("\n".join(lines))
+    with pytest.warns(UserWarning, match="r.csv:6: left out: flow 'x' .*and 2 more such"):
+        paths = read_routes("r.csv").paths
+    assert [task for task, _ in paths] == ["f0", "f1", "f2", "f3", "f7"]
+    assert paths["f7", 0].names == ("a", "s", "b")
+
+
+def test_a_bad_line_of_external_events_is_left_out_and_told(folder):
+    down = '{"type": "machine_unavailable", "timestamp": %s, "resources": "0"}\n'
+    (folder / "e.txt").write_text(down % 9 + "{\n" + down % 3)
+    with pytest.warns(UserWarning, match="e.txt:2: left out: is not JSON"):
+        events = read_external_events("e.txt", 2, False)
+    assert [event.date_s for event in events] == [3, 9]

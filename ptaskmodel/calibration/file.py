@@ -17,7 +17,8 @@ from ptaskmodel.apps.interference import OnOff
 from ptaskmodel.calibration.least_squares import Parameter
 from ptaskmodel.calibration.measurements import Measurement, MeasurementError
 from ptaskmodel.calibration.results import Calibration, GroupCalibration, Prediction
-from ptaskmodel.files import read_bytes, write_json
+from ptaskmodel.files import AnyPath, read_bytes, write_json
+from ptaskmodel.remarks import Account, reader
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.works import Work
@@ -86,8 +87,12 @@ def write_calibration(calibration: Calibration, path: str | Path) -> None:
     write_json(path, to_json(calibration), error=MeasurementError)
 
 
-def read_calibration(path: str | Path) -> Calibration:
-    """A calibration from its JSON file. Raises MeasurementError (file, what is wrong, where)."""
+@reader(MeasurementError)
+def read_calibration(path: AnyPath, account: Account) -> Calibration:
+    """A calibration from its JSON file, the one at a path; account: of the file.
+
+    Raises MeasurementError (file, what is wrong, where).
+    """
     content = read_bytes(path, error=MeasurementError)
     try:
         version = msgspec.json.decode(content)

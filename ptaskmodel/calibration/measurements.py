@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from ptaskmodel.apps.interference import OnOff
 from ptaskmodel.errors import PTaskModelError, WorkloadError
-from ptaskmodel.files import read_text
-from ptaskmodel.remarks import Account, warn_of
+from ptaskmodel.files import AnyPath, read_text
+from ptaskmodel.remarks import Account, reader
 
 RUNTIME_COLUMNS = ("mean_runtime_s", "runtime_s", "mpi_runtime_s")
 ON_COLUMN = "interference_on_s"
@@ -67,8 +66,9 @@ class MeasuredGroup:
         return tuple(row for row in self.measurements if row.runtime_s is not None)
 
 
+@reader(MeasurementError)
 def read_measurements(
-    path: str | Path, competitors: str | None = None, account: Account | None = None
+    path: AnyPath, account: Account, competitors: str | None = None
 ) -> list[MeasuredGroup]:
     """The groups of a file of measurements, in the order of their first rows.
 
@@ -80,15 +80,10 @@ def read_measurements(
     competitors: the column that says how many units compete (default: ``competitors`` if there is
     one, else every row has 1). With it the pattern may be left out: constant wherever it is > 0.
 
-    account: what is told of the file; None: each remark is a Python warning. A row that cannot be
-    read is left out, and told; MeasurementError (file, line, column, value, remedy) is raised if
-    most are such, with each.
+    account: of the file; each remark is a Python warning. A row that cannot be read is left out,
+    and told; MeasurementError (file, line, column, value, remedy) is raised if most are such, with
+    each.
     """
-    if account is None:
-        account = Account(path, MeasurementError)
-        found = read_measurements(path, competitors, account)
-        warn_of(account.remarks)
-        return found
     columns, rows = account.table(read_text(path, error=MeasurementError))
     runtime = _runtime_column(path, columns)
     if competitors is None and "competitors" in columns:
@@ -110,7 +105,7 @@ def read_measurements(
     ]
 
 
-def _runtime_column(path: str | Path, columns: list[str]) -> str:
+def _runtime_column(path: AnyPath, columns: list[str]) -> str:
     found = [name for name in RUNTIME_COLUMNS if name in columns]
     if len(found) != 1:
         seen = " and ".join(found) or ", ".join(columns) or "nothing"
@@ -123,7 +118,7 @@ def _runtime_column(path: str | Path, columns: list[str]) -> str:
     return found[0]
 
 
-def _check_columns(path: str | Path, columns: list[str], competitors: str | None) -> None:
+def _check_columns(path: AnyPath, columns: list[str], competitors: str | None) -> None:
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
         raise MeasurementError(f"{path}:1: column {twice[0]!r} occurs twice; remove one")
@@ -141,7 +136,7 @@ def _check_columns(path: str | Path, columns: list[str], competitors: str | None
 
 
 def _measurement(
-    path: str | Path, line: int, row: dict[str, str], runtime: str, competitors: str | None
+    path: AnyPath, line: int, row: dict[str, str], runtime: str, competitors: str | None
 ) -> Measurement:
     where = f"{path}:{line}"
     count = 1.0 if competitors is None else _number(where, row, competitors)

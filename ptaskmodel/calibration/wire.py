@@ -30,8 +30,8 @@ from ptaskmodel.calibration.least_squares import CONFIDENCE, Parameter
 from ptaskmodel.calibration.measurements import MeasurementError
 from ptaskmodel.engine.usage.wires import WIRES
 from ptaskmodel.errors import shown
-from ptaskmodel.files import read_text
-from ptaskmodel.remarks import Account, Remark
+from ptaskmodel.files import AnyPath, read_text
+from ptaskmodel.remarks import Account, Remark, reader
 from ptaskmodel.workload.amounts import LARGEST, FloatArray
 
 if TYPE_CHECKING:
@@ -110,13 +110,21 @@ class WireFit:
         }
 
 
-def read_transfers(path: str | Path) -> tuple[list[Transfer], tuple[Remark, ...]]:
+class Transfers(NamedTuple):
+    """The transfers of a file, and what is told of it."""
+
+    rows: list[Transfer]
+    remarks: tuple[Remark, ...] = ()
+
+
+@reader(MeasurementError)
+def read_transfers(path: AnyPath, account: Account) -> Transfers:
     """The transfers of the CSV file at `path`, and what is told of it.
 
     Columns: size_B (bytes of data) and duration_s, optionally client and start_s. Others are not
     used. A bad row is left out; raises MeasurementError if most are, or a column is missing.
+    account: of the file.
     """
-    account = Account(path, MeasurementError)
     columns, rows = account.table(read_text(path, error=MeasurementError))
     missing = [name for name in (SIZE, DURATION) if name not in columns]
     if missing:
@@ -137,7 +145,7 @@ def read_transfers(path: str | Path) -> tuple[list[Transfer], tuple[Remark, ...]
     account.check_rows()
     if not found:
         raise MeasurementError(f"{account.file}: has no transfers below the header; add rows")
-    return found, account.remarks
+    return Transfers(found)
 
 
 def _transfer(row: Mapping[str, str]) -> Transfer:

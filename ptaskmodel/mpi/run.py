@@ -6,7 +6,6 @@ hosts. `Several` reports progress over several replays of one trace.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,17 +15,16 @@ import numpy as np
 from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.state import OK, PAUSED
 from ptaskmodel.errors import PTaskModelError, SimulationError, shown
-from ptaskmodel.files import read_text, shown_path
+from ptaskmodel.files import AnyPath, read_text
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.mpi.applications import Applications
 from ptaskmodel.mpi.loop import run
 from ptaskmodel.mpi.protocol import protocol_of
 from ptaskmodel.mpi.state import SENT, TOLD_FULL, Replays
 from ptaskmodel.platform import Platform
+from ptaskmodel.remarks import Account, reader
 from ptaskmodel.workload.formats.host_names import expand
 from ptaskmodel.workload.traces import Trace
-
-AnyPath = str | os.PathLike[str]
 
 # Between two calls of `Progress`: events at most, and about how many actions, so that little of a
 # large trace is in memory at a time.
@@ -77,50 +75,51 @@ def hosts_named(text: str, option: str = "--hosts") -> list[str]:
     return hosts
 
 
-def hosts_in_file(path: AnyPath, platform: Platform | None = None) -> list[str]:
+@reader(SimulationError)
+def hosts_in_file(path: AnyPath, account: Account, platform: Platform | None = None) -> list[str]:
     """Return the hosts that the hostfile at `path` names, one entry for each slot.
 
     A line is ``name``, ``name:N`` (``smpirun``) or ``name slots=N`` (``mpirun``; its
     ``max_slots=N`` is ignored); # starts a comment. platform: the hosts must belong to it; None:
-    any name.
+    any name. account: of the file.
 
-    Raises SimulationError with file and line.
+    Raises SimulationError with every line that cannot be read.
     """
     hosts: list[str] = []
     for number, line in enumerate(read_text(path, error=SimulationError).splitlines(), start=1):
         words = line.partition("#")[0].split()
         if not words:
             continue
-        where = f"{shown_path(path)}:{number}"
-        name, colon, count = words[0].partition(":")
-        counts = [count] if colon else []
-        for word in words[1:]:
-            key, _, count = word.partition("=")
-            if key not in ("slots", "max_slots", "max-slots"):
-                raise SimulationError(f"{where}: {shown(word)} is not slots=N; write NAME slots=N")
-            counts += [count] if key == "slots" else []
-        ranks = [_ranks_of(count, where) for count in counts]
-        _check_host(name, where, platform)
-        hosts += [name] * (ranks[-1] if ranks else 1)
+        with account.problems(number):
+            hosts += _slots(words, platform)
+    account.check()
     if not hosts:
-        raise SimulationError(f"{shown_path(path)}: names no hosts; give one per line")
+        raise SimulationError(f"{account.file}: names no hosts; give one per line")
     return hosts
 
 
-def _ranks_of(count: str, where: str) -> int:
+def _slots(words: Sequence[str], platform: Platform | None) -> list[str]:
+    """The host of a line, once for each slot."""
+    name, colon, count = words[0].partition(":")
+    counts = [count] if colon else []
+    for word in words[1:]:
+        key, _, count = word.partition("=")
+        if key not in ("slots", "max_slots", "max-slots"):
+            raise SimulationError(f"{shown(word)} is not slots=N; write NAME slots=N")
+        counts += [count] if key == "slots" else []
+    ranks = [_ranks_of(count) for count in counts]
+    if platform is not None:
+        try:
+            platform.host(name)
+        except PTaskModelError as fault:
+            raise SimulationError(str(fault)) from None
+    return [name] * (ranks[-1] if ranks else 1)
+
+
+def _ranks_of(count: str) -> int:
     if count.isdecimal() and 0 < int(count) <= 10**6:
         return int(count)
-    raise SimulationError(f"{where}: {shown(count)} is not a number of ranks above 0")
-
-
-def _check_host(name: str, where: str, platform: Platform | None) -> None:
-    """SimulationError with the line that names a host, if the platform has none of that name."""
-    if platform is None:
-        return
-    try:
-        platform.host(name)
-    except PTaskModelError as fault:
-        raise SimulationError(f"{where}: {fault}") from None
+    raise SimulationError(f"{shown(count)} is not a number of ranks above 0")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -35,6 +35,7 @@ from ptaskmodel.platform.routing.zones import (
     ZoneRouting,
 )
 from ptaskmodel.platform.topologies.topology import WalkTable
+from ptaskmodel.remarks import placed
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.build import PlatformBuild
@@ -52,7 +53,8 @@ class Platform:
     (``hosts[i].index == i``). ``all_links`` also has the built-in ``__loopback__`` at its end, by
     which hosts without a route to themselves send to themselves. ``config`` holds the options of
     the file, with old names replaced by new ones. ``notes`` lists what is odd in the file,
-    ``hints`` what may be wrong. ``zones`` is its tree of zones, the root first.
+    ``remarks`` the same with its places, ``hints`` what may be wrong. ``zones`` is its tree of
+    zones, the root first.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -62,6 +64,7 @@ class Platform:
         self.all_links: Sequence[Link] = facts.all_links
         self.config = facts.config
         self.notes = facts.notes
+        self.remarks = tuple(map(placed, facts.notes))
         self.hints = facts.hints
         self.zones: Sequence[Zone] = facts.zones
         self.points = facts.points

@@ -27,7 +27,6 @@ from ptaskmodel.files import check_file_to_write, whole_path, write_json
 from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
-from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.results.states import outcome_remarks
@@ -261,9 +260,7 @@ def _summary(
         "policy": options.policy if driven is None else "external",
         "allocation": options.allocation,
         **(driven or {}),
-        "remarks": for_summary(
-            remarks_on(result.machine.platform), result.remarks, _outcomes(result)
-        ),
+        "remarks": for_summary(result.machine.platform.remarks, result.remarks, _outcomes(result)),
         **_stopped(result, options),
         **(
             {}

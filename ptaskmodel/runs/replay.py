@@ -27,7 +27,6 @@ from ptaskmodel.mpi.run import (
 from ptaskmodel.mpi.state import SPAN
 from ptaskmodel.options import parameters_of, values
 from ptaskmodel.platform import load_platform
-from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import for_summary, joining
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.results.tables.mpi import (
@@ -287,7 +286,7 @@ def summary_of(
         "worst_rank": int(computing.argmax()) if computing.any() else None,
         "network_model": result.model,
         "solver": result.solver,
-        "remarks": for_summary(remarks_on(platform), _unreceived(result), trace.remarks),
+        "remarks": for_summary(platform.remarks, _unreceived(result), trace.remarks),
         "end_date": result.makespan_s,
         "simulation_wall_time_s": watch.rest_s,
         "kernels_wall_time_s": watch.kernels_s,

@@ -16,7 +16,6 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
-from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.platform.routing.choice import PLATFORM, Ecmp, GivenRoutes, routing_of
 from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn, warn_of
 from ptaskmodel.results.directory import whole_directory
@@ -203,7 +202,7 @@ def simulate_into(
             )
             states = summary["counts"]
             summary["remarks"] = for_summary(
-                remarks_on(platform),
+                platform.remarks,
                 stopped_remark(states, runner.now),
                 outcome_remarks(states, "task"),
             )

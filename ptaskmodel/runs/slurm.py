@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,8 +14,7 @@ from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
 from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
-from ptaskmodel.platform.reader.xml import remarks_on
-from ptaskmodel.remarks import STOPPED, Remark, for_summary, joining
+from ptaskmodel.remarks import STOPPED, Reader, Remark, for_summary, joining
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.results.states import outcome_remarks
 from ptaskmodel.results.tables.slurm import (
@@ -171,7 +169,7 @@ def slurm_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh
     t0 = submissions.t0 or 0
     phases = drawn(given["seed"], t0) if meta is None else read_phases(meta, conf)
 
-    def read_if_given(name: str, reader: Callable[..., Any], *more: Any) -> Any:
+    def read_if_given(name: str, reader: Reader[..., Any], *more: Any) -> Any:
         return None if given[name] is None else reader(given[name], *more)
 
     more = ("platform", "accounts", "meta", "cycles", "reservations", "failures")
@@ -187,7 +185,7 @@ def slurm_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh
         ),
         phases=phases,
         recorded=read_if_given("cycles", read_cycles),
-        platform=read_if_given("platform", partial(read, load_platform)),
+        platform=None if given["platform"] is None else read(load_platform, given["platform"]),
         reserved=read_if_given("reservations", read_reservations, conf, phases.t0),
         failures=failures_of_nodes(
             conf, file=given["failures"], law=FailureLaw.of(law) if law else None
@@ -286,7 +284,7 @@ def slurm_into(
             **dict(zip(("conf", "workload"), map(str, inputs), strict=False)),
             **summary_of(found, alone),
             "remarks": for_summary(
-                () if platform is None else remarks_on(platform),
+                () if platform is None else platform.remarks,
                 conf.remarks,
                 unread_notes(conf),
                 submissions.remarks,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ptaskmodel.files import write_json
 from ptaskmodel.options import fields_in, values
 from ptaskmodel.platform import load_platform
-from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import STOPPED, WARNING, Remark, for_summary, joining, warn
 from ptaskmodel.results.directory import (
     FORMAT,
@@ -338,7 +337,7 @@ def live_into(
         "slurm": run.version,
         "stopped": None if run.stopped is None else str(run.stopped),
         "remarks": for_summary(
-            () if platform is None else remarks_on(platform),
+            () if platform is None else platform.remarks,
             [] if run.stopped is None else [Remark(str(run.stopped), WARNING, STOPPED)],
             conf.remarks,
             submissions.remarks,

@@ -19,7 +19,6 @@ from ptaskmodel.apps.trace_works import REPLAY, Pairs, disturbed, tasks_of_trace
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import write_json
 from ptaskmodel.mpi.run import Progress, Several
-from ptaskmodel.platform.reader.xml import remarks_on
 from ptaskmodel.remarks import for_summary, joining, warn
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.results.pictures.drawing import NoMatplotlib, new_figure, save
@@ -227,7 +226,7 @@ def compare_into(
             "format": FORMAT,
             "what": made.what,
             "files": files,
-            "remarks": for_summary(remarks_on(platform), trace.remarks),
+            "remarks": for_summary(platform.remarks, trace.remarks),
             **provenance(list(inputs)),
         }
         write_json(place / SUMMARY, summary)

@@ -153,10 +153,6 @@ class Workload:
         """The texts of the remarks."""
         return tuple(remark.text for remark in self.remarks)
 
-    def told(self, account: Account) -> Workload:
-        """The same workload with the account of the file that it was read from."""
-        return replace(self, remarks=(*account.remarks, *self.remarks))
-
     def with_jobs(
         self, jobs: Sequence[Job], note: str | None = None, same_dates: bool = False
     ) -> Workload:

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path
-from ptaskmodel.remarks import Account, Remark
+from ptaskmodel.files import UTF8_MARK, AnyPath, read_bytes, shown_path
+from ptaskmodel.remarks import Account, Remark, reader
 from ptaskmodel.workload.checks import tell_unix_dates
 from ptaskmodel.workload.formats.table import FORMATS, JOBS, Cleaning, Writing, formats_of
 from ptaskmodel.workload.jobs import (
@@ -71,16 +71,18 @@ def format_of(path: str | os.PathLike[str]) -> str:
     )
 
 
-def read_workload(path: str | os.PathLike[str], cleaning: Cleaning | None = None) -> Workload:
+@reader(WorkloadError)
+def read_workload(path: AnyPath, account: Account, cleaning: Cleaning | None = None) -> Workload:
     """Return the workload of the file at `path` (``-``: standard input). `cleaning` is of logs.
+
+    account: of the file.
 
     Its remarks say what was left out, changed or assumed. Unix dates are counted from the first.
     Raises WorkloadError.
     """
     format_ = format_of(path)
-    account = Account(path, WorkloadError)
     made: Workload = _module(format_).read(path, cleaning or Cleaning(), account)
-    made = _counted_from_first(made, account).told(account)
+    made = _counted_from_first(made, account)
     _log.info("read %s (%s): %d jobs", shown_path(path), format_, len(made.jobs))
     return made
 

@@ -17,7 +17,7 @@ from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.inspection import write_routes
 from ptaskmodel.platform.reader.version3 import upgraded
-from ptaskmodel.platform.reader.xml import read_platform, remarks_on, upgrade_platform
+from ptaskmodel.platform.reader.xml import read_platform, upgrade_platform
 
 HEAD = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "http://simgrid.gforge.inria.fr/simgrid.dtd">
@@ -152,7 +152,7 @@ def test_the_public_case_is_read_with_one_remark(shared_data):
         pytest.skip("no public cases")
     platform = read_platform(path)
     assert platform.route("a", "b").links == ("l",)
-    assert len(remarks_on(platform)) == 1
+    assert len(platform.remarks) == 1
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from pathlib import Path
 
 from ptaskmodel.batch.machine.capacity import asks_for_more_than_hosts
 from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, parse
 from ptaskmodel.errors import SimulationError, WorkloadError
-from ptaskmodel.files import read_bytes, shown_path
+from ptaskmodel.files import AnyPath, read_bytes
+from ptaskmodel.remarks import Account, reader
 from ptaskmodel.workload.jobs import Job
 
 # Intrepid: 5 rows of 8 racks of 2 midplanes; one host stands for one midplane of 512 nodes.
@@ -132,26 +132,33 @@ def intrepid(num_hosts: int) -> Partitions:
     return Partitions(blocks, "intrepid")
 
 
-def from_file(path: str | Path, num_hosts: int) -> Partitions:
-    """The partitions of a file: on each line hosts such as ``0-3 8``; # begins a comment.
+@reader(SimulationError)
+def from_file(path: AnyPath, account: Account, num_hosts: int) -> Partitions:
+    """The partitions of the file at a path, of a machine of `num_hosts`.
 
-    Raises SimulationError with file and line for what is no set of hosts of the machine.
+    On each line are hosts such as ``0-3 8``; # begins a comment. account: of the file. Raises
+    SimulationError with every line that is no set of hosts of the machine.
     """
-    where = shown_path(path)
     text = read_bytes(path, error=SimulationError).decode("utf-8", errors="replace")
     catalogue: list[Mask] = []
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.partition("#")[0].strip()
         if words:
-            catalogue.append(_line(words, f"{where}:{number}", num_hosts))
+            with account.problems(number):
+                catalogue.append(_line(words, num_hosts))
         if len(catalogue) > MAX_PARTITIONS:
-            raise SimulationError(f"{where}: more than {MAX_PARTITIONS} partitions; give fewer")
+            raise SimulationError(
+                f"{account.file}: more than {MAX_PARTITIONS} partitions; give fewer"
+            )
+    account.check()
     if not catalogue:
-        raise SimulationError(f"{where}: no partition in it; give hosts such as 0-3 on each line")
+        raise SimulationError(
+            f"{account.file}: no partition in it; give hosts such as 0-3 on each line"
+        )
     return Partitions(catalogue, str(path))
 
 
-def _line(words: str, where: str, num_hosts: int) -> Mask:
+def _line(words: str, num_hosts: int) -> Mask:
     """The hosts that a line names."""
     try:
         beyond = max(
@@ -159,10 +166,8 @@ def _line(words: str, where: str, num_hosts: int) -> Mask:
             default=0,
         )
         if beyond >= num_hosts:
-            raise SimulationError(
-                f"{where}: host {beyond}: the machine has hosts 0 to {num_hosts - 1}"
-            )
+            raise SimulationError(f"host {beyond}: the machine has hosts 0 to {num_hosts - 1}")
         return parse(words)
     except (ValueError, WorkloadError) as error:
         what = str(error) if isinstance(error, WorkloadError) else f"'{words[:60]}' is no host list"
-        raise SimulationError(f"{where}: {what}; give hosts such as 0-3 8") from None
+        raise SimulationError(f"{what}; give hosts such as 0-3 8") from None

@@ -12,9 +12,7 @@ sequence of machine events.
 from __future__ import annotations
 
 import copy
-import csv
 import heapq
-import io
 import itertools
 import math
 import random
@@ -29,11 +27,11 @@ from ptaskmodel.batch.machine.host_sets import Mask, first_hosts
 from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.batch.names import FAILURE_LAW
 from ptaskmodel.errors import SimulationError, shown
-from ptaskmodel.files import read_text, shown_path
+from ptaskmodel.files import AnyPath, read_text
 from ptaskmodel.platform.facts import LOOPBACK_NAME, AvailabilityTrace
+from ptaskmodel.remarks import Account, reader
 from ptaskmodel.units import UnitError, split_float
 
-MAX_LINES = 5_000_000
 Changes = Iterable[tuple[float, bool]]
 UP, DOWN = "up", "down"
 REPAIR_LAWS = ("exponential", "constant")
@@ -41,48 +39,31 @@ REPAIR_LAWS = ("exponential", "constant")
 LONGEST_S = 1e12
 
 
-def read_table(path: str | Path, columns: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """("FILE:LINE", the values of these columns) of each line of a CSV file with a header.
-
-    Other columns are left alone. Raises SimulationError with file and line.
-    """
-    where = shown_path(path)
-    text = io.StringIO(read_text(path, error=SimulationError), newline="")
-    reader = csv.reader(text, strict=True)
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        for name in columns:
-            if header.count(name) != 1:
-                raise SimulationError(
-                    f"{where}:1: the header names column '{name}' {header.count(name)} times: it "
-                    f"needs {','.join(columns)}, each once"
-                )
-        places = [header.index(name) for name in columns]
-        for count, row in enumerate(reader):
-            if not row:
-                continue
-            if len(row) != len(header):
-                raise SimulationError(
-                    f"{where}:{reader.line_num}: {len(row)} fields and the header has "
-                    f"{len(header)}; give as many"
-                )
-            if count >= MAX_LINES:
-                raise SimulationError(f"{where}: more than {MAX_LINES:,} lines; give fewer")
-            yield f"{where}:{reader.line_num}", tuple(row[k].strip() for k in places)
-    except csv.Error as error:
-        raise SimulationError(
-            f"{where}:{reader.line_num}: cannot be read as a CSV file: {error}"
-        ) from None
+_Rows = Iterator[tuple[int, tuple[str, ...]]]
 
 
-def table_date(text: str, where: str, column: str) -> float:
+def _table(path: AnyPath, account: Account, columns: Sequence[str]) -> _Rows:
+    """The lines of a CSV file with a header, and what they have in some columns."""
+    header, rows = account.table(read_text(path, error=SimulationError))
+    for name in columns:
+        if header.count(name) != 1:
+            account.problem(
+                f"the header names column '{name}' {header.count(name)} times: it needs "
+                f"{','.join(columns)}, each once", 1,
+            )  # fmt: skip
+    account.check()
+    places = [header.index(name) for name in columns]
+    return ((line, tuple(row[k].strip() for k in places)) for line, row in rows)
+
+
+def _date(text: str, column: str) -> float:
     """A date in s; SimulationError if it is none."""
     try:
         value, rest = split_float(text)
     except UnitError:
         value, rest = math.nan, ""
     if rest or not 0 <= value < math.inf:
-        raise SimulationError(f"{where}: {column} {shown(text)}; give a finite date in s, >= 0")
+        raise SimulationError(f"{column} {shown(text)}; give a finite date in s, >= 0")
     return value
 
 
@@ -150,29 +131,33 @@ class FailureLaw:
             yield date, True
 
 
-def read_failures(path: str | Path) -> dict[str, list[tuple[float, bool]]]:
+@reader(SimulationError)
+def read_failures(path: AnyPath, account: Account) -> dict[str, list[tuple[float, bool]]]:
     """Return the changes of each resource in a file: (time in s, whether it is up then), by name.
 
     path: a CSV file with the columns ``date`` (s), ``resource`` and ``event`` ("down" or "up"),
-    sorted by time for each resource; a resource is up before its first line.
+    sorted by time for each resource; a resource is up before its first line. account: of the file.
 
-    Raises SimulationError with file and line.
+    Lines that cannot be read are left out, and told; SimulationError is raised if most are such.
     """
     found: dict[str, list[tuple[float, bool]]] = {}
-    for where, (date, name, event) in read_table(path, ("date", "resource", "event")):
-        when = table_date(date, where, "date")
-        if event not in (UP, DOWN):
-            raise SimulationError(f"{where}: event {shown(event)}; write down or up")
-        changes = found.setdefault(name, [])
-        last_s, was_up = changes[-1] if changes else (0.0, True)
-        if when < last_s:
-            raise SimulationError(
-                f"{where}: {when:g} s is before the last event of '{name[:60]}' ({last_s:g} s): "
-                "put the lines of a resource in order of date"
-            )
-        if was_up == (event == UP):
-            raise SimulationError(f"{where}: '{name[:60]}' is {event} already; remove the line")
-        changes.append((when, event == UP))
+    for line, (date, name, event) in _table(path, account, ("date", "resource", "event")):
+        with account.row(line):
+            when = _date(date, "date")
+            if event not in (UP, DOWN):
+                raise SimulationError(f"event {shown(event)}; write down or up")
+            changes = found.get(name, [])
+            last_s, was_up = changes[-1] if changes else (0.0, True)
+            if when < last_s:
+                raise SimulationError(
+                    f"{when:g} s is before the last event of '{name[:60]}' ({last_s:g} s): put "
+                    "the lines of a resource in order of date"
+                )
+            if was_up == (event == UP):
+                raise SimulationError(f"'{name[:60]}' is {event} already; remove the line")
+            changes.append((when, event == UP))
+            found[name] = changes
+    account.check_rows()
     return found
 
 
@@ -202,15 +187,14 @@ def failures_of(
         }
     if file is not None:
         given = read_failures(file)
-        for name in given:
-            if name not in known:
-                halves = [f"{name}_UP", f"{name}_DOWN"]
-                remedy = "use the platform's names"
-                if all(half in known for half in halves):
-                    remedy = f"it is SPLITDUPLEX, which is two; use {' and '.join(halves)}"
-                raise SimulationError(
-                    f"{file}: there is no host and no link '{name[:60]}': {remedy}"
-                )
+        account = Account(file, SimulationError)
+        for name in sorted(given.keys() - known.keys()):
+            halves = [f"{name}_UP", f"{name}_DOWN"]
+            remedy = "use the platform's names"
+            if all(half in known for half in halves):
+                remedy = f"it is SPLITDUPLEX, which is two; use {' and '.join(halves)}"
+            account.problem(f"there is no host and no link '{name[:60]}': {remedy}")
+        account.check()
         changes |= given
     for name in changes:
         if name in traced:
@@ -281,31 +265,33 @@ class Maintenance:
         return min(starts, default=float("inf"))
 
 
-def read_maintenance(path: str | Path, names: Sequence[str]) -> list[Window]:
-    """The windows of a file with the columns ``hosts``, ``start`` and ``end`` (dates in s).
+@reader(SimulationError)
+def read_maintenance(path: AnyPath, account: Account, names: Sequence[str]) -> list[Window]:
+    """The windows of the file at a path with the columns ``hosts``, ``start`` and ``end`` (s).
 
     Hosts are names separated by blanks, or numbers as in ``allocated_resources`` ("0-3 7"), or
-    "all"; a word that is a name of a host means that host. names: of the hosts, in order. Raises
-    SimulationError with file and line.
+    "all"; a word that is a name of a host means that host. names: of the hosts, in order. account:
+    of the file. Lines that cannot be read are left out, and told; SimulationError is raised if most
+    are such.
     """
     number = {name: k for k, name in enumerate(names)}
     found = []
-    for where, (hosts, start, end) in read_table(path, ("hosts", "start", "end")):
-        begin_s, end_s = table_date(start, where, "start"), table_date(end, where, "end")
-        if end_s <= begin_s:
-            raise SimulationError(f"{where}: ends at {end_s:g} s, not after its start; correct it")
-        mask = 0
-        for word in hosts.split():
-            mask |= _hosts(word, number, where)
-        if mask == 0:
-            raise SimulationError(
-                f"{where}: names no host: give names, numbers such as 0-3, or all"
-            )
-        found.append(Window(mask, begin_s, end_s))
+    for line, (hosts, start, end) in _table(path, account, ("hosts", "start", "end")):
+        with account.row(line):
+            begin_s, end_s = _date(start, "start"), _date(end, "end")
+            if end_s <= begin_s:
+                raise SimulationError(f"ends at {end_s:g} s, not after its start; correct it")
+            mask = 0
+            for word in hosts.split():
+                mask |= _hosts(word, number)
+            if mask == 0:
+                raise SimulationError("names no host: give names, numbers such as 0-3, or all")
+            found.append(Window(mask, begin_s, end_s))
+    account.check_rows()
     return found
 
 
-def _hosts(word: str, number: dict[str, int], where: str) -> Mask:
+def _hosts(word: str, number: dict[str, int]) -> Mask:
     if word in number:
         return 1 << number[word]
     everything = (1 << len(number)) - 1
@@ -314,12 +300,12 @@ def _hosts(word: str, number: dict[str, int], where: str) -> Mask:
     match = _RANGE.fullmatch(word)
     if match is None:
         raise SimulationError(
-            f"{where}: there is no host {shown(word)}; give names, numbers such as 0-3, or all"
+            f"there is no host {shown(word)}; give names, numbers such as 0-3, or all"
         )
     first, last = int(match[1]), int(match[2] or match[1])
     if not first <= last < len(number):
         raise SimulationError(
-            f"{where}: hosts {shown(word)}; give ascending numbers from 0 to {len(number) - 1}"
+            f"hosts {shown(word)}; give ascending numbers from 0 to {len(number) - 1}"
         )
     return first_hosts(last + 1) ^ first_hosts(first)
 

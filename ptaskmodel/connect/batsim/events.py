@@ -5,9 +5,8 @@ It also reads files of external events, such as machines that become unavailable
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,8 +17,9 @@ from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.connect.batsim.jobs import Book, Entry
 from ptaskmodel.connect.batsim.messages import parse_resources
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.files import read_text
+from ptaskmodel.files import AnyPath, read_text
 from ptaskmodel.platform.platform import Platform
+from ptaskmodel.remarks import Account, reader
 from ptaskmodel.workload.amounts import FieldError, check_number
 from ptaskmodel.workload.works import SequenceWork, Work
 
@@ -236,45 +236,47 @@ class ExternalEvent(NamedTuple):
     fields: dict[str, Any]
 
 
+@reader(WorkloadError)
 def read_external_events(
-    paths: Iterable[Path], num_hosts: int, forward_unknown: bool
+    path: AnyPath, account: Account, num_hosts: int, forward_unknown: bool
 ) -> list[ExternalEvent]:
-    """The events of some files, by date. One JSON object a line: ``type``, ``timestamp``.
+    """The events of the file at a path, by date. One JSON object a line: ``type``, ``timestamp``.
 
-    Those of machines have ``resources``. forward_unknown: whether there may be others. Raises
-    WorkloadError with file and line.
+    Those of machines have ``resources``, of `num_hosts`. forward_unknown: whether there may be
+    others. account: of the file. Lines that cannot be read are left out, and told; WorkloadError is
+    raised if most are such.
     """
+    lines = list(enumerate(read_text(path, error=WorkloadError).splitlines(), 1))
+    lines = [(number, line) for number, line in lines if line.strip()]
     found = []
-    for path in paths:
-        for number, line in enumerate(read_text(path, error=WorkloadError).splitlines(), 1):
-            if line.strip():
-                found.append(_read(line, f"{path}:{number}", num_hosts, forward_unknown))
+    for number, line in lines:
+        with account.row(number):
+            found.append(_event(line, num_hosts, forward_unknown))
+    account.check_rows(len(lines))
     return sorted(found, key=lambda event: event.date_s)
 
 
-def _read(line: str, where: str, num_hosts: int, forward_unknown: bool) -> ExternalEvent:
+def _event(line: str, num_hosts: int, forward_unknown: bool) -> ExternalEvent:
     try:
         fields = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise WorkloadError(f"{where}: is not JSON: {error}") from None
+        raise WorkloadError(f"is not JSON: {error}") from None
     if not isinstance(fields, dict) or not isinstance(fields.get("type"), str):
-        raise WorkloadError(
-            f"{where}: is not an object with a 'type' and a 'timestamp'; write an event so"
-        )
+        raise WorkloadError("is not an object with a 'type' and a 'timestamp'; write an event so")
     try:
         date = check_number("timestamp", fields.get("timestamp"))
     except FieldError as error:
-        raise WorkloadError(f"{where}: {error}") from None
+        raise WorkloadError(str(error)) from None
     kind = str(OLD_NAMES.get(fields["type"], fields["type"]))
     if kind not in (UNAVAILABLE, AVAILABLE):
         if not forward_unknown:
             raise WorkloadError(
-                f"{where}: type {shown(kind)} is unknown; use {UNAVAILABLE} or {AVAILABLE}, or "
-                "forward it (--forward-unknown-events)"
+                f"type {shown(kind)} is unknown; use {UNAVAILABLE} or {AVAILABLE}, or forward it "
+                "(--forward-unknown-events)"
             )
         return ExternalEvent(date, kind, 0, fields)
     try:
         hosts = parse_resources(str(fields.get("resources", "")), num_hosts)
     except ValueError as error:
-        raise WorkloadError(f"{where}: /resources: {error}") from None
+        raise WorkloadError(f"/resources: {error}") from None
     return ExternalEvent(date, kind, hosts, fields)

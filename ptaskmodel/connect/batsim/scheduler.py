@@ -441,7 +441,9 @@ def served(
     Raises PTaskModelError.
     """
     machine = machine_with(batch, platform)
-    external = read_external_events(events, machine.num_hosts, options.forward_unknown_events)
+    asked = machine.num_hosts, options.forward_unknown_events
+    external = [event for file in events for event in read_external_events(file, *asked)]
+    external.sort(key=lambda event: event.date_s)
     wire: Wire
     if replay is not None:
         wire = ReplayingWire(replay)

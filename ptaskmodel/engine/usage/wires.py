@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptaskmodel.errors import SimulationError, WorkloadError, shown
-from ptaskmodel.files import shown_path
+from ptaskmodel.files import AnyPath
+from ptaskmodel.remarks import Account, reader
 
 CONNECT, FIRST_BYTE = "connect", "first byte"
 LAST_BYTE, ACKNOWLEDGEMENT = "last byte", "acknowledgement"
@@ -143,14 +144,16 @@ OTHER_NAMES = {"mtu_B": "mss_B"}
 LEAST = {"mss_B": 1.0}
 
 
-def read_wire(path: str | Path, name: str | None = None) -> Wire:
+@reader(SimulationError)
+def read_wire(path: AnyPath, account: Account, name: str | None = None) -> Wire:
     """The wire model in the JSON file at a path: what it gives, the rest by its defaults.
 
-    name: of the model, if it is chosen elsewhere. Raises SimulationError naming all that is wrong.
+    name: of the model, if it is chosen elsewhere. account: of the file. Raises SimulationError
+    naming all that is wrong.
     """
     from ptaskmodel.workload.formats.json import read_json
 
-    where = shown_path(path)
+    where = account.file
     try:
         document = read_json(Path(path))
     except WorkloadError as error:

@@ -68,10 +68,10 @@ class Source:
     lines: whether errors name the line (the elements of a platform built in Python have none).
     """
 
-    def __init__(self, path: Path, lines: bool = True) -> None:
+    def __init__(self, path: Path, account: Account | None = None, lines: bool = True) -> None:
         self.path = path
         self._lines = lines
-        self.account = Account(path, PlatformError)
+        self.account = account or Account(path, PlatformError)
         self.hints: list[Remark] = []
         # Of such a file it is enough to say that it is old.
         self.is_version3 = False

@@ -26,7 +26,7 @@ from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.reader.document import Document
 from ptaskmodel.platform.reader.elements import Source, UnknownName
 from ptaskmodel.platform.reader.version3 import is_version3, upgraded
-from ptaskmodel.remarks import Remark, placed, warn_of
+from ptaskmodel.remarks import Account, reader, warn_of
 
 _PIECE = 2**16
 _DECLARATION = re.compile(
@@ -285,18 +285,17 @@ def load_platform(path: AnyPath) -> Platform:
     PlatformWarning; ``Platform.notes`` lists all of them.
     """
     platform = read_platform(path)
-    warn_of(remarks_on(platform), PlatformWarning)
+    warn_of(platform.remarks, PlatformWarning)
     return platform
 
 
-def remarks_on(platform: Platform) -> list[Remark]:
-    """What is odd in a platform file but usable."""
-    return [placed(remark) for remark in platform.notes]
+@reader(PlatformError)
+def read_platform(path: AnyPath, account: Account) -> Platform:
+    """Read the platform at `path` as ``load_platform`` does, without Python warnings.
 
-
-def read_platform(path: AnyPath) -> Platform:
-    """Read the platform at `path` as ``load_platform`` does, without Python warnings."""
-    return parse_platform(read_bytes(path, error=PlatformError), Path(path))
+    account: of the file.
+    """
+    return parse_platform(read_bytes(path, error=PlatformError), Path(path), account)
 
 
 def upgrade_platform(path: AnyPath) -> str:
@@ -310,11 +309,14 @@ def upgrade_platform(path: AnyPath) -> str:
     return text
 
 
-def parse_platform(content: bytes, path: Path) -> Platform:
-    """The platform in the bytes of a file; ``path`` serves messages and finds traces."""
+def parse_platform(content: bytes, path: Path, account: Account | None = None) -> Platform:
+    """The platform in the bytes of a file; ``path`` serves messages and finds traces.
+
+    content: these bytes. account: of the file; None: a new one.
+    """
     began = time.perf_counter()
     with collector_at_rest():
-        document = Document(Builder(Source(path)))
+        document = Document(Builder(Source(path, account)))
         account = document.source.account
         with account.problems():
             read_xml(content, document)

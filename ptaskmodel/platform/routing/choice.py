@@ -20,16 +20,14 @@ Acknowledgements take the path backwards.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ptaskmodel.errors import RouteError, SimulationError, shown
-from ptaskmodel.files import join_names, read_text, shown_path, split_names
+from ptaskmodel.files import AnyPath, join_names, read_text, split_names
 from ptaskmodel.platform.routing.fabric import Fabric, Hop, Way
+from ptaskmodel.remarks import Account, reader
 
 PLATFORM = "platform"
 LARGEST_SEED = 2**63
@@ -233,42 +231,37 @@ def names_links(fabric: Fabric, hop: Hop, before: tuple[int, ...], names: Sequen
     )
 
 
-def read_routes(path: str | Path) -> GivenRoutes:
-    """Read the CSV file of routes at a path. Raises RouteError, with file and line."""
-    name = shown_path(path)
-    rows = csv.reader(io.StringIO(read_text(path, error=RouteError)), strict=True)
+@reader(RouteError)
+def read_routes(path: AnyPath, account: Account) -> GivenRoutes:
+    """Read the CSV file of routes at a path; lines that cannot be read are left out, and told.
+
+    account: of the file. Raises RouteError if most lines are such.
+    """
+    header, rows = account.table(read_text(path, error=RouteError))
+    if header != COLUMNS:
+        account.problem(f"the first line is not {','.join(COLUMNS)}; begin with that line", 1)
+        account.check()
     paths: dict[tuple[str, int], GivenPath] = {}
-    try:
-        header = next(rows, None)
-        if header != COLUMNS:
-            raise RouteError(
-                f"{name}:1: the first line is not {','.join(COLUMNS)}; begin with that line"
-            )
-        for row in rows:
-            if row:
-                key, given = _read_row(row, f"{name}:{rows.line_num}: ", rows.line_num)
-                if key in paths:
-                    raise RouteError(
-                        f"{name}:{rows.line_num}: flow {key[1]} of task {shown(key[0])} "
-                        "already has a path "
-                        f"in line {paths[key].line}; keep one"
-                    )
-                paths[key] = given
-    except csv.Error as error:
-        raise RouteError(f"{name}:{rows.line_num}: {error}; correct the line") from None
-    return GivenRoutes(name, paths)
+    for line, row in rows:
+        with account.row(line):
+            key, given = _read_row(row, line)
+            if (before := paths.setdefault(key, given)) is not given:
+                raise RouteError(
+                    f"flow {key[1]} of task {shown(key[0])} already has a path in line "
+                    f"{before.line}; keep one"
+                )
+    account.check_rows()
+    return GivenRoutes(account.file, paths)
 
 
-def _read_row(row: list[str], where: str, line: int) -> tuple[tuple[str, int], GivenPath]:
-    if len(row) != len(COLUMNS):
-        raise RouteError(f"{where}{len(row)} values; give {len(COLUMNS)}: {','.join(COLUMNS)}")
+def _read_row(row: list[str], line: int) -> tuple[tuple[str, int], GivenPath]:
     task, flow, path = row
     if not (flow.isascii() and flow.isdigit() and len(flow) < 10):
-        raise RouteError(f"{where}flow {shown(flow)} is not a whole number from 0; correct it")
+        raise RouteError(f"flow {shown(flow)} is not a whole number from 0; correct it")
     try:
         names = split_names(path)
     except ValueError as error:
-        raise RouteError(f"{where}path: {error}; close the quote") from None
+        raise RouteError(f"path: {error}; close the quote") from None
     if not names:
-        raise RouteError(f"{where}the path is empty; name its nodes from sender to receiver")
+        raise RouteError("the path is empty; name its nodes from sender to receiver")
     return (task, int(flow)), GivenPath(names, line)

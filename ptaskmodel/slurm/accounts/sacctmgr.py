@@ -16,7 +16,7 @@ from typing import Any
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text
-from ptaskmodel.remarks import Account
+from ptaskmodel.remarks import Account, reader
 from ptaskmodel.slurm.accounts.commands import (
     ACCOUNT,
     ADD,
@@ -75,9 +75,12 @@ _CONDITIONS = {
 }
 
 
-def read_accounts(path: AnyPath) -> Accounts:
-    """The accounts of the file at `path`. Raises SlurmError with all lines that cannot be read."""
-    account = Account(path, SlurmError)
+@reader(SlurmError)
+def read_accounts(path: AnyPath, account: Account) -> Accounts:
+    """The accounts of the file at `path`. Raises SlurmError with all lines that cannot be read.
+
+    account: of the file.
+    """
     text = read_text(path, most=MAX_BYTES, error=SlurmError)
     if _RULED.match(text):
         raise SlurmError(
@@ -92,9 +95,7 @@ def read_accounts(path: AnyPath) -> Accounts:
         else:
             reading.header = None
     account.check()
-    found = reading.accounts()
-    account.check()
-    return found
+    return reading.accounts()
 
 
 class _Reading:
@@ -145,10 +146,7 @@ class _Reading:
         for one in associations:
             for qos_name in (*one.qos, *filter(None, [one.default_qos])):
                 self.qos.setdefault(qos_name, Qos(qos_name))
-        account = self.account
-        found = Accounts(
-            MappingProxyType(self.qos), tuple(associations), account.file, account.remarks
-        )
+        found = Accounts(MappingProxyType(self.qos), tuple(associations), self.account.file)
         ShareTree(found)  # whose accounts are a tree
         return found
 

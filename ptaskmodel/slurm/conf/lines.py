@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text, shown_path
-from ptaskmodel.remarks import LEFT_OUT, WARNING, Account, Remark
+from ptaskmodel.remarks import LEFT_OUT, WARNING, Account, Remark, reader
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import (
     EXCLUSIVE,
@@ -285,14 +285,19 @@ def switch(name: str, given: Mapping[str, str], where: str) -> Switch:
     return Switch(name, nodes, below, where)
 
 
-def read_topology(
-    path: AnyPath, nodes: Mapping[str, None]
-) -> tuple[tuple[Switch, ...], tuple[Remark, ...]]:
-    """The switches of a topology.conf over those of its nodes that there are.
+class Topology(NamedTuple):
+    """The switches of a topology.conf, and what is told of it."""
 
-    Also says which there are not. Raises SlurmError with all lines that cannot be read.
+    switches: tuple[Switch, ...]
+    remarks: tuple[Remark, ...] = ()
+
+
+@reader(SlurmError)
+def read_topology(path: AnyPath, account: Account, nodes: Mapping[str, None]) -> Topology:
+    """The switches of the topology.conf at `path` over those of its `nodes` that there are.
+
+    account: of the file. Raises SlurmError with all lines that cannot be read.
     """
-    account = Account(path, SlurmError)
     found: dict[str, Switch] = {}
     for pairs in read_lines(path, account):
         with account.problems():
@@ -302,7 +307,7 @@ def read_topology(
             raise SlurmError(f"{shown_path(path)}:1: has no SwitchName line; give the switches")
         _check_tree(found, account)
     account.check()
-    return _with_nodes(found, path), account.remarks
+    return Topology(_with_nodes(found, path))
 
 
 def _switch_line(

@@ -11,11 +11,9 @@ Source: Slurm 22.05's documentation of these options.
 
 from __future__ import annotations
 
-import csv
-import io
 import random
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, floor, inf
@@ -25,7 +23,8 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 
 from ptaskmodel.errors import SlurmError, shown
-from ptaskmodel.files import AnyPath, read_text, shown_path
+from ptaskmodel.files import AnyPath, read_text
+from ptaskmodel.remarks import Account, csv_rows, reader
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import LINEAR, Conf
 from ptaskmodel.workload.formats.json import read_json
@@ -154,18 +153,20 @@ class _Meta(msgspec.Struct):
     clock: Literal["scaled", "virtual"] = "scaled"
 
 
-def read_phases(path: AnyPath, conf: Conf) -> Phases:
+@reader(SlurmError)
+def read_phases(path: AnyPath, account: Account, conf: Conf) -> Phases:
     """Return the phases of a run recorded under `conf`, from the file at `path` (runK.meta.json).
 
     Under a virtual clock, code takes no time and all threads begin at once. Of threads that wake at
     one time, the one that slept longest comes first; jobs are submitted and end after them.
 
-    Raises WorkloadError or SlurmError for anything else, with the line or the JSON pointer.
+    account: of the file. Raises WorkloadError or SlurmError for anything else, with the line or the
+    JSON pointer.
     """
     try:
         meta = msgspec.convert(read_json(Path(path)), _Meta)
     except msgspec.ValidationError as fault:
-        raise SlurmError(f"{shown_path(path)}: {fault}; give the meta.json of a run") from None
+        raise SlurmError(f"{account.file}: {fault}; give the meta.json of a run") from None
     if meta.clock == VIRTUAL:
         return of_virtual_clock(int(meta.t0), meta.loaded, meta.phase - PHASE_S)
     speed = meta.speed
@@ -204,64 +205,58 @@ class Recorded(NamedTuple):
     checked: tuple[float, ...] = ()
 
 
-def read_cycles(path: AnyPath) -> Recorded:
+@reader(SlurmError)
+def read_cycles(path: AnyPath, account: Account) -> Recorded:
     """Return the times of a recorded run, from the file at `path` (runK.events.csv).
 
-    Events of one time keep the file's order. Raises SlurmError with the line at fault.
+    Events of one time keep the file's order. account: of the file. Lines that cannot be read are
+    left out, and told; SlurmError is raised if most are such.
     """
     cycles: list[tuple[float, str]] = []
     submitted: dict[str, float] = {}
     ended: dict[str, float] = {}
     checked: set[float] = set()
     written, apart = -inf, 0.0
-    for where, row in _rows(path):
-        if len(row) < len(_COLUMNS):
-            raise SlurmError(
-                f"{where}: is not an event; give a date, who, what and a job, separated by commas"
-            )
-        date, (who, what, job) = _date(row[0], where), row[1:4]
-        apart = apart + APART_S if date == written else 0.0
-        written = date
-        date += apart
-        if who == "main" and what in _PASSES:
-            cycles.append((date, _PASSES[what]))
-        elif who == "backfill" and what == "begin":
-            cycles.append((date, BACKFILL_CYCLE))
-        elif who == "job" and what == "submit":
-            submitted[job] = date
-        elif who == "job" and what == "end":
-            ended[job] = date
-        elif who == "limit" and what == "kill":
-            checked.add(date)
+    lines = csv_rows(read_text(path, error=SlurmError))
+    if next(lines, (1, []))[1] != _COLUMNS:
+        raise SlurmError(f"{account.file}:1: columns are not {','.join(_COLUMNS)}; give them")
+    rows = [(line, row) for line, row in lines if row]
+    for line, row in rows:
+        with account.row(line):
+            date, who, what, job = _event(row)
+            apart = apart + APART_S if date == written else 0.0
+            written = date
+            date += apart
+            if who == "main" and what in _PASSES:
+                cycles.append((date, _PASSES[what]))
+            elif who == "backfill" and what == "begin":
+                cycles.append((date, BACKFILL_CYCLE))
+            elif who == "job" and what == "submit":
+                submitted[job] = date
+            elif who == "job" and what == "end":
+                ended[job] = date
+            elif who == "limit" and what == "kill":
+                checked.add(date)
+    account.check_rows(len(rows))
     if not cycles:
-        raise SlurmError(f"{shown_path(path)}:1: no line reports a pass or a cycle; give the "
+        raise SlurmError(f"{account.file}:1: no line reports a pass or a cycle; give the "
                          "events.csv of a whole run")  # fmt: skip
     return Recorded(tuple(sorted(cycles)), submitted, ended, tuple(sorted(checked)))
 
 
-def _rows(path: AnyPath) -> Iterator[tuple[str, list[str]]]:
-    """("FILE:LINE", fields) of the lines of a table of events."""
-    where = shown_path(path)
-    text = io.StringIO(read_text(path, error=SlurmError), newline="")
-    rows = csv.reader(text, strict=True)
+def _event(row: list[str] | str) -> tuple[float, str, str, str]:
+    """The date, who, what and the job of a line. Raises SlurmError."""
+    if isinstance(row, str):
+        raise SlurmError(f"{row}; write plain CSV")
+    if len(row) < len(_COLUMNS):
+        raise SlurmError("is not an event; give a date, who, what and a job, separated by commas")
     try:
-        if next(rows, None) != _COLUMNS:
-            raise SlurmError(f"{where}:1: columns are not {','.join(_COLUMNS)}; give them")
-        for row in rows:
-            if row:
-                yield f"{where}:{rows.line_num}", row
-    except csv.Error as fault:
-        raise SlurmError(f"{where}:{rows.line_num}: {fault}; write plain CSV") from None
-
-
-def _date(text: str, where: str) -> float:
-    try:
-        date = float(text)
+        date = float(row[0])
     except ValueError:
         date = inf
     if not abs(date) <= values.LONGEST_S:
-        raise SlurmError(f"{where}: time is {shown(text)}; give seconds from date 0")
-    return date
+        raise SlurmError(f"time is {shown(row[0])}; give seconds from date 0")
+    return date, row[1], row[2], row[3]
 
 
 def late_cleaning(recorded: Recorded, delay_s: float) -> dict[str, float]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, shown_path
-from ptaskmodel.remarks import Account, Remark, warn
+from ptaskmodel.remarks import Account, Remark, reader, warn
 from ptaskmodel.slurm.conf import values, versions
 from ptaskmodel.slurm.conf.facts import (
     CONS_RES,
@@ -127,8 +127,10 @@ def _written(value: Value) -> str:
     return str(value)
 
 
+@reader(SlurmError)
 def read_conf(
     path: AnyPath,
+    account: Account,
     changes: Changes = MappingProxyType({}),
     version: str = versions.REFERENCE,
 ) -> Conf:
@@ -136,9 +138,8 @@ def read_conf(
 
     changes: other values of its keys, or of options of its SchedulerParameters (``bf_interval``).
     version: of the Slurm that it is for, one of `versions.VERSIONS`: whose defaults and keys hold.
-    Raises SlurmError with every value that makes no sense, and its line.
+    account: of the file. Raises SlurmError with every value that makes no sense, and its line.
     """
-    account = Account(path, SlurmError)
     lines: Iterable[list[Pair]] = read_lines(path, account)
     if changes:
         lines = changed(lines, changes, account.file)

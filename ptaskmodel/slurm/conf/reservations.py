@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text
-from ptaskmodel.remarks import Account, Remark
+from ptaskmodel.remarks import Account, Remark, reader
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import Conf, nodes_of
 
@@ -222,14 +222,14 @@ def _look(second: int, boot: int) -> int:
     return boot + ceil((second - boot) / LOOK_S) * LOOK_S
 
 
-def read_reservations(path: AnyPath, conf: Conf, t0: int) -> Reserved:
+@reader(SlurmError)
+def read_reservations(path: AnyPath, account: Account, conf: Conf, t0: int) -> Reserved:
     """The reservations of the file at `path`, of the nodes of `conf`.
 
     It has lines ``create reservation ...``, or what ``scontrol show reservation`` prints. t0: Unix
-    time of date 0, which ``now`` stands for. Dates without a zone are UTC. Raises SlurmError with
-    all lines that make no sense.
+    time of date 0, which ``now`` stands for. Dates without a zone are UTC. account: of the file.
+    Raises SlurmError with all lines that make no sense.
     """
-    account = Account(path, SlurmError)
     found: dict[str, Reservation] = {}
     for number, text in _entries(read_text(path, error=SlurmError)):
         entry = _Entry(account, number, text.lower().startswith(f"{NAMES[1]}="))
@@ -244,10 +244,9 @@ def read_reservations(path: AnyPath, conf: Conf, t0: int) -> Reserved:
             if name in found:
                 raise ValueError(f"{shown(name)} occurs twice; name it once")
         found[name] = entry.reservation(name, fields, conf, t0)
-    account.check()
     if not found:
         account.unused(f"{account.file}: has no reservation")
-    return Reserved(tuple(found.values()), conf.scheduler.bf_resolution_s, account.remarks)
+    return Reserved(tuple(found.values()), conf.scheduler.bf_resolution_s)
 
 
 def _entries(text: str) -> Iterator[tuple[int, str]]:

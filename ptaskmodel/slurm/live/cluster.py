@@ -6,8 +6,6 @@ It also injects failures: daemons die and come back.
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import itertools
 import os
 import select
@@ -20,7 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ptaskmodel.errors import SlurmError, cut, shown
-from ptaskmodel.files import AnyPath, read_text, shown_path
+from ptaskmodel.files import AnyPath, read_text
+from ptaskmodel.remarks import Account, reader
 from ptaskmodel.slurm.conf.facts import Conf, Nodes, nodes_of
 from ptaskmodel.slurm.live.clock import HAPPENED, NOBODY, NS, REACHED, Clock, ns_of
 from ptaskmodel.slurm.live.processes import Ended, Processes, Sleepers, how
@@ -342,32 +341,31 @@ class Failure(NamedTuple):
     what: str
 
 
-def read_failures(path: AnyPath, conf: Conf) -> tuple[Failure, ...]:
+@reader(SlurmError)
+def read_failures(path: AnyPath, account: Account, conf: Conf) -> tuple[Failure, ...]:
     """Return the failures of daemons in the CSV file at `path`, by time; conf: names the nodes.
 
-    Raises SlurmError with file and line.
+    account: of the file. Lines that cannot be read are left out, and told; SlurmError is raised if
+    most are such.
     """
-    where = shown_path(path)
-    rows = csv.DictReader(io.StringIO(read_text(path, error=SlurmError)))
-    if rows.fieldnames is None or tuple(rows.fieldnames) != COLUMNS:
-        raise SlurmError(f"{where}:1: give the columns {','.join(COLUMNS)}")
+    header, rows = account.table(read_text(path, error=SlurmError))
+    if tuple(header) != COLUMNS:
+        account.problem(f"give the columns {','.join(COLUMNS)}", 1)
+        account.check()
     known = {*nodes_of(conf).names, CONTROLLER}
     found = []
-    for row in rows:
-        place = f"{where}:{rows.line_num}"
-        try:
-            date_s = float(row["time"] or "")
-        except ValueError:
-            date_s = -1.0
-        if not 0 <= date_s <= LARGEST:
-            raise SlurmError(f"{place}: time is {shown(row['time'])}; give seconds, 0 or more")
-        if row["daemon"] not in known:
-            raise SlurmError(
-                f"{place}: daemon is {shown(row['daemon'])}; give a node or {CONTROLLER}"
-            )
-        if row["what"] not in (DIES, STARTS, RESTARTS):
-            raise SlurmError(
-                f"{place}: what is {shown(row['what'])}; give dies, starts or restarts"
-            )
-        found.append(Failure(date_s, str(row["daemon"]), str(row["what"])))
+    for line, (time, daemon, what) in rows:
+        with account.row(line):
+            try:
+                date_s = float(time)
+            except ValueError:
+                date_s = -1.0
+            if not 0 <= date_s <= LARGEST:
+                raise SlurmError(f"time is {shown(time)}; give seconds, 0 or more")
+            if daemon not in known:
+                raise SlurmError(f"daemon is {shown(daemon)}; give a node or {CONTROLLER}")
+            if what not in (DIES, STARTS, RESTARTS):
+                raise SlurmError(f"what is {shown(what)}; give dies, starts or restarts")
+            found.append(Failure(date_s, daemon, what))
+    account.check_rows()
     return tuple(sorted(found, key=lambda failure: failure.date_s))

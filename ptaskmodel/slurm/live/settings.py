@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.files import AnyPath
-from ptaskmodel.remarks import Account
+from ptaskmodel.remarks import Account, reader
 from ptaskmodel.slurm.conf.facts import LINEAR, Conf
 from ptaskmodel.slurm.conf.lines import Pair, read_lines
 from ptaskmodel.slurm.conf.values import hosts
@@ -124,17 +124,19 @@ class Place:
         return self.ports + 2
 
 
-def slurm_conf(path: AnyPath, conf: Conf, place: Place, *, pings: bool) -> str:
+@reader(SlurmError)
+def slurm_conf(path: AnyPath, account: Account, conf: Conf, place: Place, *, pings: bool) -> str:
     """The text of a run's slurm.conf.
 
-    conf: what the file at ``path`` says. pings: whether nodes that do not answer go down.
+    conf: what the file at ``path`` says. account: of it. pings: whether nodes that do not answer go
+    down.
     Raises SlurmError.
     """
     lines: list[str] = []
     dropped: dict[str, None] = {}
     port = place.node_port
     given: set[str] = set()
-    for pairs in read_lines(path, Account(path, SlurmError)):
+    for pairs in read_lines(path, account):
         kind = pairs[0].key.lower()
         if kind == "nodename":
             line, port = _node_line(pairs, place.address, port)

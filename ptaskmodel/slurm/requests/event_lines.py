@@ -14,7 +14,7 @@ from typing import Any
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text
-from ptaskmodel.remarks import Account
+from ptaskmodel.remarks import Account, reader
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.phases import PHASE_S
 from ptaskmodel.slurm.jobs.request import ArrayTask, Command, JobRequest, Submissions
@@ -33,13 +33,13 @@ def looks_like(start: bytes) -> bool:
     return _LINE.search(start) is not None
 
 
-def read_events(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
+@reader(SlurmError)
+def read_events(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Submissions:
     """The jobs of the events file at `path`, each submitted ``phase_s`` after its date there.
 
-    Lines that cannot be read, and events other than submissions, are left out and told. Raises
-    SlurmError if that are most lines.
+    Lines that cannot be read, and events other than submissions, are left out and told. account: of
+    the file. Raises SlurmError if that are most lines.
     """
-    account = Account(path, SlurmError)
     silent: set[str] = set()
     found: dict[str, JobRequest] = {}
     open_ended: set[str] = set()
@@ -63,7 +63,7 @@ def read_events(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
     if not found:
         raise SlurmError(f"{account.file}: has no {SUBMIT} event; add one")
     jobs = sorted(found.values(), key=lambda job: job.submit_s)
-    return Submissions(tuple(jobs), None, account.remarks, frozenset(open_ended))
+    return Submissions(tuple(jobs), open_ended=frozenset(open_ended))
 
 
 def _jobs(

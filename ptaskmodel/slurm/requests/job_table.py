@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text
-from ptaskmodel.remarks import Account, is_header, separator
+from ptaskmodel.remarks import Account, is_header, reader, separator
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.phases import PHASE_S
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, ArrayTask, JobRequest, Submissions
@@ -100,16 +100,16 @@ def _names(cells: Sequence[str]) -> list[str]:
     return [cell.strip().lstrip("-").lower().replace("-", "_") for cell in cells]
 
 
-def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
+@reader(SlurmError)
+def read_jobs(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Submissions:
     """The jobs of the ``jobs.csv`` at `path`, each submitted ``phase_s`` after its date there.
 
     Its columns are those of `COLUMNS` and sbatch's long options by their names (`sbatch.NAMES`); of
     options without a value 1 or yes says that they are given. What no column is known for is told.
 
-    A row that cannot be read is left out, and told. Raises SlurmError with file and line, if most
-    rows are such.
+    A row that cannot be read is left out, and told. account: of the file. Raises SlurmError with
+    file and line, if most rows are such.
     """
-    account = Account(path, SlurmError)
     silent: set[str] = set()
     text = read_text(path, error=SlurmError)
     if not looks_like(text[:4096].encode()):
@@ -139,7 +139,7 @@ def read_jobs(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
     if not found:
         raise SlurmError(f"{account.file}: has no jobs below the header; add rows")
     sbatch.tell_silent(silent, account)
-    return Submissions(tuple(sorted(found, key=lambda job: job.submit_s)), None, account.remarks)
+    return Submissions(tuple(sorted(found, key=lambda job: job.submit_s)))
 
 
 _Readers = Sequence[tuple[str, Callable[[str], Fields]]]

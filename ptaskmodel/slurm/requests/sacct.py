@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_bytes, read_text
-from ptaskmodel.remarks import Account
+from ptaskmodel.remarks import Account, reader
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.conf.phases import PHASE_S
@@ -77,7 +77,8 @@ def looks_like(start: bytes) -> bool:
     return set(NEEDED) <= set(names)
 
 
-def read_sacct(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
+@reader(SlurmError)
+def read_sacct(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Submissions:
     """The jobs at `path`: a table of ``sacct -P``, with its header, or ``sacct --json``.
 
     Columns: JobID and Submit; Elapsed, ElapsedRaw, or Start and End; of the others those that are
@@ -92,9 +93,8 @@ def read_sacct(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
     Jobs that were not over are left out, and so are rows that cannot be read.
     Date 0 is the minute of the first submission, and jobs come ``phase_s`` after their second.
 
-    Raises SlurmError with file and line, if most rows cannot be read.
+    account: of the file. Raises SlurmError with file and line, if most rows cannot be read.
     """
-    account = Account(path, SlurmError)
     if read_bytes(path, error=SlurmError).lstrip().startswith(b"{"):
         rows = json_rows(read_json(Path(path)), account.file)
         found = _found(((None, f"{account.file}: {at}", row) for at, row in rows), account)
@@ -107,7 +107,7 @@ def read_sacct(path: AnyPath, phase_s: float = PHASE_S) -> Submissions:
         )
     t0 = int(min(job.submit_s for job in found.jobs)) // ALIGNED_s * ALIGNED_s
     jobs = sorted((_from(job, t0, phase_s) for job in found.jobs), key=lambda job: job.submit_s)
-    return Submissions(tuple(jobs), t0, account.remarks, found.open_ended)
+    return Submissions(tuple(jobs), t0, open_ended=found.open_ended)
 
 
 def _header(text: str, where: str) -> list[str]:

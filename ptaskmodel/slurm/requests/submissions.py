@@ -19,7 +19,7 @@ from ptaskmodel.batch.jobs.parallel_tasks import bundled_profiles
 from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.errors import SlurmError, WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, AnyPath, read_bytes, shown_path
-from ptaskmodel.remarks import KILLED, NOTE, TAKEN, Account, Remark
+from ptaskmodel.remarks import KILLED, NOTE, TAKEN, Account, Remark, reader
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Gres, Partition
 from ptaskmodel.slurm.conf.phases import PHASE_S
@@ -224,8 +224,10 @@ def _jobs_of(requests: Iterable[JobRequest]) -> Iterable[Job]:
         yield Job(each.id, each.submit_s, ranks, each.id, each.work)
 
 
+@reader(SlurmError)
 def read_submissions(
     path: AnyPath,
+    account: Account,
     conf: Conf,
     *,
     phase_s: float = PHASE_S,
@@ -243,17 +245,15 @@ def read_submissions(
     file does not say it. dependencies: whether jobs wait for the preceding jobs that a workload
     names, and their users think.
 
-    Raises SlurmError or WorkloadError with file and place.
+    account: of the file. Raises SlurmError or WorkloadError with file and place.
     """
-    account = Account(path, SlurmError)
     start = read_bytes(path, error=WorkloadError).removeprefix(UTF8_MARK)[:START]
-    for reader, looks_like in (
+    for read_rows, looks_like in (
         (job_table.read_jobs, job_table.looks_like),
         (event_lines.read_events, event_lines.looks_like),
     ):
         if looks_like(start):
-            found = _possible(reader(path, phase_s), conf, account)
-            return replace(found, remarks=(*account.remarks, *found.remarks))
+            return _possible(read_rows(path, phase_s), conf, account)
     if sacct.looks_like(start):
         found = _in_known_partitions(sacct.read_sacct(path, phase_s), conf)
     else:
@@ -354,9 +354,7 @@ def with_remarks_on_silence(found: Submissions, conf: Conf, account: Account) ->
     ]
     _limits(placed, account)
     _memory(placed, conf, account)
-    return replace(
-        found, remarks=(*found.remarks, *_over_limits(placed, conf, found), *account.remarks)
-    )
+    return replace(found, remarks=(*found.remarks, *_over_limits(placed, conf, found)))
 
 
 _Placed = Sequence[tuple[JobRequest, Partition]]

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.files import STDIN, shown_path, write_bytes
+from ptaskmodel.files import STDIN, AnyPath, shown_path, write_bytes
 from ptaskmodel.memory import collector_at_rest
-from ptaskmodel.remarks import Account, Remark
+from ptaskmodel.remarks import Account, Remark, reader
 from ptaskmodel.workload.amounts import LARGEST, FieldError, check_number
 from ptaskmodel.workload.formats.batsim_columns import ORIGINS, read_columns
 from ptaskmodel.workload.formats.batsim_profiles import Reader, profile_fields
@@ -59,16 +59,16 @@ def write(workload: Workload, path: str | os.PathLike[str], options: Writing) ->
     write_batsim(workload, path, options.batsim_version)
 
 
-def read_batsim(path: str | os.PathLike[str]) -> Workload:
+@reader(WorkloadError)
+def read_batsim(path: AnyPath, account: Account) -> Workload:
     """Read the Batsim workload at `path` (may be gzipped; ``-``: standard input).
 
     Jobs are put into Batsim's order of submission: by time, at one time by id, compared as text
     ("10" before "9"). A walltime of -1 means none. Unused profiles are kept. Raises WorkloadError,
     one line with the JSON pointer of the mistake, for anything that cannot be run; nothing is
-    dropped silently.
+    dropped silently. account: of the file.
     """
-    account = Account(path, WorkloadError)
-    return read(path, Cleaning(), account).told(account)
+    return read(path, Cleaning(), account)
 
 
 def workload_of(

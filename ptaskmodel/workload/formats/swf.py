@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from ptaskmodel import csv_columns
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.files import UTF8_MARK, read_bytes, write_bytes
+from ptaskmodel.files import UTF8_MARK, AnyPath, read_bytes, write_bytes
 from ptaskmodel.lazy import OnDemand
-from ptaskmodel.remarks import LEFT_OUT, WARNING, Account, Remark, warn_of
+from ptaskmodel.remarks import LEFT_OUT, WARNING, Account, Remark, reader
 from ptaskmodel.style.text import several
 from ptaskmodel.workload.amounts import FieldError
 from ptaskmodel.workload.formats.log_lines import AND, LARGEST, Layout, LogLines, read_lines
@@ -109,7 +109,7 @@ def looks_like(start: bytes) -> bool:
 
 def read(path: str | os.PathLike[str], cleaning: Cleaning, account: Account) -> Workload:
     """As every format of jobs (see `table`); account: what is told of the file."""
-    return workload_of(read_swf(path, account), cleaning)
+    return workload_of(_log(path, account), cleaning)
 
 
 def workload_of(log: SwfLog, cleaning: Cleaning) -> Workload:
@@ -128,18 +128,18 @@ def write(workload: Workload, path: str | os.PathLike[str], options: Writing) ->
     write_swf(swf_from_workload(workload), path)
 
 
-def read_swf(path: str | os.PathLike[str], account: Account | None = None) -> SwfLog:
+@reader(WorkloadError)
+def read_swf(path: AnyPath, account: Account) -> SwfLog:
     """Read an SWF log (also gzipped): every header line and all 18 fields of every job.
 
     Fields may be separated by blanks, commas or semicolons, and several preceding jobs by ``&``.
-    account: what is told of the file; None: each remark is a Python warning. A line that has not
-    18 numbers is left out, and told; WorkloadError is raised if most lines are such, with each.
+    account: of the file; each remark is a Python warning. A line that has not 18 numbers is left
+    out, and told; WorkloadError is raised if most lines are such, with each.
     """
-    if account is None:
-        account = Account(path, WorkloadError)
-        log = read_swf(path, account)
-        warn_of(account.remarks)
-        return log
+    return _log(path, account)
+
+
+def _log(path: AnyPath, account: Account) -> SwfLog:
     content = read_bytes(path, error=WorkloadError).removeprefix(UTF8_MARK)
     lines = read_lines(content, LAYOUT, account)
     return SwfLog(header_of(lines), lines.rows, account.file, several_of(lines))

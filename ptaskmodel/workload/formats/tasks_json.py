@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.files import shown_path, whole_file
+from ptaskmodel.files import AnyPath, shown_path, whole_file
 from ptaskmodel.memory import collector_at_rest
-from ptaskmodel.remarks import Account, Remark, warn_of
+from ptaskmodel.remarks import Account, Remark, reader, warn_of
 from ptaskmodel.workload.amounts import FieldError, plural_hosts
 from ptaskmodel.workload.blocks import TableMaker, TaskTable
 from ptaskmodel.workload.checks import tell_unix_dates
@@ -90,12 +90,14 @@ def load_tasks(path: str | Path) -> list[Task]:
         return list(found.tasks)
 
 
-def read_tasks_file(path: str | Path) -> TasksFile:
+@reader(WorkloadError)
+def read_tasks_file(path: AnyPath, account: Account) -> TasksFile:
     """The same as `load_tasks`, with the paths of the files read (.npz files included).
 
-    The tasks are made when asked for, unless some are those of loops.
+    The tasks are made when asked for, unless some are those of loops. account: of the file at the
+    `path`.
     """
-    path, account = Path(path), Account(path, WorkloadError)
+    path = Path(path)
     with collector_at_rest():
         try:
             found = _TasksReader(path).read(read_json(path, arrays=AMOUNT_FIELDS))
@@ -103,8 +105,7 @@ def read_tasks_file(path: str | Path) -> TasksFile:
             # Messages show what is written, without arrays in place of lists, of every task.
             found = _TasksReader(path, account).read(read_json(path))
     _log.info("read %s: %d tasks", shown_path(path), len(found.tasks))
-    tasks = _counted_from_first(found.tasks, account)
-    return found._replace(tasks=tasks, remarks=account.remarks)
+    return found._replace(tasks=_counted_from_first(found.tasks, account))
 
 
 def _counted_from_first(tasks: Sequence[Task], account: Account) -> Sequence[Task]:

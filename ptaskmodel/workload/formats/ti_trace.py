@@ -24,7 +24,7 @@ import numpy as np
 from ptaskmodel.errors import MOST_PROBLEMS, WorkloadError, shown
 from ptaskmodel.files import read_bytes, read_pieces, shown_path, taken_for, write_bytes
 from ptaskmodel.memory import available_bytes
-from ptaskmodel.remarks import TAKEN, WARNING, Account
+from ptaskmodel.remarks import TAKEN, WARNING, Account, reader
 from ptaskmodel.workload.actions import ACTIONS
 from ptaskmodel.workload.formats.ti_scanner import (
     FINE,
@@ -85,19 +85,20 @@ INSTEAD = {
 }
 
 
-def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
+@reader(WorkloadError)
+def read_trace(path: AnyPath, account: Account, ranks: int | None = None) -> Trace:
     """Read the trace of an application: a list of files, one file for all ranks, or ``.npz``.
 
     ranks: how many there are (None: as many files as the list names, or as the trace has). Files
     may be gzipped. Unlike SimGrid, the last line counts even if it has no end. A large trace is
-    kept in a file in the folder for temporary files, not in memory.
+    kept in a file in the folder for temporary files, not in memory. account: of the file at `path`.
 
     Raises WorkloadError, one line with file and line.
     """
     path = Path(path)
     head = _head(path)
     if not _is_list(head):
-        return _one_file(path, head, ranks)
+        return _one_file(path, head, ranks, account)
     content = read_bytes(path, most=_room(), error=WorkloadError)
     what = taken_for(content)
     if what is not None:
@@ -107,7 +108,7 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
         raise WorkloadError(f"{shown_path(path)}: is empty; give a trace or a list of traces")
     if len(names) == 1:
         own = _beside(path, names[0], content)
-        return _one_file(own, _named(own), ranks)
+        return _one_file(own, _named(own), ranks, Account(own, WorkloadError))
     if names[0] == "num_ranks":
         raise WorkloadError(
             f"{shown_path(path)}: is a GOAL schedule; give a time-independent trace, as smpirun "
@@ -117,7 +118,6 @@ def read_trace(path: AnyPath, ranks: int | None = None) -> Trace:
         raise WorkloadError(
             f"{shown_path(path)}: names {len(names)} traces for {ranks} ranks; give one for each"
         )
-    account = Account(path, WorkloadError)
     reading = _Reading(account)
     if not any((path.parent / name).is_file() for name in names):
         _beside(path, names[0], content)
@@ -139,12 +139,12 @@ def _head(path: Path) -> bytes:
         return next(pieces, b"")
 
 
-def _one_file(path: Path, head: bytes, ranks: int | None) -> Trace:
+def _one_file(path: Path, head: bytes, ranks: int | None, account: Account) -> Trace:
     """The trace of all ranks in one file, of either form, that begins with ``head``."""
     where = shown_path(path)
     if head[:2] == PACKED:
         return _unpacked(read_bytes(path, most=_room(), error=WorkloadError), where, ranks)
-    reading = _Reading(Account(path, WorkloadError))
+    reading = _Reading(account)
     reading.file(path)
     return _of_one(reading, ranks)
 
