@@ -16,11 +16,10 @@ from collections.abc import Callable
 import numpy as np
 
 from ptaskmodel.sharing import bmf, fairbottleneck_corrected, maxmin
-from ptaskmodel.sharing.arrays import Answer, Settings, System
+from ptaskmodel.sharing.arrays import Answer, Settings, System, new_scratch
 from ptaskmodel.sharing.bottleneck_max_fairness.solver import solve_bmf
 from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.sharing.rules import RULES
-from ptaskmodel.sharing.solvers import new_scratch
 
 Random = np.random.Generator
 

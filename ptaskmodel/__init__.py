@@ -81,12 +81,12 @@ NAMES = {
         "Sequence",
         "Task",
     ),
-    "ptaskmodel.workload.trace_work": ("TraceWork",),
     "ptaskmodel.workload.works": (
         "DelayWork",
         "HomogeneousWork",
         "ParallelWork",
         "SequenceWork",
+        "TraceWork",
     ),
 }
 

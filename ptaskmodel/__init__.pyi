@@ -47,10 +47,10 @@ from ptaskmodel.workload.tasks import Flow as Flow
 from ptaskmodel.workload.tasks import ParallelTask as ParallelTask
 from ptaskmodel.workload.tasks import Sequence as Sequence
 from ptaskmodel.workload.tasks import Task as Task
-from ptaskmodel.workload.trace_work import TraceWork as TraceWork
 from ptaskmodel.workload.works import DelayWork as DelayWork
 from ptaskmodel.workload.works import HomogeneousWork as HomogeneousWork
 from ptaskmodel.workload.works import ParallelWork as ParallelWork
 from ptaskmodel.workload.works import SequenceWork as SequenceWork
+from ptaskmodel.workload.works import TraceWork as TraceWork
 
 __version__: str

@@ -42,9 +42,8 @@ from ptaskmodel.workload.actions import (
 )
 from ptaskmodel.workload.amounts import SMALLEST, FloatArray, IntArray
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.traces import Trace
-from ptaskmodel.workload.works import DelayWork, SequenceWork, Work
+from ptaskmodel.workload.works import DelayWork, SequenceWork, TraceWork, Work
 
 
 def phases_at_collectives(trace: Trace, algorithms: IntArray | None = None) -> Work:

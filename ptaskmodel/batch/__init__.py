@@ -98,8 +98,8 @@ NAMES = {
         "policy_by_name",
     ),
     "ptaskmodel.batch.policies.conservative": ("Conservative",),
-    "ptaskmodel.batch.policies.easy": ("Easy",),
-    "ptaskmodel.batch.policies.fcfs": (
+    "ptaskmodel.batch.policies.easy": (
+        "Easy",
         "Fcfs",
         "Filler",
     ),

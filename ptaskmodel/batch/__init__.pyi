@@ -63,8 +63,8 @@ from ptaskmodel.batch.policies import POLICIES as POLICIES
 from ptaskmodel.batch.policies import policy_by_name as policy_by_name
 from ptaskmodel.batch.policies.conservative import Conservative as Conservative
 from ptaskmodel.batch.policies.easy import Easy as Easy
-from ptaskmodel.batch.policies.fcfs import Fcfs as Fcfs
-from ptaskmodel.batch.policies.fcfs import Filler as Filler
+from ptaskmodel.batch.policies.easy import Fcfs as Fcfs
+from ptaskmodel.batch.policies.easy import Filler as Filler
 from ptaskmodel.batch.policies.metric_aware import MetricAware as MetricAware
 from ptaskmodel.batch.policies.power import PowerCap as PowerCap
 from ptaskmodel.batch.policies.power import SleepIdle as SleepIdle

@@ -29,8 +29,7 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.remarks import KILLED, OVERLOAD, WARNING, Remark, warn
 from ptaskmodel.style.text import duration, several
 from ptaskmodel.workload.jobs import Job, Workload, job_arrays, num_linked, sizes_of
-from ptaskmodel.workload.trace_work import TraceWork
-from ptaskmodel.workload.works import DelayWork, Work
+from ptaskmodel.workload.works import DelayWork, TraceWork, Work
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.jobs.isolated import AloneTimes

@@ -19,8 +19,8 @@ from typing import Any
 from ptaskmodel.batch.allocations import FILE_MARK
 from ptaskmodel.errors import CampaignError, SlurmError, shown
 from ptaskmodel.files import digest
+from ptaskmodel.named_files import load, sources
 from ptaskmodel.options import FILE, PAIRS, Option
-from ptaskmodel.plugins import load, sources
 from ptaskmodel.remarks import warn
 from ptaskmodel.renamed import UNTIL
 from ptaskmodel.runs.options.batch import BATCH, FIRST_JOBS, TRANSFORMS

@@ -383,7 +383,7 @@ def standings_text(found: Standings, differs: bool = True) -> str:
             )
             for metric, values in group.rows
         ]
-    from ptaskmodel.results.readings import warnings_of_runs
+    from ptaskmodel.results.sentences import warnings_of_runs
 
     parts = [fact_lines([("", found.head())], 0), text_table(header, rows)]
     if differs and (choices := found.choices()):

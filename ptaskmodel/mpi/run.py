@@ -1,7 +1,8 @@
 """Replay applications on the hosts of a platform, with the compiled loop.
 
 `replay` runs one, and `Replay` runs it step by step. The ``hosts_*`` functions place ranks on
-hosts. `Several` reports progress over several replays of one trace.
+hosts. `Several` reports progress over several replays of one trace. `prepare_kernels` calls the
+kernels of replays for the build.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from ptaskmodel.errors import PTaskModelError, SimulationError, shown
 from ptaskmodel.files import AnyPath, read_text
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.mpi.applications import Applications
-from ptaskmodel.mpi.loop import run
+from ptaskmodel.mpi.loop import look_ahead, move_routes, run
 from ptaskmodel.mpi.protocol import protocol_of
 from ptaskmodel.mpi.state import SENT, TOLD_FULL, Replays
+from ptaskmodel.mpi.traffic import Tally
 from ptaskmodel.platform import Platform
 from ptaskmodel.remarks import Account, reader
 from ptaskmodel.workload.formats.host_names import expand
+from ptaskmodel.workload.formats.ti_trace import trace_in
 from ptaskmodel.workload.traces import Trace
 
 # Between two calls of `Progress`: events at most, and about how many actions, so that little of a
@@ -285,3 +288,35 @@ class Several:
             progress(now_s, number * self._each + actions, self._total)
 
         return tell
+
+
+# Without collective operations: what they are made of is compiled elsewhere meanwhile.
+TRACE = b"0 init\n0 compute 1\n0 send 1 0 1e6\n1 recv 0 0 1e6\n"
+
+
+def prepare_kernels() -> None:
+    """All of them."""
+    prepare_loop()
+    prepare_beside()
+
+
+def prepare_loop() -> None:
+    """The loop of a replay, but for what ranks do."""
+    made = _replay()
+    run.prepare(made.core.state, made.state, made.core.options)
+
+
+def prepare_beside() -> None:
+    """What is done beside the loop: hosts noted ahead, messages spread, traces added up."""
+    made = _replay()
+    look_ahead.prepare(made.core.state, made.state)
+    move_routes.prepare(made.state, made.state.routes)
+    made.applications.make_room_for_messages()
+    trace = made.trace
+    Tally(trace).amounts(trace.first[:-1], trace.first[1:])
+
+
+def _replay() -> Replay:
+    build = Platform.build("world")
+    build.cluster("c", 2, prefix="c", speed=1e9, bandwidth=1e9, latency=1e-6)
+    return Replay(build.finish(), trace_in(TRACE, "a small trace"), ["c0", "c1"])

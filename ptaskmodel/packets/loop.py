@@ -15,12 +15,14 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.packets.calendar import first_event, push_event, remove_first
 from ptaskmodel.packets.queues import (
     come_in,
     drop_packet,
+    first_event,
     join,
     new_packet,
+    push_event,
+    remove_first,
     schedule,
     take_next,
 )

@@ -1,6 +1,7 @@
 """Flows as packets on links: provide and grow the arrays of the loop, and read what flows did.
 
 This module knows neither platforms nor tasks; `tasks` runs those of a simulation on it.
+`prepare_kernels` calls the kernels for the build.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.kernels.records import enlarged, records
 from ptaskmodel.packets import loop
+from ptaskmodel.packets.loop import run
 from ptaskmodel.packets.state import (
     BUCKET,
     CLOCK,
@@ -271,3 +273,9 @@ class PacketNetwork:
         """The pauses of links, in the order in which they began."""
         for row in self.state.pauses[: int(self.state.clock[0]["n_pauses"])].tolist():
             yield Pause(*row)
+
+
+def prepare_kernels() -> None:
+    """All of them."""
+    network = PacketNetwork(Protocol(1448.0, 54.0, 54.0, by_windows=True), [1e9], 1e-6)
+    run.prepare(network.state, 1.0, 1)

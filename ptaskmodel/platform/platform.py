@@ -202,7 +202,7 @@ class Platform:
     @functools.cached_property
     def graph(self) -> Any:
         """A ``networkx.Graph`` of hosts, routers, switches and links; see ``graph.py``."""
-        from ptaskmodel.platform.graph import build_graph
+        from ptaskmodel.platform.writing import build_graph
 
         return build_graph(self.facts)
 

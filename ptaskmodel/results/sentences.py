@@ -1,12 +1,18 @@
-"""Sentences that pages and the terminal share."""
+"""Sentences that pages and the terminal share, and remarks that change what numbers mean."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ptaskmodel.remarks import EFFECTS, WARNING, shortened
 from ptaskmodel.results.states import ENDED, NOT_SUBMITTED, count_text
+from ptaskmodel.results.tables.mpi import SPANS
 from ptaskmodel.style.text import count, duration
+
+if TYPE_CHECKING:
+    from ptaskmodel.results.loading import Results
 
 MINUTE_s = 60.0
 
@@ -58,3 +64,74 @@ def jobs_answer(counts: Mapping[str, int], summary: Mapping[str, Any]) -> list[s
             else "No job waits."
         )
     return lines
+
+
+NUMBERS = re.compile(r"\d[\d,.]*")
+BARE_REPLAY = "made without --timeline: what ranks did when, and who sent to whom, is not here"
+BARE = "made without --attribution: no bottlenecks, slowdowns or utilisation"
+
+
+def changes_reading(remark: Mapping[str, Any]) -> bool:
+    """Whether a remark of a summary stands at the head: every warning, and what has an effect."""
+    return remark["level"] == WARNING or remark["effect"] is not None
+
+
+def warnings_of(results: Results) -> list[str]:
+    """Return what a reader should know before believing the results of a run."""
+    return [text + _because(effect) for text, effect in _told(results)]
+
+
+def _told(results: Results) -> list[tuple[str, str | None]]:
+    """(text, effect) of what changes how a run is read."""
+    remarks = shortened(results.summary.get("remarks") or [])
+    found = [(one["text"], one["effect"]) for one in remarks if changes_reading(one)]
+    if results.what == "rank" and not (results.directory / SPANS).exists():
+        found.append((BARE_REPLAY, None))
+    if results.what == "task" and not results.limits:
+        found.append((BARE, None))
+    return found
+
+
+def _because(effect: str | None) -> str:
+    return "" if effect is None else f" ({EFFECTS[effect]})"
+
+
+def other_remarks(results: Results) -> list[Mapping[str, Any]]:
+    """The remarks that change no reading."""
+    remarks = shortened(results.summary.get("remarks") or [])
+    return [remark for remark in remarks if not changes_reading(remark)]
+
+
+def warnings_of_runs(runs: Mapping[str, Results]) -> list[str]:
+    """The warnings of several runs, each with the runs that have it, and those that have it not.
+
+    Warnings that differ by numbers alone are one.
+    """
+    kinds: dict[tuple[str, str | None], dict[str, str]] = {}
+    for name, results in runs.items():
+        for text, effect in _told(results):
+            kinds.setdefault((NUMBERS.sub("#", text), effect), {})[name] = text
+    found = []
+    for (_, effect), texts in kinds.items():
+        without = [name for name in runs if name not in texts]
+        if len(set(texts.values())) == 1:
+            who = ", ".join(texts) if without else "all runs"
+            said = f"{who}: {next(iter(texts.values()))}"
+        else:
+            said = "; ".join(f"{name}: {text}" for name, text in texts.items())
+        not_there = f"; not in {', '.join(without)}" if without else ""
+        found.append(f"{said}{not_there}{_because(effect)}")
+    return found
+
+
+def stopped_text(results: Results) -> str | None:
+    """Of a run that was stopped: when, and of what its means are; None if it was not."""
+    if results.stopped is None:
+        return None
+    what, submitted = results.what, results.submitted
+    over = sum(task.end_s is not None for task in results.tasks)
+    said = f"Stopped at {duration(results.stopped.at_s)}: "
+    if results.stopped.not_submitted:
+        said += f"{len(results.tasks):,} of {submitted:,} {what}s submitted. "
+        return said + f"Means below are of the {over:,} that ended."
+    return said + f"means below are of the {over:,} of {submitted:,} {what}s that ended."

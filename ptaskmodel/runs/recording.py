@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from ptaskmodel.platform import Platform
     from ptaskmodel.recording.intervals import Listener, Recorder
     from ptaskmodel.recording.recorded import Recorded
-    from ptaskmodel.results.traces.attribution import Attribution
-    from ptaskmodel.results.traces.usage import LinkUsers, Users, Utilisation
+    from ptaskmodel.results.traces.attribution import Attribution, LinkUsers, Users, Utilisation
     from ptaskmodel.results.traces.writing import Trace
     from ptaskmodel.simulation.simulation import Simulation
     from ptaskmodel.workload.tasks import Task
@@ -59,10 +58,12 @@ class Observation:
         if traces:
             listeners += self._trace_writers(list(dict.fromkeys(traces)), trace_limit_GB)
         if attribution:
-            from ptaskmodel.results.traces.attribution import ATTRIBUTION, BOTTLENECKS, Attribution
-            from ptaskmodel.results.traces.usage import (
+            from ptaskmodel.results.traces.attribution import (
+                ATTRIBUTION,
+                BOTTLENECKS,
                 LINK_USERS,
                 UTILISATION,
+                Attribution,
                 LinkUsers,
                 Utilisation,
             )

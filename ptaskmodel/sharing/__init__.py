@@ -37,20 +37,18 @@ NAMES = {
         "verify",
     ),
     "ptaskmodel.sharing.arrays": (
-        "LIMIT_BOUND",
-        "LIMIT_NOTHING",
-    ),
-    "ptaskmodel.sharing.problem": ("SharingProblem",),
-    "ptaskmodel.sharing.rules": ("RULES",),
-    "ptaskmodel.sharing.solvers": (
         "bmf",
         "fairbottleneck",
         "fairbottleneck_corrected",
         "flow_maxmin",
+        "LIMIT_BOUND",
+        "LIMIT_NOTHING",
         "maxmin",
         "proportional",
         "solve",
     ),
+    "ptaskmodel.sharing.problem": ("SharingProblem",),
+    "ptaskmodel.sharing.rules": ("RULES",),
 }
 
 __all__, __getattr__, __dir__ = face(__name__, NAMES)

@@ -9,9 +9,8 @@ import numpy as np
 
 from ptaskmodel.kernels.decorators import jit, late
 from ptaskmodel.kernels.records import numbers
-from ptaskmodel.sharing.arrays import LIMIT_BOUND, Answer, Settings, System
+from ptaskmodel.sharing.arrays import LIMIT_BOUND, Answer, Settings, System, fall_back, kernel
 from ptaskmodel.sharing.rules import RULES, Rule
-from ptaskmodel.sharing.solvers import fall_back, kernel
 from ptaskmodel.sharing.state import SUB, USED, Graph, bare_graph
 from ptaskmodel.sharing.subproblem import sub_system
 

@@ -27,8 +27,8 @@ from ptaskmodel.kernels.records import (
     numbers,
     records,
 )
+from ptaskmodel.sharing.arrays import scratch_sizes
 from ptaskmodel.sharing.rules import WAYS
-from ptaskmodel.sharing.solvers import scratch_sizes
 from ptaskmodel.sharing.subproblem import sub_system_sizes
 
 INFINITY = float("inf")

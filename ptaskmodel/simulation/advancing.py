@@ -22,7 +22,7 @@ from ptaskmodel.engine.state import (
 )
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.simulation.intake import Intake
-from ptaskmodel.simulation.loop import run
+from ptaskmodel.simulation.life import run
 from ptaskmodel.simulation.records import Watch
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """The compiled loop of a simulation in which some tasks are MPI applications.
 
-At each date, tasks are handled as in `simulation.loop` and ranks as in `mpi.loop`. An application
+At each date, tasks are handled as in `simulation.life` and ranks as in `mpi.loop`. An application
 holds its hosts by an activity that waits, and starts its ranks as soon as that ends. The activities
 and wake-ups of ranks have owners below 0. The task ends with its last rank; if something else ends
 it, its ranks stop.
@@ -28,8 +28,16 @@ from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.mpi.loop import events_of_ranks, next_of_ranks, rank_happens
 from ptaskmodel.mpi.ranks import advance_ready, end_application
 from ptaskmodel.mpi.state import LOST_RANK, NEEDS_RANKS
-from ptaskmodel.simulation.life import ENDED, FAILED, begin_ready, end_killed, end_stage, end_task
-from ptaskmodel.simulation.loop import admit, task_happens
+from ptaskmodel.simulation.life import (
+    ENDED,
+    FAILED,
+    admit,
+    begin_ready,
+    end_killed,
+    end_stage,
+    end_task,
+    task_happens,
+)
 
 
 @jit

@@ -28,15 +28,15 @@ from ptaskmodel.simulation.life import (
     RUNNING,
     WAITING,
     Tasks,
+    finish,
     new_tasks,
     task_template,
 )
-from ptaskmodel.simulation.loop import finish
 from ptaskmodel.simulation.programs import Programs
 from ptaskmodel.workload.amounts import NO_INTS, IntArray
 from ptaskmodel.workload.blocks import TaskTable
 from ptaskmodel.workload.tasks import Task, check_acyclic
-from ptaskmodel.workload.trace_work import TraceWork
+from ptaskmodel.workload.works import TraceWork
 
 if TYPE_CHECKING:
     from ptaskmodel.mpi.applications import Applications

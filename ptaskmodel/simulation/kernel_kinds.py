@@ -14,12 +14,12 @@ from ptaskmodel.mpi.applications import Applications
 from ptaskmodel.mpi.protocol import protocol_of
 from ptaskmodel.platform import Dragonfly, FatTree, Platform, Torus
 from ptaskmodel.platform.topologies.topology import Topology
+from ptaskmodel.sharing.arrays import solve
 from ptaskmodel.sharing.problem import SharingProblem
 from ptaskmodel.sharing.rules import RULES
-from ptaskmodel.sharing.solvers import solve
 from ptaskmodel.sharing.state import ELEMENT
 from ptaskmodel.simulation.beside import run as run_beside
-from ptaskmodel.simulation.loop import finish, run
+from ptaskmodel.simulation.life import finish, run
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.formats.json import cut_numbers
 from ptaskmodel.workload.formats.log_lines import parsed

@@ -2,6 +2,12 @@
 """The life cycle of a task: its stages are queued, begin and end; then its followers are released.
 
 The state of tasks is here too: what they wait for, their present stage, how they ended.
+
+The engine defines the order of events at one time (see `engine.loop`). Tasks add to its steps:
+
+2. a start time that has come queues its task; the end of a delay or a latency may end a stage;
+5. walltimes kill;
+6. followers are released, queued stages begin (in the order of becoming ready).
 """
 
 from __future__ import annotations
@@ -12,13 +18,29 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.engine.activity import missing, start, stop, succeeds
+from ptaskmodel.engine.availability import follow_live
+from ptaskmodel.engine.loop import next_happening, to_next_date
 from ptaskmodel.engine.queue import cancel_wake, has_room_for_wake, push_wake
-from ptaskmodel.engine.state import DONE, GROW_WAKES, LOST, OK, UNROUTED
+from ptaskmodel.engine.state import (
+    DONE,
+    FAILING,
+    GROW_WAKES,
+    LOST,
+    NEW_DATE,
+    NO_CHANGE,
+    NOTHING_MORE,
+    OK,
+    ROUTES_CHANGED,
+    SOME_ENDED,
+    UNROUTED,
+    WOKEN,
+)
 from ptaskmodel.engine.state import ENDED as TOLD_ENDED
 from ptaskmodel.engine.state import EVENTS_FULL as STREAM_FULL
 from ptaskmodel.engine.state import STARTED as TOLD_STARTED
 from ptaskmodel.engine.stream import emit, has_room_for_events
-from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.engine.virtual_time import write_members
+from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.kernels.records import INT, REAL, below, count_in, number_in, numbers, records
 
 # States of a task. Those from ENDED on are final.
@@ -324,3 +346,87 @@ def end_killed(s, t):
         task = t.tasks[task].next_killed
     counts.first_killed = -1
     counts.last_killed = -1
+
+
+@jit
+def admit(s, t):
+    """Let new tasks wait for their date or begin; OK or what is missing."""
+    counts = t.counts[0]
+    while counts.n_admitted < counts.n_tasks:
+        record = t.tasks[counts.n_admitted]
+        if record.state == WAITING and record.waits_for == 0:
+            if not has_room_for_wake(s):
+                return GROW_WAKES
+            queue_at_start_date(s, t, counts.n_admitted)
+        counts.n_admitted += 1
+    return OK
+
+
+@jit
+def task_happens(s, t, what):
+    """Apply to a task what happens at this date.
+
+    s: the engine's state. t: that of tasks. what: the answer of `next_happening`.
+    """
+    subject = s.clock[0].argument
+    if what == WOKEN:
+        woken(s, t, subject)
+    elif what == FAILING:
+        end_task(s, t, s.activities[subject].owner, FAILED)
+    else:
+        end_stage(s, t, s.activities[subject].owner)
+
+
+@jit
+def process(s, t, o):
+    """Apply all that happens at this date, up to the queueing of what begins.
+
+    s, o: the engine's state and options. t: the state of tasks.
+    """
+    what = next_happening(s, o, NEW_DATE, False)
+    while what != NOTHING_MORE:
+        task_happens(s, t, what)
+        what = next_happening(s, o, what, False)
+    end_killed(s, t)
+
+
+@jit
+def advance(s, t, o):
+    """Advance until something needs Python or ``until`` is reached; returns why."""
+    status = admit(s, t)
+    if status != OK:
+        return status
+    follow_live(s, o)
+    while True:
+        if s.clock[0].changed != NO_CHANGE:
+            return ROUTES_CHANGED
+        status = begin_ready(s, t, o)
+        if status != OK:
+            return status
+        if o.stop_on_end and t.counts[0].n_ended > t.counts[0].n_told:
+            return SOME_ENDED
+        status = to_next_date(s, o, 0)
+        if status != OK:
+            return status
+        process(s, t, o)
+
+
+@entry
+def run(s, t, o):
+    """Advance until something needs Python or ``until`` is reached; return the status.
+
+    S, t, o: the engine's state, the tasks' state, and the options. Unfinished work stays in the
+    state: calling it again continues there.
+    """
+    status = advance(s, t, o)
+    write_members(s)
+    return status
+
+
+@entry
+def finish(s, t, task, state):
+    """End task `task` (index) from Python in a final `state`; the stream must have room.
+
+    S, t: as `run`.
+    """
+    end_task(s, t, task, state)

@@ -20,9 +20,8 @@ from ptaskmodel.lazy import Chained
 from ptaskmodel.simulation.life import STAGE, Tasks
 from ptaskmodel.workload.amounts import FloatArray, IntArray
 from ptaskmodel.workload.blocks import TaskTable
-from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.work_tables import PickedWorks
-from ptaskmodel.workload.works import Work, may_last
+from ptaskmodel.workload.works import TraceWork, Work, may_last
 
 Key = tuple[int, bytes, float | None, str | None]
 

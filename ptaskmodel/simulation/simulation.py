@@ -29,7 +29,7 @@ from ptaskmodel.simulation.intake import Intake, checked_amount, checked_platfor
 from ptaskmodel.simulation.records import TaskRecord, TaskRef, TaskRefs, Watch, now_and_then
 from ptaskmodel.workload.blocks import TaskBlock, TaskTable
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.trace_work import TraceWork
+from ptaskmodel.workload.works import TraceWork
 
 if TYPE_CHECKING:
     import pandas

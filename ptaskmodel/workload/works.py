@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,9 @@ from ptaskmodel.workload.amounts import (
     own,
 )
 from ptaskmodel.workload.host_facts import HostFacts
+
+if TYPE_CHECKING:
+    from ptaskmodel.workload.traces import Trace
 
 MAX_REPEAT = 10**9
 MAX_STAGES = 10**6
@@ -473,3 +476,17 @@ def _duration_s(stages: Iterable[Work], repeat: int) -> float | None:
             return None
         total += stage.duration_s
     return total * repeat
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TraceWork(Work):
+    """The ranks of a trace, message by message: rank k on host k, over again if they run out."""
+
+    trace: Trace
+
+    def divided(self, flops: float, bytes: float) -> TraceWork:
+        """Raise WorkloadError: a trace cannot be scaled by `flops` and `bytes`."""
+        raise WorkloadError(
+            f"{self.trace.origin}: a trace cannot be scaled; convert it to a parallel task first "
+            "(ptaskmodel trace to-ptask)"
+        )

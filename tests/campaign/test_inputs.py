@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from ptaskmodel.campaign.plan import content_of, digest_of, input_at, leads_to, plan_of
 from ptaskmodel.errors import CampaignError, PTaskModelError
 from ptaskmodel.mpi import read_trace
-from ptaskmodel.named_files import named_by
+from ptaskmodel.named_files import named_by, sources
 from ptaskmodel.platform import load_platform
-from ptaskmodel.plugins import sources
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.formats.tasks_json import load_tasks

@@ -10,7 +10,7 @@ from smpi import write_case
 import ptaskmodel as pm
 from ptaskmodel.engine.check import check_state
 from ptaskmodel.mpi import read_trace
-from ptaskmodel.workload.trace_work import TraceWork
+from ptaskmodel.workload.works import TraceWork
 
 PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

@@ -16,7 +16,7 @@ from ptaskmodel.cli import main
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.inspection import write_routes
-from ptaskmodel.platform.reader.version3 import upgraded
+from ptaskmodel.platform.reader.document import upgraded
 from ptaskmodel.platform.reader.xml import read_platform, upgrade_platform
 
 HEAD = """<?xml version='1.0'?>

@@ -15,8 +15,7 @@ import ptaskmodel as pm
 from ptaskmodel.recording import intervals
 from ptaskmodel.recording.attribution import times_alone
 from ptaskmodel.recording.intervals import Recorder
-from ptaskmodel.results.traces.attribution import Attribution
-from ptaskmodel.results.traces.usage import BINS, Utilisation
+from ptaskmodel.results.traces.attribution import BINS, Attribution, Utilisation
 
 HIDDEN = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

@@ -11,7 +11,7 @@ import pytest
 import ptaskmodel as pm
 from ptaskmodel.cli import main
 from ptaskmodel.results.loading import load_results
-from ptaskmodel.results.traces import usage
+from ptaskmodel.results.traces import attribution
 from ptaskmodel.runs.recording import Observation
 
 PLATFORMS = Path(__file__).resolve().parent.parent.parent / "platforms"
@@ -21,7 +21,7 @@ PLATFORM = """<platform version="4.1"><zone id="w" routing="Full">
 
 
 def table(directory):
-    with (directory / usage.LINK_USERS).open() as stream:
+    with (directory / attribution.LINK_USERS).open() as stream:
         return [line.rstrip("\n").split(",") for line in stream][1:]
 
 
@@ -54,9 +54,9 @@ def test_two_flows_that_share_a_link(cable, tmp_path):
 def test_of_many_users_those_that_sent_most_are_named_and_all_are_counted(
     cable, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(usage, "MOST", 3)
-    monkeypatch.setattr(usage, "MAX_PAIRS", 5)
-    monkeypatch.setattr(usage, "PENDING", 1)
+    monkeypatch.setattr(attribution, "MOST", 3)
+    monkeypatch.setattr(attribution, "MAX_PAIRS", 5)
+    monkeypatch.setattr(attribution, "PENDING", 1)
     tasks = [pm.Flow("a", "b", 10.0 * (k + 1), start_s=20.0 * k, id=f"t{k}") for k in range(9)]
     observed(cable, tasks, tmp_path)
     rows = table(tmp_path)

@@ -69,10 +69,10 @@ def test_every_file_of_results_is_known():
     from ptaskmodel.results import loading
     from ptaskmodel.results import traces as trace_files
     from ptaskmodel.results.tables import tasks
-    from ptaskmodel.results.traces import attribution, usage
+    from ptaskmodel.results.traces import attribution
 
     traces = {name for name, _ in trace_files.FILES.values()}
-    tables = {tasks.TASKS, loading.JOBS, loading.MACHINES, usage.UTILISATION}
+    tables = {tasks.TASKS, loading.JOBS, loading.MACHINES, attribution.UTILISATION}
     limits = {attribution.BOTTLENECKS, attribution.ATTRIBUTION}
     assert traces | tables | limits <= NAMES
 

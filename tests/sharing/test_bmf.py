@@ -20,11 +20,10 @@ from sharing.systems import (
 )
 
 from ptaskmodel.sharing import SharingProblem, bmf, verify
-from ptaskmodel.sharing.arrays import Answer, Settings, System
+from ptaskmodel.sharing.arrays import Answer, Settings, System, new_scratch
 from ptaskmodel.sharing.bottleneck_max_fairness import fallbacks
 from ptaskmodel.sharing.bottleneck_max_fairness.solver import solve_bmf
 from ptaskmodel.sharing.rules import RULES
-from ptaskmodel.sharing.solvers import new_scratch
 
 
 def solve(problem, levels=None):

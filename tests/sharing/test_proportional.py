@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 
 from ptaskmodel.sharing import SharingProblem, verify
-from ptaskmodel.sharing.arrays import LIMIT_BOUND, Answer, Settings, System
+from ptaskmodel.sharing.arrays import (
+    LIMIT_BOUND,
+    Answer,
+    Settings,
+    System,
+    kernel,
+    maxmin,
+    new_scratch,
+    proportional,
+)
 from ptaskmodel.sharing.rules import RULES
-from ptaskmodel.sharing.solvers import kernel, maxmin, new_scratch, proportional
 
 
 def parking_lot(links):

@@ -24,7 +24,7 @@ from ptaskmodel.batch.compiled.task_loop import enter_ptask, next_killed, one_da
 from ptaskmodel.batch.jobs.execution import walltime_or_inf
 from ptaskmodel.batch.loop.schedule import CUT, FAILS, SUCCEEDED, Schedule
 from ptaskmodel.batch.machine.machine import Machine, machine_of
-from ptaskmodel.batch.policies.fcfs import Fcfs
+from ptaskmodel.batch.policies.easy import Fcfs
 from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.state import EVENTS_FULL, IDLE, SOME_ENDED, UNTIL
 from ptaskmodel.engine.store import room_for_elements
@@ -35,8 +35,16 @@ from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.kernels.records import enlarged, records
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.topologies.topology import LONGEST
-from ptaskmodel.simulation.life import CANCELLED, PROGRAM, STAGE, TASK, Tasks, new_tasks
-from ptaskmodel.simulation.loop import finish, run
+from ptaskmodel.simulation.life import (
+    CANCELLED,
+    PROGRAM,
+    STAGE,
+    TASK,
+    Tasks,
+    finish,
+    new_tasks,
+    run,
+)
 from ptaskmodel.simulation.records import part_done
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.jobs import Job

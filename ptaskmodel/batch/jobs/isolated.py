@@ -17,8 +17,7 @@ from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.usage.placement import Shape
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.jobs import Job
-from ptaskmodel.workload.trace_work import TraceWork
-from ptaskmodel.workload.works import Work
+from ptaskmodel.workload.works import TraceWork, Work
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

@@ -32,8 +32,7 @@ from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.host_facts import HostFacts
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.trace_work import TraceWork
-from ptaskmodel.workload.works import Bound, Steps, Work
+from ptaskmodel.workload.works import Bound, Steps, TraceWork, Work
 
 NEARLY_ALL = 1 - 1e-12
 # States of tasks in which it is not known any more how far they were.

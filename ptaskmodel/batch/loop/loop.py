@@ -13,7 +13,6 @@ from ptaskmodel.batch.allocations import Allocation
 from ptaskmodel.batch.allocations.free_hosts import FirstFit
 from ptaskmodel.batch.jobs.attempt import WAITING, Attempt
 from ptaskmodel.batch.jobs.execution import DelayExecution, Execution, walltime_or_inf
-from ptaskmodel.batch.loop.cluster import Cluster
 from ptaskmodel.batch.loop.decisions import (
     BY_HAND,
     HOST_DOWN,
@@ -34,7 +33,7 @@ from ptaskmodel.batch.loop.executor import Carrier
 from ptaskmodel.batch.loop.interruptions import Interruptions
 from ptaskmodel.batch.loop.power_states import Pstates
 from ptaskmodel.batch.loop.schedule import Schedule
-from ptaskmodel.batch.loop.state import State
+from ptaskmodel.batch.loop.state import Cluster, State
 from ptaskmodel.batch.loop.view import Policy, View
 from ptaskmodel.batch.machine.capacity import HostCapacity
 from ptaskmodel.batch.machine.failures import Changes, Maintenance, Outages, Window

@@ -36,17 +36,17 @@ class Entry(NamedTuple):
 
 
 POLICIES = {
-    "fcfs": Entry("fcfs", "Fcfs", "in order; one that does not fit holds up all behind it"),
-    "sjf": Entry("fcfs", "Fcfs", "the same, shortest estimated time first", "sjf"),
-    "ljf": Entry("fcfs", "Fcfs", "the same, longest estimated time first", "ljf"),
-    "smallest": Entry("fcfs", "Fcfs", "the same, fewest hosts first", "smallest"),
-    "largest": Entry("fcfs", "Fcfs", "the same, most hosts first", "largest"),
+    "fcfs": Entry("easy", "Fcfs", "in order; one that does not fit holds up all behind it"),
+    "sjf": Entry("easy", "Fcfs", "the same, shortest estimated time first", "sjf"),
+    "ljf": Entry("easy", "Fcfs", "the same, longest estimated time first", "ljf"),
+    "smallest": Entry("easy", "Fcfs", "the same, fewest hosts first", "smallest"),
+    "largest": Entry("easy", "Fcfs", "the same, most hosts first", "largest"),
     "easy": Entry("easy", "Easy", "others overtake the first that does not fit, without delay"),
     "conservative": Entry("conservative", "Conservative", "everybody gets a reservation"),
     "metric-aware": Entry(
         "metric_aware", "MetricAware", "waiting balanced against length, windows, tuning"
     ),
-    "filler": Entry("fcfs", "Filler", "whatever fits; large jobs may starve"),
+    "filler": Entry("easy", "Filler", "whatever fits; large jobs may starve"),
     "preemptive": Entry("preemptive", "Preemptive", "a higher priority pushes a lower one aside"),
     "gang": Entry("preemptive", "Gang", "jobs take turns on the hosts, all hosts of a job at once"),
     "sleep-idle": Entry("power", "SleepIdle", "idle hosts sleep, and are woken for the queue"),

@@ -1,9 +1,11 @@
-"""EASY backfilling: the first waiting job has a reservation, and no job may delay it.
+"""First come, first served, alone and with EASY backfilling; a filler that starts what fits.
 
 The compiled loop has its own version in `batch.compiled.policies`; Slurm's backfill is in
 `slurm.scheduling.backfill`.
 Source: Mu'alem and Feitelson, "Utilization, predictability, workloads, and user runtime estimates
 in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001.
+
+`policy_under` makes the policy, chosen by name, on which sleep-idle and power-cap build.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 from ptaskmodel.batch.jobs.queue import SHORT
 from ptaskmodel.batch.loop.decisions import Decision, Start
 from ptaskmodel.batch.policies.orders import Order
+from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 
 if TYPE_CHECKING:
-    from ptaskmodel.batch.loop.view import View
+    from ptaskmodel.batch.loop.view import Policy, View
 
 
 class Easy:
@@ -155,3 +158,38 @@ def _reservation(view: View, head: Job) -> tuple[float, Any] | None:
             if place is not None:
                 return date, space.taken(free, head, place)
     return None
+
+
+class Fcfs:
+    """Jobs start in the order of the queue; one that does not fit holds up all behind it."""
+
+    def __init__(self, order: Order | None = None) -> None:
+        self.order = order
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        for job in view.queue:
+            if not view.fits(job):
+                return
+            yield Start(job, within=view.within)
+
+
+class Filler:
+    """Every job that fits starts, in the order of the queue. Large jobs may wait for ever."""
+
+    def __init__(self, order: Order | None = None) -> None:
+        self.order = order
+
+    def decide(self, view: View) -> Iterator[Decision]:
+        job = view.next_fitting()
+        while job is not None:
+            yield Start(job, within=view.within)
+            job = view.next_fitting(job)
+
+
+def policy_under(name: str, order: Order | None) -> Policy:
+    """The policy that starts jobs: "easy" or "fcfs". Raises SimulationError for another name."""
+    if name == "easy":
+        return Easy(order)
+    if name == "fcfs":
+        return Fcfs(order)
+    raise SimulationError(f"option under is '{name}'; use easy or fcfs")

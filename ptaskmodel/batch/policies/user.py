@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from ptaskmodel.batch.loop.view import Policy
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.plugins import load
+from ptaskmodel.named_files import load
 
 
 def user_policy(spec: str, options: Mapping[str, Any]) -> Policy:

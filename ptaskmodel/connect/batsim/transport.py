@@ -1,7 +1,8 @@
 """Transport and session: ZeroMQ sockets to a scheduler, running or to be started, and Redis.
 
 A session exchanges requests and replies with times, and measures how long the scheduler takes. It
-can be recorded. Up to version 4, Batsim also publishes jobs and profiles in Redis.
+can be recorded. A scheduler that `start_guarded` starts ends, with all its descendants, whenever
+and however this process ends. Up to version 4, Batsim also publishes jobs and profiles in Redis.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import shlex
+import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -31,9 +34,63 @@ from ptaskmodel.connect.batsim.messages import (
     SchedulerFault,
     read_reply,
 )
-from ptaskmodel.connect.guarding import end_guarded, start_guarded
 from ptaskmodel.errors import SimulationError, WorkloadError, shown
 from ptaskmodel.files import read_text, whole_file
+
+GUARD = Path(__file__).resolve().parent / "guard.py"
+# How long a program has to end by itself, and once more after it is told to, s.
+GRACE_S = 5.0
+
+
+def start_guarded(
+    words: Sequence[str],
+    *,
+    stdout: int | IO[bytes] | None = None,
+    stderr: int | IO[bytes] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a program in a process group of its own, without standard input.
+
+    What is returned ends when the program does, with its exit code; its pid is the group's. If
+    this process is gone, or lets go of it, the group is killed. Raises OSError if it cannot start.
+    """
+    told, telling = os.pipe()
+    with open(told, "rb") as answer:
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(GUARD), str(telling), *words],
+                stdin=subprocess.PIPE,
+                stdout=stdout,
+                stderr=stderr,
+                env=env,
+                pass_fds=[telling],
+                start_new_session=True,
+            )
+        finally:
+            os.close(telling)
+        why = answer.read().decode()
+    if why:
+        process.communicate()
+        raise OSError(0, why)
+    return process
+
+
+def end_guarded(
+    process: subprocess.Popen[bytes], grace_s: float = GRACE_S, *, patient: bool = True
+) -> None:
+    """End a program with all of its group. patient: it has the time to end by itself first."""
+    for how in (None, signal.SIGTERM, signal.SIGKILL)[not patient :]:
+        if how is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, how)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(grace_s)
+            break
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    if process.stdin is not None:
+        process.stdin.close()
+
 
 # A scheduler that is asked so often at one date does not let the time pass.
 MAX_EXCHANGES_AT_A_DATE = 100_000

@@ -23,8 +23,7 @@ from ptaskmodel.platform.routing.zones import walk_pairs
 from ptaskmodel.platform.topologies.topology import LONGEST
 from ptaskmodel.workload.amounts import Demand
 from ptaskmodel.workload.tasks import Task
-from ptaskmodel.workload.trace_work import TraceWork
-from ptaskmodel.workload.works import Work
+from ptaskmodel.workload.works import TraceWork, Work
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]

@@ -22,6 +22,7 @@ from ptaskmodel.engine.usage.assembly import (
     clear,
     lay_parallel_flows,
     lay_stages,
+    layer_of,
 )
 from ptaskmodel.engine.usage.network_models import COUNTS, NetworkModel
 from ptaskmodel.engine.usage.paths import WIFI_LINK, FlowRoutes, Paths, each_pair
@@ -37,7 +38,6 @@ from ptaskmodel.engine.usage.placement import (
     new_tally,
     places_of,
 )
-from ptaskmodel.engine.usage.wire_laying import layer_of
 from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, SimulationError
 from ptaskmodel.kernels.records import records
 from ptaskmodel.platform import Platform
@@ -46,8 +46,7 @@ from ptaskmodel.platform.topologies.link_loads import Tally, Ways
 from ptaskmodel.platform.topologies.topology import LONGEST
 from ptaskmodel.sharing.state import ELEMENT
 from ptaskmodel.workload.amounts import Demand
-from ptaskmodel.workload.trace_work import TraceWork
-from ptaskmodel.workload.works import Work, may_last
+from ptaskmodel.workload.works import TraceWork, Work, may_last
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -23,9 +23,8 @@ from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.platform.builder import Builder
 from ptaskmodel.platform.facts import PlatformWarning, short
 from ptaskmodel.platform.platform import Platform
-from ptaskmodel.platform.reader.document import Document
+from ptaskmodel.platform.reader.document import Document, is_version3, upgraded
 from ptaskmodel.platform.reader.elements import Source, UnknownName
-from ptaskmodel.platform.reader.version3 import is_version3, upgraded
 from ptaskmodel.remarks import Account, reader, warn_of
 
 _PIECE = 2**16

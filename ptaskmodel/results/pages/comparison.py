@@ -28,7 +28,7 @@ from ptaskmodel.results.pages.metrics import MANY, metric_sections
 from ptaskmodel.results.pages.page import Section, Table, empty_data, pictured, write_page
 from ptaskmodel.results.pages.report import write_report
 from ptaskmodel.results.pictures.topology import platform_of
-from ptaskmodel.results.readings import warnings_of_runs
+from ptaskmodel.results.sentences import warnings_of_runs
 from ptaskmodel.results.states import NOT_RUN, OUTCOMES, outcome_of
 from ptaskmodel.results.tables.places import Place, link_name, link_places
 from ptaskmodel.style.text import count

@@ -34,7 +34,7 @@ from ptaskmodel.results.pages.platform import topology_data
 from ptaskmodel.results.pages.waits import slowdown_sections, waiting_sections
 from ptaskmodel.results.pictures.drawing import host_order, natural
 from ptaskmodel.results.pictures.topology import platform_of
-from ptaskmodel.results.readings import other_remarks, stopped_text, warnings_of
+from ptaskmodel.results.sentences import other_remarks, stopped_text, warnings_of
 from ptaskmodel.results.states import KILLED, in_words, outcome_of
 from ptaskmodel.results.tables.places import Place, host_groups, link_name, link_places
 from ptaskmodel.results.tables.slurm_reading import is_slurm, read_jobs

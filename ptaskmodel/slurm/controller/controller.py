@@ -13,8 +13,7 @@ from ptaskmodel.slurm.controller.events import Events, Note
 from ptaskmodel.slurm.controller.job_list import JobList
 from ptaskmodel.slurm.controller.rules import Rules
 from ptaskmodel.slurm.controller.running import Running
-from ptaskmodel.slurm.controller.start_and_end import Runs, Suspension
-from ptaskmodel.slurm.controller.submission import Submission
+from ptaskmodel.slurm.controller.start_and_end import Runs, Submission, Suspension
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.record import JobRecord, outstaying, over_limit
 from ptaskmodel.slurm.queue.preemption import Precedence, Preemption

@@ -15,9 +15,8 @@ from ptaskmodel.files import STDIN, AnyPath, shown_path, write_bytes
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.remarks import Account, Remark, reader
 from ptaskmodel.workload.amounts import LARGEST, FieldError, check_number
-from ptaskmodel.workload.formats.batsim_columns import ORIGINS, read_columns
 from ptaskmodel.workload.formats.batsim_profiles import Reader, profile_fields
-from ptaskmodel.workload.formats.batsim_works import Profiles, read_profiles
+from ptaskmodel.workload.formats.batsim_works import ORIGINS, Profiles, read_columns, read_profiles
 from ptaskmodel.workload.formats.json import close_match, read_json
 from ptaskmodel.workload.formats.table import Cleaning, Writing
 from ptaskmodel.workload.jobs import (

@@ -30,8 +30,14 @@ from ptaskmodel.files import check_regular, read_text
 from ptaskmodel.workload.amounts import FieldError, check_number
 from ptaskmodel.workload.batch_works import SpreadWork, StagingWork, StorageWork, UsageTraceWork
 from ptaskmodel.workload.formats.ti_trace import read_trace
-from ptaskmodel.workload.trace_work import TraceWork
-from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork, Work
+from ptaskmodel.workload.works import (
+    DelayWork,
+    HomogeneousWork,
+    ParallelWork,
+    SequenceWork,
+    TraceWork,
+    Work,
+)
 
 Fields = Mapping[str, Any]
 Reader = Callable[[Fields, str, Path], Work]

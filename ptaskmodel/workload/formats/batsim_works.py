@@ -1,18 +1,26 @@
-"""Resolve the profiles of a Batsim workload: their works, sequences of profiles, return codes."""
+"""Resolve the profiles of a Batsim workload: their works, sequences of profiles, return codes.
+
+Jobs in the usual form are checked by columns, which is fast.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.remarks import Account
-from ptaskmodel.workload.amounts import FieldError
+from ptaskmodel.workload.amounts import LARGEST, SMALLEST, FieldError, FloatArray
 from ptaskmodel.workload.checks import warn_if_long
 from ptaskmodel.workload.formats.batsim_profiles import READERS, Fields, Reader
 from ptaskmodel.workload.formats.json import token
+from ptaskmodel.workload.jobs import NOTHING, PRECEDING, JobArrays, JobTable, listed
 from ptaskmodel.workload.tasks import in_order
 from ptaskmodel.workload.works import SequenceWork, Work
 
@@ -140,3 +148,164 @@ def read_profiles(
 
 def _repeat(fields: Fields) -> Any:
     return fields.get("repeat", fields.get("nb", 1))
+
+
+# Where a job comes from, as logs say it: fields of ours, each a name or a number.
+ORIGINS = ("user", "group", "queue", "partition", "executable", PRECEDING)
+# Jobs that have one of these are read one by one.
+_RARE = frozenset(("ret", "competitors", "cores", "memory", "resources", "licences"))
+_KNOWN = frozenset(("id", "subtime", "res", "profile", "walltime", "think_time", *ORIGINS))
+_WHOLE = 2**53
+
+
+class _Unusual(Exception):
+    """Something is wrong with the jobs, or not seen to here."""
+
+
+def read_columns(entries: Sequence[Any], profiles: Profiles) -> JobTable | None:
+    """The jobs of a file in the order in which Batsim submits them.
+
+    None if anything is wrong or unusual: then each is to be read by itself.
+    """
+    try:
+        return _read(entries, profiles)
+    except (_Unusual, KeyError, OverflowError):
+        return None
+
+
+def _read(entries: Sequence[Any], profiles: Profiles) -> JobTable:
+    _only(entries, dict)
+    given = set[str]().union(*entries)
+    if not entries or given & _RARE:
+        raise _Unusual
+    ids = _texts([entry["id"] for entry in entries])
+    if len(set(ids)) < len(ids):
+        raise _Unusual
+    submit_s = _numbers([entry["subtime"] for entry in entries])
+    has_think_times = "think_time" in given
+    think_s = _numbers([entry.get("think_time", 0.0) for entry in entries if has_think_times])
+    number = {name: k for k, name in enumerate(profiles.works)}
+    names = _texts([entry["profile"] for entry in entries])
+    which = np.array([number[name] for name in names])
+    hosts = _sizes([entry["res"] for entry in entries], profiles, which)
+    walltime_s = _walltimes([entry.get("walltime") for entry in entries])
+    origins: dict[str, Sequence[Any]] = {
+        key: (_preceding if key == PRECEDING else _origins)(
+            [entry.get(key, NOTHING) for entry in entries]
+        )
+        for key in ORIGINS
+        if key in given
+    }
+    order = _order(submit_s, ids)
+    durations = [work.duration_s for work in profiles.works.values()]
+    codes = np.array([profiles.codes[name] != 0 for name in profiles.works])
+    arrays = JobArrays(
+        submit_s[order],
+        hosts[order],
+        np.array(durations, dtype=np.float64)[which][order],
+        walltime_s[order],
+        codes[which][order],
+        True,
+    )
+    places = order.tolist()
+    ids, names = ([texts[k] for k in places] for texts in (ids, names))
+    for key, texts in origins.items():
+        origins[key] = [texts[k] for k in places]
+
+    def make() -> dict[str, Sequence[Any]]:
+        columns: dict[str, Sequence[Any]] = {
+            "id": ids,
+            "submit_time_s": arrays.submit_s.tolist(),
+            "num_hosts": arrays.num_hosts.tolist(),
+            "profile": names,
+            "work": [profiles.works[name] for name in names],
+            "walltime_s": [None if w != w else w for w in arrays.walltime_s.tolist()],
+            "return_code": [profiles.codes[name] for name in names],
+            **origins,
+        }
+        if has_think_times:
+            columns["think_time_s"] = think_s[order].tolist()
+        if not given <= _KNOWN:
+            columns["extra"] = [_extra(entries[k]) for k in places]
+        return columns
+
+    users = origins.get("user", [None] * len(ids))
+    linked = sum(each is not None for each in origins.get(PRECEDING, ()))
+    return JobTable(arrays, ids, names, users, make, linked)
+
+
+def _extra(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What an entry says that nobody reads."""
+    if _KNOWN.issuperset(entry):
+        return NOTHING
+    return {key: value for key, value in entry.items() if key not in _KNOWN}
+
+
+def _only(values: Sequence[Any], *kinds: type) -> None:
+    if not set(map(type, values)).issubset(kinds):
+        raise _Unusual
+
+
+def _texts(values: list[Any]) -> list[str]:
+    """Ids or names of profiles, as text."""
+    _only(values, str, int)
+    texts = list(map(str, values))
+    if "" in texts:
+        raise _Unusual
+    return texts
+
+
+def _origins(values: list[Any]) -> list[str | None]:
+    """Names that a job may lack (NOTHING), as text."""
+    _only(values, str, int, type(NOTHING))
+    if "" in values:
+        raise _Unusual
+    return [None if value is NOTHING else str(value) for value in values]
+
+
+def _preceding(values: list[Any]) -> Sequence[str | tuple[str, ...] | None]:
+    """Ids of preceding jobs: of none, one, or a list of them."""
+    lists = [k for k, value in enumerate(values) if type(value) is list]
+    names: list[Any] = [*_origins([NOTHING if type(v) is list else v for v in values])]
+    for k in lists:
+        names[k] = listed(_texts(values[k]))
+    return names
+
+
+def _numbers(values: list[Any]) -> FloatArray:
+    """Numbers that are 0 or in the range of amounts."""
+    _only(values, int, float)
+    numbers = np.array(values, dtype=np.float64)
+    if not ((numbers == 0) | ((numbers >= SMALLEST) & (numbers <= LARGEST))).all():
+        raise _Unusual
+    return numbers
+
+
+def _walltimes(values: list[Any]) -> FloatArray:
+    """Walltimes in s; nan: none."""
+    _only(values, int, float, type(None))
+    walltimes = np.array(values, dtype=np.float64)
+    walltimes[walltimes == -1] = math.nan
+    if not (np.isnan(walltimes) | ((walltimes >= SMALLEST) & (walltimes <= LARGEST))).all():
+        raise _Unusual
+    return walltimes
+
+
+def _sizes(values: list[Any], profiles: Profiles, which: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers of hosts, those that the profiles are made for."""
+    _only(values, int)
+    hosts = np.array(values, dtype=np.int64)
+    made_for = [-1 if work.ranks is None else work.ranks for work in profiles.works.values()]
+    needed = np.array(made_for, dtype=np.int64)[which]
+    if not ((hosts > 0) & (hosts < _WHOLE) & ((needed == -1) | (needed == hosts))).all():
+        raise _Unusual
+    return hosts
+
+
+def _order(submit_s: FloatArray, ids: Sequence[str]) -> NDArray[np.int64]:
+    """By date; those of one date by id, compared as text."""
+    order = np.argsort(submit_s, kind="stable")
+    if not (np.diff(submit_s[order]) == 0).any():
+        return order
+    by_id = np.array(sorted(range(len(ids)), key=ids.__getitem__))
+    return by_id[np.argsort(submit_s[by_id], kind="stable")]

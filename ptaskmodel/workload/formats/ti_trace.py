@@ -26,7 +26,7 @@ from ptaskmodel.files import read_bytes, read_pieces, shown_path, taken_for, wri
 from ptaskmodel.memory import available_bytes
 from ptaskmodel.remarks import TAKEN, WARNING, Account, reader
 from ptaskmodel.workload.actions import ACTIONS
-from ptaskmodel.workload.formats.ti_scanner import (
+from ptaskmodel.workload.formats.number_scanner import (
     FINE,
     IS_UNREAD,
     LENGTHS,
@@ -37,8 +37,7 @@ from ptaskmodel.workload.formats.ti_scanner import (
     TENS,
     scan,
 )
-from ptaskmodel.workload.spooled import Spooled
-from ptaskmodel.workload.traces import Lines, Trace, trace_of
+from ptaskmodel.workload.traces import Lines, Spooled, Trace, trace_of
 
 AnyPath = str | os.PathLike[str]
 

@@ -31,10 +31,9 @@ from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload import actions as ti
 from ptaskmodel.workload.batch_works import SpreadWork
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.trace_work import TraceWork
 from ptaskmodel.workload.traces import Trace
 from ptaskmodel.workload.transforms import PATTERNS
-from ptaskmodel.workload.works import HomogeneousWork, ParallelWork, Work
+from ptaskmodel.workload.works import HomogeneousWork, ParallelWork, TraceWork, Work
 
 
 def ptask_profiles(

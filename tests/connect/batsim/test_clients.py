@@ -17,8 +17,7 @@ from batsim_sessions import job, serve, write_inputs
 from ptaskmodel import load_platform
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.run import run_batch
-from ptaskmodel.connect.batsim.transport import SocketWire
-from ptaskmodel.connect.guarding import end_guarded
+from ptaskmodel.connect.batsim.transport import SocketWire, end_guarded
 from ptaskmodel.workload.reading import read_workload
 
 PYBATSIM = shutil.which("pybatsim")

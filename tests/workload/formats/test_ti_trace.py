@@ -68,7 +68,7 @@ def test_pieces_of_any_size_make_the_same_trace(shared, tmp_path, monkeypatch, p
     (tmp_path / "list").write_text("rank0\nrank1.gz\n")
     both = read_trace(tmp_path / "list")
     monkeypatch.setattr("ptaskmodel.workload.formats.ti_trace.PIECE", piece)
-    monkeypatch.setattr("ptaskmodel.workload.spooled.IN_MEMORY_BYTES", 10)
+    monkeypatch.setattr("ptaskmodel.workload.traces.IN_MEMORY_BYTES", 10)
     monkeypatch.setattr("ptaskmodel.workload.traces.SLICE", 3)
     for name, expected in ((shared, whole), (tmp_path / "list", both)):
         trace = read_trace(name)

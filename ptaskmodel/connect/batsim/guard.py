@@ -1,7 +1,7 @@
 """The guard: the parent of a program that must not outlive the simulator.
 
-`connect.guarding` starts the guard, and the guard starts the program. The guard is a program of its
-own and uses only the standard library:
+`connect.batsim.transport` starts the guard, and the guard starts the program. The guard is a
+program of its own and uses only the standard library:
 
     python guard.py DESCRIPTOR WORD...
 
