@@ -1,7 +1,7 @@
-"""Constraints: how Slurm reads them, and which nodes a job with one gets."""
+"""Constraints and `--switches`: how Slurm reads them, and which nodes a job with one gets."""
 
 import pytest
-from slurm.small_clusters import CORES, conf_of, job, nodes_of, run
+from slurm.small_clusters import CORES, LINEAR, conf_of, job, nodes_of, run, starts
 
 from ptaskmodel.slurm.jobs.request import has_all, parsed
 
@@ -76,3 +76,39 @@ def test_a_portion_in_brackets_takes_none_of_the_named_nodes_behind_another(tmp_
     asked = {"tasks": 1, "constraint": "[ib*1&eth*1]", "nodelist": ("n3",)}
     found, records = run(conf, [job("a", 0, 10, 10, **asked)])
     assert nodes_of(found, records["a"]) == [1, 3, 4]
+
+
+TREE = (
+    "NodeName=n[1-4] CPUs=8\nPartitionName=p Nodes=ALL Default=YES\nTopologyPlugin=topology/tree\n"
+)
+TWO_LEAVES = (
+    "SwitchName=s0 Nodes=n[1-2]\nSwitchName=s1 Nodes=n[3-4]\nSwitchName=top Switches=s[0-1]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("select", "asked", "start_s"),
+    [
+        (CORES, {}, 135),  # a full pass after the 100 s that it waits, from its submission on
+        (CORES, {"contiguous": True}, 3),
+        (CORES, {"spread": True}, 3),
+        (CORES.replace("CR_Core", "CR_Core,CR_LLN"), {}, 3),
+        (CORES.replace("cons_tres", "cons_res"), {}, 135),
+        (LINEAR, {"contiguous": True}, 135),
+    ],
+)
+def test_who_is_not_placed_by_switches_does_not_wait_for_few(tmp_path, select, asked, start_s):
+    """As a real slurmctld 22.05.8 started them."""
+    (tmp_path / "topology.conf").write_text(TWO_LEAVES)
+    first = job("a", 0, 900, 20, nodes=1)
+    wide = job("b", 2, 60, 5, nodes=3, switches=1, switch_wait_s=100, **asked)
+    _, done = run(conf_of(tmp_path, select + TREE), [first, wide])
+    assert starts(done)["b"] == start_s
+
+
+def test_the_wait_for_few_switches_begins_while_a_job_depends_on_another(tmp_path):
+    (tmp_path / "topology.conf").write_text(TWO_LEAVES)
+    first = job("a", 0, 200, 20, nodes=4)
+    wide = job("b", 2, 60, 5, nodes=3, switches=1, switch_wait_s=100, dependency="afterany:a")
+    _, done = run(conf_of(tmp_path, CORES + TREE), [first, wide])
+    assert starts(done) == {"a": 0, "b": 200}

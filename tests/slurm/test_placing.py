@@ -249,10 +249,10 @@ def test_kept_answers_note_gpus_as_those_asked_anew_do(tmp_path, seed):
             select.forget_favours(within)
         ask = draw.choice(["place", "start"])
         before = bytes(select.favours)
-        found = getattr(kept, ask)(need, within, refuses=None)
+        found = getattr(kept, ask)(need, within, leaves=None)
         noted = bytes(select.favours)
         select.favours[:] = before
-        again = getattr(select, ask)(need, within, refuses=None)
+        again = getattr(select, ask)(need, within, leaves=None)
         assert (found, noted) == (again, bytes(select.favours)), number
         changes += noted != before
         if found is not None and draw.random() < 0.1:

@@ -7,7 +7,6 @@ Source: slurm.conf of Slurm 22.05, PreemptMode.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import partial
 from math import inf
 
 from ptaskmodel.batch.machine.host_sets import Mask
@@ -32,8 +31,9 @@ from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
 from ptaskmodel.slurm.queue.preemption import Preemption
 from ptaskmodel.slurm.queue.queue import RESERVATION_DELETED, Queue
-from ptaskmodel.slurm.select.consumable import Consumable, Refuses
+from ptaskmodel.slurm.select.consumable import Consumable
 from ptaskmodel.slurm.select.plugin import Answers, Select, date_of, expected_end, select_of
+from ptaskmodel.slurm.select.switches import Leaves
 
 # The end after which a job fits that fits now.
 AT_ONCE = 0.0
@@ -61,6 +61,8 @@ class Allocations:
             self.select.follow_favours(bytearray(len(nodes)))
         self.answers = Answers(self.select, conf)
         self.cleaning = Cleaning()
+        # How few leaf switches jobs and arrays wait for that ask for few.
+        self._leaves: dict[str, Leaves | None] = {}
         self.victims = Victims(conf, nodes, rules, preemption, jobs, self.select, self.answers)
 
     # --- what jobs hold ---------------------------------------------------------------------
@@ -99,8 +101,8 @@ class Allocations:
 
     def place(self, job: JobRecord, need: Need, within: Mask, now: int) -> Allocation | None:
         """Return where a `job` with a `need` fits `now`, of the nodes `within`."""
-        refuses = self.refuses(job, need, now)
-        found = by_constraint(need, within, lambda n, w: self.answers.place(n, w, refuses))
+        leaves = self.leaves(job, need, now)
+        found = by_constraint(need, within, lambda n, w: self.answers.place(n, w, leaves))
         if found is not None:
             self._rules.tested(job, found)
         return found
@@ -122,19 +124,19 @@ class Allocations:
         now_only: whether it must fit now. Whether it does is only looked at for each portion of a
         constraint; see `place`.
         """
-        refuses = self.refuses(job, need, now)
+        leaves = self.leaves(job, need, now)
 
         def ask(part: Need, within: Mask) -> tuple[float, Allocation] | None:
             if need.portions:
-                found = self.answers.place(part, within, refuses)
+                found = self.answers.place(part, within, leaves)
                 if found is not None or now_only:
                     return None if found is None else (AT_ONCE, found)
             return later(part, within)
 
         def later(need: Need, within: Mask) -> tuple[float, Allocation] | None:
             if select is None:
-                return self.answers.end(need, within, ends, refuses)
-            return expected_end(select, self._conf, need, within, ends, refuses)
+                return self.answers.end(need, within, ends, leaves)
+            return expected_end(select, self._conf, need, within, ends, leaves)
 
         found = first_by_constraint(need, within, ask)
         if found is None:
@@ -161,15 +163,15 @@ class Allocations:
             job.set_needs(self._rules.needs(job, whole=True))
             need = job.needs[which]
         within &= ~self.of_others(job, need)
-        refuses, limits = self.refuses(job, need, now), self._rules.limits
+        leaves, limits = self.leaves(job, need, now), self._rules.limits
         counted = limits.nodes_counted(job, need.partition) if limits.enforced else 0
 
         def ask(need: Need, within: Mask) -> Allocation | None:
             if counted or self._is_weighed:
-                found = self.select.start(need, within, refuses=refuses, counted=counted)
+                found = self.select.start(need, within, leaves=leaves, counted=counted)
                 self.answers.forget()
                 return found
-            return self.answers.start(need, within, refuses)
+            return self.answers.start(need, within, leaves)
 
         found = by_constraint(need, within, ask)
         if found is not None:
@@ -185,8 +187,11 @@ class Allocations:
         return isinstance(self.select, Consumable) and self.select.heavier != 0
 
     def tested_at_submit(self, job: JobRecord) -> None:
-        """A `job` that was submitted was tried: nodes weigh what they do for it."""
+        """A `job` was tried when it was submitted: nodes weigh what they do for it."""
         need, limits = job.needs[0], self._rules.limits
+        leaves = None if job.request.hold else self.leaves(job, need, job.submit_s)
+        if leaves is not None:
+            leaves.see(0)
         if limits.enforced and not job.request.hold and isinstance(self.select, Consumable):
             counted = limits.nodes_counted(job, need.partition)
             if counted or self._is_weighed:
@@ -220,12 +225,16 @@ class Allocations:
                 trial.remove(victim, running=victim.state == record.RUNNING)
         return trial
 
-    def refuses(self, job: JobRecord, need: Need, now: int) -> Refuses | None:
-        """Return which nodes a `job` with a `need` refuses `now`: those below too many switches."""
+    def leaves(self, job: JobRecord, need: Need, now: int) -> Leaves | None:
+        """Return how few leaf switches a `job` with a `need` waits for `now`; an array is one."""
         tree = self.select.tree
-        if need.switches is None or tree is None or now - job.submit_s >= need.switch_wait_s:
+        if need.switches is None or tree is None:
             return None
-        return partial(tree.too_spread, need)
+        name = job.request.array_id
+        if name not in self._leaves:
+            self._leaves[name] = tree.leaves_of(need)
+        found = self._leaves[name]
+        return None if found is None else found.at(now)
 
     def may_wait_for(self, need: Need, left: Mask) -> bool:
         """Whether a job whose `need` does not fit on the nodes `left` waits for them.

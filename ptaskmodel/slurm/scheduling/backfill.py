@@ -395,9 +395,9 @@ class Cycle:
         if victims:
             # All of them are gone at once, whoever would have to make room.
             select, ends = self._without(victims)
-            refuses = allocations.refuses(job, need, self._now)
+            leaves = allocations.leaves(job, need, self._now)
             trial = select
-            found = by_constraint(need, among, lambda n, w: trial.place(n, w, refuses=refuses))
+            found = by_constraint(need, among, lambda n, w: trial.place(n, w, leaves=leaves))
             if found is not None:
                 return self._now, found
         if now_only:

@@ -14,12 +14,12 @@ from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.slurm.conf.facts import NEVER, Conf, NodeLine, Nodes
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import Allocation
-from ptaskmodel.slurm.select.consumable import Consumable, Refuses
+from ptaskmodel.slurm.select.consumable import Consumable
 from ptaskmodel.slurm.select.cores import Used
 from ptaskmodel.slurm.select.fitting import Style, by_runs, dealt
 from ptaskmodel.slurm.select.linear import by_weight, split
 from ptaskmodel.slurm.select.offers import Room, Taking
-from ptaskmodel.slurm.select.switches import Tree
+from ptaskmodel.slurm.select.switches import Leaves, Tree
 
 
 class ConsRes(Consumable):
@@ -32,7 +32,7 @@ class ConsRes(Consumable):
         self._joins = conf.preempt_type != NEVER or tree is not None
 
     def _start(
-        self, need: Need, within: Mask, refuses: Refuses | None, counted: Mask
+        self, need: Need, within: Mask, leaves: Leaves | None, counted: Mask
     ) -> Allocation | None:
         """Where a job can start, on nodes of as little weight as may be."""
         sets = self.nodes.sets
@@ -43,7 +43,7 @@ class ConsRes(Consumable):
             among = within & (need.required | nodes)
             least = need.least if last else max(need.least, need.wanted)
             if (among & need.nodes & ~closed).bit_count() >= least:
-                found = self.place(need, among, refuses=refuses)
+                found = self.place(need, among, leaves=leaves)
                 if found is not None:
                     return found
         return None

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from math import inf
 from typing import Self
 
@@ -39,10 +40,8 @@ from ptaskmodel.slurm.select.offers import (
     piece_of,
 )
 from ptaskmodel.slurm.select.plain_fit import Choice, PlainFit, suits
-from ptaskmodel.slurm.select.switches import Tree
+from ptaskmodel.slurm.select.switches import Leaves, Tree
 
-# Whether an allocation is refused although it fits, as one over too many switches.
-Refuses = Callable[[Mask], bool]
 # So many answers of free nodes are kept at most.
 MOST_KEPT = 50_000
 # As many jobs are removed at once in a prediction, and one more.
@@ -144,14 +143,14 @@ class Consumable:
         within: Mask,
         *,
         busy: Used | None = None,
-        refuses: Refuses | None = None,
+        leaves: Leaves | None = None,
     ) -> Allocation | None:
         """Where a job can run now, within some nodes.
 
         busy: how many jobs each node has today, where this is a prediction and such nodes come
-        first. refuses: nodes that fit, but are not to be taken.
+        first. leaves: how few leaf switches it waits for.
         """
-        plain = None if busy is not None or refuses is not None else self._plain_for(need)
+        plain = None if busy is not None or leaves is not None else self._plain_for(need)
         if plain is not None:
             choice = plain.place(need, within)
             return None if choice is None else self._of_choice(need, choice, self._taken.in_use)
@@ -160,10 +159,12 @@ class Consumable:
             return None
         mine = self._taken.of_partition(need.partition, among)
 
-        def rooms(used: Used, own_used: Used | None) -> Sequence[Room] | None:
-            found = self._chosen(need, among, used, own_used, busy)
-            refused = found is not None and refuses is not None and refuses(mask_of(found))
-            return None if refused else found
+        if self.tree is not None:
+            self.tree.be_seen(leaves)
+        favouring = self.favours is not None and asks_gpus(need)
+        if favouring and need.whole:
+            among = [node for node in among if not self._taken.present[node]]
+        rooms = partial(self._chosen, need, among, busy=busy)
 
         def attempt(used: Used) -> Allocation | None:
             found = rooms(used, mine)
@@ -172,7 +173,7 @@ class Consumable:
         def fits_if_free() -> bool:
             if self.tree is None and takes_any(need):
                 return True  # if it fits beside others, and that is asked as well
-            if refuses is not None or busy is not None or need.memory is not None or need.gres:
+            if leaves is not None or busy is not None or need.memory is not None or need.gres:
                 return rooms(self._nothing, None) is not None
             key = need.kind, mask
             if key not in self._if_free:
@@ -181,30 +182,28 @@ class Consumable:
                 self._if_free[key] = rooms(self._nothing, None) is not None
             return self._if_free[key]
 
-        if self.favours is not None and asks_gpus(need):
-            if need.whole:
-                among = [node for node in among if not self._taken.present[node]]
-            if rooms(self._nothing, None) is None:
-                return None
+        gone = favouring and rooms(self._nothing, None) is None
+        if gone or (leaves is not None and not (fits_if_free() and leaves.accepts)):
+            return None
         if not self._gang and need.sharing != OVER_OTHERS:
             used = self._taken.in_use
             found = rooms(used, mine)
-            if found is None or not fits_if_free():
+            if found is None or not (fits_if_free() if leaves is None else leaves.accepts):
                 return None
             return self._allocation(need, found, used, mine)
-        if not fits_if_free():
+        if leaves is None and not fits_if_free():
             return None
         alone = attempt(self._taken.in_use)
-        if alone is not None:
-            return alone
-        return self._shared(need, among, attempt, lambda used: rooms(used, mine) is not None)
+        if alone is None or (leaves is not None and not leaves.accepts):
+            alone = self._shared(need, among, attempt, lambda used: rooms(used, mine) is not None)
+        return alone if leaves is None or leaves.accepts else None
 
     def start(
         self,
         need: Need,
         within: Mask,
         *,
-        refuses: Refuses | None = None,
+        leaves: Leaves | None = None,
         counted: Mask = 0,
     ) -> Allocation | None:
         """The same, as a start looks for nodes; None, too, if one chosen lacks memory.
@@ -215,7 +214,7 @@ class Consumable:
         nodes counts already: of each line of nodes some of which are among them, the others are
         heavier.
         """
-        found = self._start(need, within, refuses, counted)
+        found = self._start(need, within, leaves, counted)
         if found is None or found.size > need.most:
             return None
         if not found.memory_MiB or (need.memory is not None and need.memory[0] == PER_GPU):
@@ -225,10 +224,10 @@ class Consumable:
         return None if lacks else found
 
     def _start(
-        self, need: Need, within: Mask, refuses: Refuses | None, counted: Mask
+        self, need: Need, within: Mask, leaves: Leaves | None, counted: Mask
     ) -> Allocation | None:
         self.weigh(need.nodes, counted)
-        return self.place(need, within, refuses=refuses)
+        return self.place(need, within, leaves=leaves)
 
     def weigh(self, nodes: Mask, counted: Mask) -> None:
         """Weigh `nodes` anew for who looks for one to start on; all see that. See `start`."""
@@ -279,6 +278,7 @@ class Consumable:
         among: Sequence[int],
         used: Used,
         mine: Used | None,
+        *,
         busy: Used | None,
     ) -> Sequence[Room] | None:
         """The nodes that a job would take, of some.
@@ -439,14 +439,14 @@ class Consumable:
         ends: Ends,
         *,
         grows_s: int = 0,
-        refuses: Refuses | None = None,
+        leaves: Leaves | None = None,
     ) -> tuple[float, Allocation] | None:
         """After whose end a job fits within some nodes if the others end as planned, and where.
 
         ends: of those that run or are suspended, earliest first; they are removed in groups, which
         grow by grows_s or else double.
         """
-        plain = None if self._busy_first or refuses is not None else self._plain_for(need)
+        plain = None if self._busy_first or leaves is not None else self._plain_for(need)
         if plain is not None:
             ended, choice = plain.predict(need, within, ends)
             if choice is None:
@@ -492,9 +492,9 @@ class Consumable:
                 window += grows_s or window
                 if position == len(ends) or ends[position][0] <= horizon + window:
                     break
-            if most < need.cpus:
+            if most < need.cpus and leaves is None:
                 continue
-            found = trial.place(need, within, busy=busy, refuses=refuses)
+            found = trial.place(need, within, busy=busy, leaves=leaves)
             if found is not None:
                 return last, found
         return None

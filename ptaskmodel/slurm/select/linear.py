@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import ceil
 from operator import itemgetter
 
@@ -13,10 +13,9 @@ from ptaskmodel.slurm.conf.facts import Nodes
 from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need
 from ptaskmodel.slurm.jobs.record import RUNNING, Allocation, Ends, JobRecord
 from ptaskmodel.slurm.select.choice import Offer, choose
-from ptaskmodel.slurm.select.switches import Tree
+from ptaskmodel.slurm.select.switches import Leaves, Tree
 
 UNLIMITED = 1 << 30
-Refuses = Callable[[Mask], bool]
 
 
 class Counts:
@@ -160,16 +159,23 @@ class Linear:
         need: Need,
         within: Mask,
         *,
-        refuses: Refuses | None = None,
+        leaves: Leaves | None = None,
     ) -> Allocation | None:
         """Where a job would run now, within some nodes, with as much sharing as there may be."""
         usable = self.usable(need, within, need.hoped - 1)
-        chosen = self._choose(need, usable) if usable.bit_count() >= need.least else None
-        if chosen is None or (refuses and refuses(chosen)):
+        chosen = self._chosen(need, usable, leaves) if usable.bit_count() >= need.least else None
+        if chosen is None or (leaves is not None and not leaves.accepts):
             return None
         return self._allocation(need, chosen)
 
-    def _least_shared(self, need: Need, within: Mask, refuses: Refuses | None) -> Allocation | None:
+    def _chosen(self, need: Need, usable: Mask, leaves: Leaves | None) -> Mask | None:
+        """The nodes for a job among usable ones; `leaves` sees below which they are."""
+        if self.tree is None:
+            return self._choose(need, usable)
+        self.tree.be_seen(leaves)
+        return self._choose(need, usable)
+
+    def _least_shared(self, need: Need, within: Mask, leaves: Leaves | None) -> Allocation | None:
         """Where a job can run now, within some nodes: with the least sharing that does."""
         seen = -1
         for most in range(need.share):
@@ -180,9 +186,9 @@ class Linear:
             seen = count
             chosen = self._mate(need, usable) if most > 0 else None
             if chosen is None:
-                chosen = self._choose(need, usable)
+                chosen = self._chosen(need, usable, leaves)
             if chosen is not None:
-                refused = refuses is not None and refuses(chosen)
+                refused = leaves is not None and not leaves.accepts
                 return None if refused else self._allocation(need, chosen)
         return None
 
@@ -191,7 +197,7 @@ class Linear:
         need: Need,
         within: Mask,
         *,
-        refuses: Refuses | None = None,
+        leaves: Leaves | None = None,
         counted: Mask = 0,
     ) -> Allocation | None:
         """The same, among sets of nodes of growing weight, as a start looks at them.
@@ -203,14 +209,14 @@ class Linear:
         if counted:
             sets = split(sets, need.nodes, counted)
         if len(sets) == 1:
-            return self._least_shared(need, within, refuses)
+            return self._least_shared(need, within, leaves)
         for nodes, last in by_weight(sets, joined=need.share > 1 or self._joins):
             among = within & (need.required | nodes)
             free = among & need.nodes
             if need.share == 1:
                 free &= ~self.present.levels[0]
             if free.bit_count() >= (need.least if last else max(need.least, need.wanted)):
-                found = self._least_shared(need, among, refuses)
+                found = self._least_shared(need, among, leaves)
                 if found is not None:
                     return found
         return None
@@ -256,20 +262,27 @@ class Linear:
 
     # --- when a job could run ---------------------------------------------------------------
 
-    def predict(self, need: Need, within: Mask, ends: Ends) -> tuple[float, Allocation] | None:
+    def predict(
+        self, need: Need, within: Mask, ends: Ends, leaves: Leaves | None = None
+    ) -> tuple[float, Allocation] | None:
         """The first end of a job after which another fits within some nodes, and where.
 
         ends: of those that run or are suspended, earliest first; they are removed one by one.
+        leaves: see `place`. A job that would fit now, below too many, is not planned.
         """
         most = need.hoped - 1
+        if leaves is not None and not leaves.accepts and self.place(need, within) is not None:
+            return None
         if need.memory is None:
             steps = self._emptied(need.nodes & within, ends, most, need.least)
         else:
             steps = self._removed(need, within, ends, most)
         for end, usable in steps:
-            chosen = self._choose(need, usable) if usable.bit_count() >= need.least else None
+            enough = usable.bit_count() >= need.least
+            chosen = self._chosen(need, usable, leaves) if enough else None
             if chosen is not None:
-                return end, self._allocation(need, chosen)
+                refused = leaves is not None and not leaves.accepts
+                return None if refused else (end, self._allocation(need, chosen))
         return None
 
     def _removed(

@@ -21,10 +21,10 @@ from ptaskmodel.slurm.conf.facts import CONS_RES, LINEAR, NEVER, TREE, Conf, Nod
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord, over_time_s
 from ptaskmodel.slurm.select.cons_res import ConsRes
-from ptaskmodel.slurm.select.consumable import Consumable, Refuses
+from ptaskmodel.slurm.select.consumable import Consumable
 from ptaskmodel.slurm.select.linear import Linear
 from ptaskmodel.slurm.select.offers import asks_gpus
-from ptaskmodel.slurm.select.switches import Dragonfly, Tree
+from ptaskmodel.slurm.select.switches import Dragonfly, Leaves, Tree
 
 # So many answers are kept at most.
 MOST = 20_000
@@ -76,11 +76,11 @@ class Select(Protocol):
         need: Need,
         within: Mask,
         *,
-        refuses: Refuses | None = None,
+        leaves: Leaves | None = None,
     ) -> Allocation | None:
         """Where a job can run now, within some nodes.
 
-        refuses: nodes that fit, but are not to be taken.
+        leaves: how few leaf switches it waits for.
         """
         ...
 
@@ -89,7 +89,7 @@ class Select(Protocol):
         need: Need,
         within: Mask,
         *,
-        refuses: Refuses | None = None,
+        leaves: Leaves | None = None,
         counted: Mask = 0,
     ) -> Allocation | None:
         """The same, as a start looks for nodes. counted: nodes that a limit counts already."""
@@ -117,19 +117,18 @@ def expected_end(
     need: Need,
     within: Mask,
     ends: Ends,
-    refuses: Refuses | None = None,
+    leaves: Leaves | None = None,
 ) -> tuple[float, Allocation] | None:
     """After whose end a job fits within some nodes if those that run end as planned, and where.
 
-    That is a date of their limits, which may be past. refuses: nodes that fit, but are not to be
-    taken.
+    That is a date of their limits, which may be past. leaves: how few leaf switches it
+    waits for.
     """
     if isinstance(select, Consumable):
         grows_s = conf.scheduler.bf_window_linear_s
-        return select.predict(need, within, ends, grows_s=grows_s, refuses=refuses)
+        return select.predict(need, within, ends, grows_s=grows_s, leaves=leaves)
     assert isinstance(select, Linear)
-    found = select.predict(need, within, ends)
-    return None if found is None or (refuses and refuses(found[1].nodes)) else found
+    return select.predict(need, within, ends, leaves)
 
 
 def date_of(end: float, select: Select, conf: Conf, partition: Partition, now: int) -> float:
@@ -168,22 +167,22 @@ class Answers:
         self._starts.clear()
         self._ends.clear()
 
-    def place(self, need: Need, within: Mask, refuses: Refuses | None) -> Allocation | None:
-        """Where a job fits now; refuses: nodes that it does not take."""
-        ask = partial(self._select.place, need, within, refuses=refuses)
-        return ask() if refuses is not None else self._known(self._places, need, within, ask)
+    def place(self, need: Need, within: Mask, leaves: Leaves | None) -> Allocation | None:
+        """Where a job fits now; leaves: how few leaf switches it waits for."""
+        ask = partial(self._select.place, need, within, leaves=leaves)
+        return ask() if leaves is not None else self._known(self._places, need, within, ask)
 
-    def start(self, need: Need, within: Mask, refuses: Refuses | None) -> Allocation | None:
+    def start(self, need: Need, within: Mask, leaves: Leaves | None) -> Allocation | None:
         """Where a job can start now; see `place`."""
-        ask = partial(self._select.start, need, within, refuses=refuses)
-        return ask() if refuses is not None else self._known(self._starts, need, within, ask)
+        ask = partial(self._select.start, need, within, leaves=leaves)
+        return ask() if leaves is not None else self._known(self._starts, need, within, ask)
 
     def end(
-        self, need: Need, within: Mask, ends: Ends, refuses: Refuses | None
+        self, need: Need, within: Mask, ends: Ends, leaves: Leaves | None
     ) -> tuple[float, Allocation] | None:
         """The end of the job after which another fits, and where, if the others end as planned."""
-        ask = partial(expected_end, self._select, self._conf, need, within, ends, refuses)
-        return ask() if refuses is not None else self._known(self._ends, need, within, ask)
+        ask = partial(expected_end, self._select, self._conf, need, within, ends, leaves)
+        return ask() if leaves is not None else self._known(self._ends, need, within, ask)
 
     def _known(
         self, kept: Kept[Answer], need: Need, within: Mask, ask: Callable[[], Answer]

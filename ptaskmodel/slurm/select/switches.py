@@ -17,6 +17,34 @@ if TYPE_CHECKING:
     from ptaskmodel.slurm.select.offers import Room, Taking
 
 
+class Leaves:
+    """Whether a job that asks for few leaf switches takes the nodes that were last found for it.
+
+    Slurm keeps this from test to test: a test that does not look at switches leaves it as it is.
+    most: leaves that it asks for. wait_s: how long it waits for so few, s.
+    """
+
+    __slots__ = ("_now", "_since", "accepts", "most", "wait_s")
+
+    def __init__(self, most: int, wait_s: int) -> None:
+        self.most, self.wait_s = most, wait_s
+        self.accepts = True
+        # The date of the next test, and of the first that looked at switches, Unix s.
+        self._now = 0
+        self._since: int | None = None
+
+    def at(self, now: int) -> Leaves:
+        """The same, for a test at a date, `now`, Unix s."""
+        self._now = now
+        return self
+
+    def see(self, used: int) -> None:
+        """Note below how many leaves, `used`, nodes were found; 0: they were looked at in vain."""
+        self._since = self._now if self._since is None else self._since
+        if used:
+            self.accepts = used <= self.most or self._now - self._since >= self.wait_s
+
+
 class Tree:
     """Switches in the order of topology.conf, the nodes below each, and who is above whom.
 
@@ -40,16 +68,25 @@ class Tree:
                 self.level[at] = max(self.level[at], level)
                 at, level = self.parent[at], level + 1
         self._distances: dict[tuple[int, int], int] = {}
+        self._seen_by: Leaves | None = None
 
     def serves(self, need: Need) -> bool:
         """Whether a job's nodes are chosen by their switches."""
         return need.switches is not None or not self._optional
 
-    def too_spread(self, need: Need, nodes: Mask) -> bool:
-        """Whether a set of nodes touches more leaves than a job asks for."""
+    def leaves_of(self, need: Need) -> Leaves | None:
+        """Whether a job with a `need` takes what is found, from its submission on."""
         if need.switches is None:
-            return False
-        return sum(1 for leaf in self.leaves if self.below[leaf] & nodes) > need.switches
+            return None
+        return Leaves(need.switches, need.switch_wait_s)
+
+    def be_seen(self, leaves: Leaves | None) -> None:
+        """Let `leaves` see the choices that are made by switches from now on."""
+        self._seen_by = leaves
+
+    def _tell(self, used: int) -> None:
+        if self._seen_by is not None:
+            self._seen_by.see(used)
 
     def distance(self, one: int, other: int) -> int:
         """Steps between two switches."""
@@ -84,6 +121,7 @@ class Tree:
             key = (self.level[k], found.bit_count(), k)
             if best is None or key < best[0]:
                 best = key, found
+        self._tell(0)
         if best is None:
             return None
         among = best[1]
@@ -94,9 +132,14 @@ class Tree:
             if picking.done or picking.full:
                 break
             picking.take(Offer(node, cpus[node]))
-        if not (picking.done or picking.enough):
-            return None
-        return sum(1 << node for node in picking.chosen)
+        chosen = sum(1 << node for node in picking.chosen)
+        self._tell(self._further(chosen, need.required))
+        return chosen if picking.done or picking.enough else None
+
+    def _further(self, chosen: Mask, required: Mask) -> int:
+        """Leaves below which nodes are chosen, and none is required."""
+        below = [self.below[leaf] for leaf in self.leaves]
+        return sum(bool(each & chosen) and not each & required for each in below)
 
     def _in_turn(self, required: Mask, among: Mask, cpus: Sequence[int]) -> Iterator[int]:
         """Leaf after leaf: those of required nodes, then those with the fewest CPUs."""
@@ -118,6 +161,7 @@ class Tree:
         taking: what is wanted. Returns whether the nodes taken suffice. After `_eval_nodes_topo`
         of select/cons_res.
         """
+        self._tell(0)
         mask, required = sum(1 << room.node for room in rooms), taking.need.required
         inside = [below & mask for below in self.below]
         if required.bit_count() > taking.room or not any(not required & ~each for each in inside):
@@ -139,9 +183,12 @@ class Tree:
         if top is None or (required and not taken[top]):
             return False
         leaves = [k for k in self.leaves if inside[k] and not inside[k] & ~inside[top]]
+        used = 0
         while leaves and taking.room > 0 and not taking.done:
             best = self._best_leaf(taking, leaves, inside, taken, left)
             leaves.remove(best)
+            used += 1
+            self._tell(used)
             offered = [left[node] for node in members(inside[best]) if node not in taking.chosen]
             while offered and taking.room > 0 and not taking.done:
                 room = _best_node(taking, offered)
@@ -203,6 +250,14 @@ class Tree:
 
         After `_eval_nodes_topo` of Slurm 22.05. Returns whether the nodes taken suffice.
         """
+        self._tell(0)
+        suffices = self._by_weight(taking, rooms)
+        if suffices:
+            chosen = sum(1 << node for node in taking.chosen)
+            self._tell(sum(bool(self.below[leaf] & chosen) for leaf in self.leaves))
+        return suffices
+
+    def _by_weight(self, taking: Taking, rooms: Sequence[Room]) -> bool:
         required = [room for room in rooms if room.required]
         if len(required) > taking.room:
             return False
@@ -377,13 +432,14 @@ class Dragonfly(Tree):
         super().__init__(switches, nodes, optional=optional)
         self._counts_nodes = counts_nodes
 
-    def too_spread(self, need: Need, nodes: Mask) -> bool:
-        """Whether a job that asks for one leaf has more; to ask for more than one is in vain."""
-        if need.switches != 1:
-            return False
+    def leaves_of(self, need: Need) -> Leaves | None:
+        """The same as of a tree; but to ask for more than one leaf is in vain."""
+        return super().leaves_of(need) if need.switches == 1 else None
+
+    def _further(self, chosen: Mask, required: Mask) -> int:
         if self._counts_nodes:
-            return (nodes & ~need.required).bit_count() > 1
-        return super().too_spread(need, nodes)
+            return (chosen & ~required).bit_count()
+        return super()._further(chosen, required)
 
     def _in_turn(self, required: Mask, among: Mask, cpus: Sequence[int]) -> Iterator[int]:
         """A node of each leaf in turn, of those with the fewest free CPUs first."""
