@@ -1,8 +1,9 @@
 """Jobs that no partition will ever take: refused at once, or left alone however many there are."""
 
 import pytest
-from slurm.small_clusters import CORES, FOUR, LINEAR, conf_of, job, nodes_of, run
+from slurm.small_clusters import CORES, FOUR, LINEAR, conf_of, job, nodes_of, run, starts
 
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.requests.sbatch import options
 
@@ -104,3 +105,37 @@ def test_partitions_that_take_no_jobs_are_left_out_of_several(tmp_path):
         conf_of(tmp_path, CORES + drained), [job(n, 0, 60, 60, **asked[n]) for n in asked]
     )
     assert (jobs["a"].state, jobs["b"].state) == ("COMPLETED", "REFUSED")
+
+
+def test_backfill_plans_for_an_account_that_a_partition_does_not_take_but_for_no_such_qos(tmp_path):
+    (tmp_path / "accounts.txt").write_text(
+        "add qos low\nadd account lab\nadd account other\n"
+        "add user ann account=other qos=normal,low\nadd user bob account=lab\n"
+    )
+    conf = f"{CORES}{PICKY}AccountingStorageType=accounting_storage/slurmdbd\n"
+    conf = conf_of(tmp_path, conf + "AccountingStorageEnforce=limits,qos\n")
+    accounts = read_accounts(tmp_path / "accounts.txt")
+    begins = {}
+    for qos in ("normal", "low"):
+        jobs = [
+            job("a", 0, 600, 10, tasks=24, user="bob"),
+            job("b", 1, 600, 60, tasks=32, user="bob"),
+            job("c", 2, 600, 5, tasks=8, user="ann", qos=qos, partitions=("q",)),
+            job("d", 3, 60, 5, tasks=8, user="bob", partitions=("q",)),
+        ]
+        begins[qos] = starts(run(conf, jobs, accounts=accounts)[1])["d"]
+    assert begins["low"] < 40 < begins["normal"]
+
+
+def test_who_names_nodes_that_others_wait_for_stops_nobody(tmp_path):
+    """As in a real slurmctld 22.05.8: b waits for the nodes of high, c for b, d for no job."""
+    conf = CORES + FOUR.replace("1-4", "1-6") + "PartitionName=high Nodes=n[3-4] PriorityTier=2\n"
+    jobs = [
+        job("a", 0, 300, 10, tasks=8, nodelist=("n3",)),
+        job("b", 1, 60, 10, nodes=2, partitions=("high",)),
+        job("c", 2, 60, 10, nodes=3, nodelist=("n1", "n3")),
+        job("d", 3, 60, 10, tasks=1),
+    ]
+    found, done = run(conf_of(tmp_path, conf + "SchedulerParameters=bf_interval=600\n"), jobs)
+    assert starts(done)["d"] < 10
+    assert nodes_of(found, done["d"]) == [1]

@@ -350,3 +350,24 @@ PartitionName=high Nodes=ALL PriorityTier=5 MaxTime=60
     assert small_clusters.starts(records) | {"large": 0} == {"low": 1, "large": 0, "small": 51}
     assert records["low"].restarts == 0
     assert (records["large"].state, records["large"].reason) == ("PENDING", "QOSMaxCpuPerUserLimit")
+
+
+def test_a_job_that_waits_counts_with_the_nodes_that_it_would_get_of_an_empty_machine(tmp_path):
+    """As in a real slurmctld 22.05.8: a limit, not nodes, keeps `-n 20` from starting."""
+    (tmp_path / "accounts.txt").write_text(
+        "add account lab GrpTRES=node=4\nadd user ann account=lab\n"
+    )
+    conf = small_clusters.CORES + "NodeName=n[1-6] CPUs=8\nPartitionName=p Nodes=ALL Default=YES\n"
+    conf += "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageEnforce=limits\n"
+    conf += "SchedulerParameters=bf_interval=600\n"
+    jobs = [
+        small_clusters.job("a", 0, 300, 10, nodes=2, user="ann"),
+        small_clusters.job("b", 0, 300, 10, nodes=2, user="bob"),
+        small_clusters.job("c", 4, 60, 10, tasks=20, user="ann"),
+        small_clusters.job("d", 5, 60, 10, tasks=1, user="bob"),
+    ]
+    accounts = read_accounts(tmp_path / "accounts.txt")
+    conf = small_clusters.conf_of(tmp_path, conf)
+    _, done = small_clusters.run(conf, jobs, accounts=accounts)
+    assert done["d"].start_s < 10
+    assert done["c"].start_s == 300

@@ -160,16 +160,23 @@ def commands_of(accounts: Accounts) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def requested(request: JobRequest, partition: Partition, conf: Conf) -> dict[str, int]:
+def requested(
+    request: JobRequest,
+    partition: Partition,
+    conf: Conf,
+    nodes: int | None = None,
+    cpus: int | None = None,
+) -> dict[str, int]:
     """What a job asked for, at least, before it is known which nodes it gets.
 
     Memory is that of the partition's or the cluster's default where the job asked for none.
+    nodes, cpus: how many it is taken to get; None: as few as it asked for.
     """
-    nodes = request.least_nodes
+    nodes = request.least_nodes if nodes is None else nodes
     tasks = request.tasks
     if tasks is None:
         tasks = nodes * (request.tasks_per_node or 1)
-    cpus = tasks * request.cpus_per_task
+    cpus = tasks * request.cpus_per_task if cpus is None else cpus
     memory = 0
     if request.memory_per_node_MiB is not None:
         memory = request.memory_per_node_MiB * nodes

@@ -58,11 +58,16 @@ class Members:
 
         The account of a job that belongs to no association is not known, whatever it names.
         """
-        account, qos = self.account(member), member.qos
+        account = self.account(member)
         if partition.allow_accounts is not None and account not in partition.allow_accounts:
             return ACCOUNT_NOT_ALLOWED
         if partition.allow_accounts is None and account in partition.deny_accounts:
             return ACCOUNT_NOT_ALLOWED
+        return self.qos_refused(member, partition)
+
+    def qos_refused(self, member: Member, partition: Partition) -> str | None:
+        """Why a `partition` takes no jobs of the QOS of a `member`; None: it does."""
+        qos = member.qos
         if partition.allow_qos is not None and qos not in partition.allow_qos:
             return QOS_NOT_ALLOWED
         if partition.allow_qos is None and qos in partition.deny_qos:

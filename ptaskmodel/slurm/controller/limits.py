@@ -12,8 +12,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ptaskmodel.batch.machine.host_sets import members
 from ptaskmodel.slurm.accounts.facts import Qos
-from ptaskmodel.slurm.conf.facts import Conf, Partition
+from ptaskmodel.slurm.conf.facts import Conf, Nodes, Partition
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
@@ -35,6 +36,14 @@ class Room(NamedTuple):
 
 
 ANY_ROOM = Room()
+
+
+def rooms_of(nodes: Nodes) -> dict[str, Room]:
+    """How large each partition is, by its name; `nodes` are those of the cluster."""
+    return {
+        name: Room(mask.bit_count(), sum(nodes.cpus[k] for k in members(mask)))
+        for name, mask in nodes.partitions.items()
+    }
 
 
 def waits_for(

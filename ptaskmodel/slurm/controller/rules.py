@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain, repeat
 
 from ptaskmodel.batch.machine.host_sets import Mask, members
@@ -30,8 +31,8 @@ from ptaskmodel.slurm.controller.limits import (
     DOWN,
     MEMORY,
     Licences,
-    Room,
     refused_by,
+    rooms_of,
     waits_for,
     with_whole_limit,
 )
@@ -39,8 +40,8 @@ from ptaskmodel.slurm.jobs.constraints import by_constraint
 from ptaskmodel.slurm.jobs.dependencies import Arrays, Dependencies
 from ptaskmodel.slurm.jobs.gpus import completed
 from ptaskmodel.slurm.jobs.needs import (
-    FirstNode,
     Need,
+    first_nodes_of,
     need_of,
     over_memory,
     with_cpus_for_memory,
@@ -88,15 +89,7 @@ class Rules:
         self._waits: dict[tuple[object, ...], str | None] = {}
         self._refused: dict[tuple[object, ...], str | None] = {}
         self._features = {name for line in conf.nodes for name in line.features}
-        self._rooms = {
-            name: Room(mask.bit_count(), sum(nodes.cpus[k] for k in members(mask)))
-            for name, mask in nodes.partitions.items()
-        }
-        self._first_nodes = {
-            name: FirstNode(nodes.cpus[members(mask)[0]], nodes.memory_MiB[members(mask)[0]])
-            for name, mask in nodes.partitions.items()
-            if mask
-        }
+        self._rooms, self._first_nodes = rooms_of(nodes), first_nodes_of(nodes)
         self.limits = Limits(conf, self.accounts, tree, boot_s)
         enforced = conf.enforce_part_limits != "NO"
         self._picks = not enforced and any(one.selective for one in conf.partitions)
@@ -158,11 +151,13 @@ class Rules:
         return self._waits[key]
 
     def never_starts(self, job: JobRecord, partition: Partition) -> str | None:
-        """Why a `partition` never starts a `job` that it has taken in: its account or QOS.
+        """Why a `partition` never starts a `job` that it has taken in: its QOS, or its account.
 
         That is so without EnforcePartLimits; with it the job is refused, or waits for CONFIG.
         """
-        return self._refused_in(job, partition) if self._picks else None
+        if not self._picks or job.account is None:
+            return None
+        return self.members.qos_refused(job.account, partition) or self._refused_in(job, partition)
 
     def _refused_in(self, job: JobRecord, partition: Partition) -> str | None:
         return None if job.account is None else self.members.refused(job.account, partition)
@@ -193,7 +188,8 @@ class Rules:
 
     def _alone(self, need: Need, within: Mask) -> Allocation | None:
         """What a job would get of some nodes without other jobs."""
-        return by_constraint(self._whenever(need), within, self._empty.place)
+        need, ask = self._whenever(need), partial(self._of_empty.place, leaves=None)
+        return by_constraint(need, within, ask)
 
     def _whenever(self, need: Need) -> Need:
         """What select/linear looks at when it asks whether a job fits at all: not its memory."""
@@ -367,16 +363,20 @@ class Rules:
         found: Allocation | None,
         *,
         planned: bool = False,
+        tried: Mask = 0,
     ) -> str | None:
         """The limit that keeps a job from what it would get, or from what it asked for.
 
         planned: whether that is for later; then nodes that a limit counts already are counted anew.
+        tried: nodes on which it does not fit now; what it would get of them alone counts.
         """
         if not self.limits.enforced:
             return None
         if found is None:
-            asked = requested(job.request, partition, self._conf)
-            asked["cpu"] = job.tested_cpus or asked["cpu"]
+            need = job.needs[job.partitions.index(partition)]
+            alone = self._alone(need, tried) or self._at_best(need)
+            size = None if alone is None or need.required & ~tried else alone.size
+            asked = requested(job.request, partition, self._conf, size, job.tested_cpus or None)
             return self.limits.exceeds(job, partition, self._billed(asked, partition), ())
         tres = self._tres(job, found, partition)
         nodes = () if planned else tuple(members(found.nodes))

@@ -429,6 +429,12 @@ class FirstNode(NamedTuple):
     memory_MiB: int
 
 
+def first_nodes_of(nodes: Nodes) -> dict[str, FirstNode]:
+    """The first node of each partition that has some, by its name; `nodes` are the cluster's."""
+    firsts = {name: members(mask)[0] for name, mask in nodes.partitions.items() if mask}
+    return {name: FirstNode(nodes.cpus[k], nodes.memory_MiB[k]) for name, k in firsts.items()}
+
+
 def with_cpus_for_memory(
     request: JobRequest, partition: Partition, conf: Conf, first: FirstNode
 ) -> JobRequest:

@@ -425,7 +425,7 @@ class Cycle:
                 controller.events.change_at(self._now)
                 return None
             found = controller.allocations.find(job, which, among, self._now, planned=True)
-            reason = rules.exceeds(job, job.partitions[which], found)
+            reason = rules.exceeds(job, job.partitions[which], found, tried=among)
         if reason is not None:
             controller.queue.waits_because(job, reason)
             return LIMITED if self._options.assoc_limit_stop else NEXT

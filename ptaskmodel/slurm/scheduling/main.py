@@ -293,7 +293,7 @@ class _Pass:
             return True
         within = controller.reservations.allowed(job, need, now) & ~self._withdrawn
         found = controller.allocations.find(job, entry.which, within & ~self._completing, now)
-        reason = controller.rules.exceeds(job, partition, found)
+        reason = controller.rules.exceeds(job, partition, found, tried=left)
         if reason is not None:
             self.is_plain = False
             self._limited(entry, reason)
@@ -336,7 +336,9 @@ class _Pass:
         stops, plain = True, self.is_plain
         self.is_plain = False
         if self._partitions[name] & controller.nodes.up & ~within:
-            stops = controller.allocations.may_wait_for(need, self._partitions[name] & within)
+            stops = not need.required & ~within and controller.allocations.may_wait_for(
+                need, self._partitions[name] & within
+            )
             if not stops:
                 controller.queue.waits_because(job, NOT_AVAILABLE)
         if self._withdraw_required(need):
