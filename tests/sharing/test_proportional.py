@@ -155,3 +155,17 @@ def test_a_price_moves_between_links_with_the_same_users():
     assert kernel(rule)(*args) == 0
     assert verify(problem, answer.rate, "proportional").ok
     assert answer.level[0] == 0.0
+
+
+@pytest.mark.parametrize("level", [1e308, 1e200])
+def test_prices_that_lead_nowhere_are_given_up(level):
+    """No step begins at a price that is infinite, or where rates are as good as 0."""
+    rng = np.random.default_rng(8)
+    rule = RULES["proportional"]
+    for _ in range(20):
+        problem = random_problem(rng)
+        answer = Answer.room(problem)
+        answer.level[:] = level
+        args = System.of(problem), Settings(warm=True), answer, *new_scratch(problem, rule)
+        assert kernel(rule)(*args) == 0
+        assert verify(problem, answer.rate, "proportional").ok

@@ -80,7 +80,11 @@ def solve_proportional(system, settings, answer, reals, integers):
             residual = look(system, k, n, m)
         _sweep(system, k, m, residual, settings.aim)
         residual = look(system, k, n, m)
-        if residual > settings.aim and residual < NEAR:
+        if residual <= settings.aim:
+            # Sweeps add up differences: where prices fell a lot, what is left of them is rounding.
+            pay(system, k, n)
+            residual = look(system, k, n, m)
+        elif residual < NEAR:
             residual = _newton(system, k, n, m, residual, settings.aim)
     _write(system, answer, k, n, m)
     return 0 if residual <= max(settings.aim, settings.accept) else 1
