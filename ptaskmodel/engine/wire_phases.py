@@ -11,7 +11,9 @@ from ptaskmodel.engine.availability import refresh_bound
 from ptaskmodel.engine.queue import push_round_trip
 from ptaskmodel.engine.virtual_time import dissolve
 from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.sharing.components import take_in_unmoved
 from ptaskmodel.sharing.graph import classify, declassify
+from ptaskmodel.sharing.state import BY_PRICES
 
 INFINITY = float("inf")
 # So much of its capacity makes a link full.
@@ -98,11 +100,20 @@ def _await_round_trip(s, slot, o):
 
 @jit
 def widen(s, slot, o):
-    """A round trip of a flow (s, slot, o) is over: its window doubles."""
+    """A round trip of a flow (s, slot, o) is over: its window doubles.
+
+    If the window did not bound the rate, no rate moves, and with prices nothing is solved.
+    """
     dissolve(s)
     a = s.activities[slot]
+    t = s.graph.variables[slot]
+    counts = s.graph.counts[0]
     a.window *= 2.0
     _await_round_trip(s, slot, o)
+    is_first = counts.n_todo == 0 and counts.n_touched == 0 and s.clock[0].anew == 0
+    moves = not (is_first and counts.way == BY_PRICES and t.limit >= 0 and t.rate < t.bound)
     declassify(s.graph, slot)
     refresh_bound(s, slot, o.gamma)
     classify(s.graph, slot)
+    if not moves:
+        take_in_unmoved(s.graph, o.incremental)

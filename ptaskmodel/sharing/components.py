@@ -239,14 +239,33 @@ def whole_components(s, mark, n):
 
 
 @jit
-def find_sub_system(s, incremental):
-    """Choose the activities to solve, oldest first, with their kept elements; their number."""
+def list_kept(s, incremental):
+    """Let all that changed have its kept elements listed; incremental: else all elements."""
     counts = s.counts[0]
     update_kept(s, incremental)
     for i in range(counts.n_todo):
         t = s.variables[s.worklists[TODO, i]]
         t.todo = 0
         t.charged = 0.0
+
+
+@jit
+def take_in_unmoved(s, incremental):
+    """Take in changes of the graph ``s`` by which no rate moves: only what is kept may differ.
+
+    incremental: as `find_sub_system` takes it.
+    """
+    list_kept(s, incremental)
+    for i in range(s.counts[0].n_touched):
+        s.constraints[s.worklists[TOUCHED, i]].mark = 0
+    forget_changes(s)
+
+
+@jit
+def find_sub_system(s, incremental):
+    """Choose the activities to solve, oldest first, with their kept elements; their number."""
+    counts = s.counts[0]
+    list_kept(s, incremental)
     counts.mark += 1
     if not incremental:
         n = list_enabled(s, -1)

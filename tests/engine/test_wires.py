@@ -195,6 +195,20 @@ def test_all_changes_together_give_the_same_dates():
         assert ends[0] == pytest.approx(ends[1], rel=1e-9)
 
 
+def test_a_window_that_bounds_nothing_moves_no_rate():
+    """20 flows share a link of 10 Gbit/s: their windows bound them once or twice, then grow on."""
+    ends, solves = [], []
+    for optimise in (True, ("levels", "parts", "rounds", "virtual-time")):
+        simulation = Simulation(line((200, 200)), network_model="DCTCP", optimise=optimise)
+        simulation.add_all(Flow("a", "b", 1e6 * k, start_s=1e-5 * k) for k in range(1, 21))
+        while simulation.step():
+            assert check_lists(simulation.core.state) == []
+        ends.append([record.end_s for record in simulation.records()])
+        solves.append(int(simulation.core.state.graph.counts[0]["solves"]))
+    assert ends[0] == pytest.approx(ends[1], rel=1e-6)
+    assert solves[0] < solves[1]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
