@@ -12,9 +12,9 @@ from typing import Any
 from pdgemm_study.follow_up import follow_up
 from pdgemm_study.tables import fitted, placement_rows, time_scale_table, with_competitors
 
-from ptaskmodel.calibration.file import to_json
 from ptaskmodel.calibration.measurements import MeasuredGroup, read_measurements
 from ptaskmodel.calibration.results import is_endpoint
+from ptaskmodel.calibration.run import to_json
 
 RUNTIMES, CONNECTIONS = "pdgemm_runtimes.csv", "pdgemm_tcp_connections.csv"
 Found = tuple[Iterable[float], Any]

@@ -23,9 +23,9 @@ from pdgemm_study.tables import (
     read_published,
 )
 
-from ptaskmodel.calibration.file import from_json
 from ptaskmodel.calibration.fits import bundle_of_labels, pdgemm_setting
 from ptaskmodel.calibration.results import Calibration
+from ptaskmodel.calibration.run import from_json
 from ptaskmodel.campaign import (
     Finding,
     between,

@@ -14,12 +14,12 @@ from functools import cache
 from typing import Any
 
 from ptaskmodel.batch import Easy, Redirection, actual_duration_s, metrics
-from ptaskmodel.batch.allocations.free_hosts import FirstFit
+from ptaskmodel.batch.allocations.rules import FirstFit
 from ptaskmodel.batch.compiled.delays import compiled_batch
 from ptaskmodel.workload.formats.swf import read_swf, workload_from_swf
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models import lublin
-from ptaskmodel.workload.transforms.windows import WEEK_S, Window, cut_workload, workload_windows
+from ptaskmodel.workload.transforms.scaling import WEEK_S, Window, cut_workload, workload_windows
 
 SYNTHETIC = "synthetic"
 MOST_DECISIONS = 100_000  # at one date

@@ -22,8 +22,7 @@ from residuals import DRAWS, SIZES_B, SLOWDOWNS, Seen, log_quantiles, seen
 
 from ptaskmodel import Flow, Simulation, load_platform
 from ptaskmodel.calibration.wire import fit_wire
-from ptaskmodel.engine.usage.network_models import NetworkModel
-from ptaskmodel.engine.usage.wires import read_wire
+from ptaskmodel.engine.usage.network_models import NetworkModel, read_wire
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.runs.draws import ranges, residuals_of
 from ptaskmodel.workload.loops import closed_loop

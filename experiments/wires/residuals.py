@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from judge import FLUID, PACKETS, Case, cases_in
 
-from ptaskmodel.engine.usage.network_models import NetworkModel
-from ptaskmodel.engine.usage.wires import read_wire
+from ptaskmodel.engine.usage.network_models import NetworkModel, read_wire
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.routing.choice import read_routes

@@ -96,6 +96,7 @@ NAMES = {
     "ptaskmodel.batch.policies": (
         "POLICIES",
         "policy_by_name",
+        "user_policy",
     ),
     "ptaskmodel.batch.policies.conservative": ("Conservative",),
     "ptaskmodel.batch.policies.easy": (
@@ -121,7 +122,6 @@ NAMES = {
         "Rule",
         "Tuning",
     ),
-    "ptaskmodel.batch.policies.user": ("user_policy",),
     "ptaskmodel.batch.run": (
         "BatchResult",
         "new_simulation",

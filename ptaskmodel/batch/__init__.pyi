@@ -61,6 +61,7 @@ from ptaskmodel.batch.plan import Plan as Plan
 from ptaskmodel.batch.plan import only_delays as only_delays
 from ptaskmodel.batch.policies import POLICIES as POLICIES
 from ptaskmodel.batch.policies import policy_by_name as policy_by_name
+from ptaskmodel.batch.policies import user_policy as user_policy
 from ptaskmodel.batch.policies.conservative import Conservative as Conservative
 from ptaskmodel.batch.policies.easy import Easy as Easy
 from ptaskmodel.batch.policies.easy import Fcfs as Fcfs
@@ -77,7 +78,6 @@ from ptaskmodel.batch.policies.tuning import Rule as Rule
 from ptaskmodel.batch.policies.tuning import Tuning as Tuning
 from ptaskmodel.batch.policies.tuning import by_queue_depth as by_queue_depth
 from ptaskmodel.batch.policies.tuning import by_utilisation as by_utilisation
-from ptaskmodel.batch.policies.user import user_policy as user_policy
 from ptaskmodel.batch.run import BatchResult as BatchResult
 from ptaskmodel.batch.run import new_simulation as new_simulation
 from ptaskmodel.batch.run import run_batch as run_batch

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ptaskmodel.batch.allocations import Allocation, allocation_by_name
-from ptaskmodel.batch.allocations.partitions import Partitions
+from ptaskmodel.batch.allocations.rules import Partitions
 from ptaskmodel.batch.jobs.execution import DelayExecution, Execution, estimates_of
 from ptaskmodel.batch.loop.decisions import MAX_DECISIONS_AT_A_DATE
 from ptaskmodel.batch.loop.schedule import Schedule, figures_of, has_ended, with_arrays

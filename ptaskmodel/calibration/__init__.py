@@ -3,9 +3,12 @@
 from ptaskmodel.lazy import face
 
 NAMES = {
-    "ptaskmodel.calibration.file": (
+    "ptaskmodel.calibration.run": (
         "apply",
         "apply_to_jobs",
+        "calibrate_file",
+        "CalibrationOptions",
+        "CalibrationRun",
         "read_calibration",
         "write_calibration",
     ),
@@ -28,11 +31,6 @@ NAMES = {
         "prediction_table",
         "report",
         "summarise",
-    ),
-    "ptaskmodel.calibration.run": (
-        "calibrate_file",
-        "CalibrationOptions",
-        "CalibrationRun",
     ),
     "ptaskmodel.calibration.wire": (
         "fit_wire",

@@ -1,8 +1,4 @@
 # Written by `python tests/stubs.py`, of the table in __init__.py.
-from ptaskmodel.calibration.file import apply as apply
-from ptaskmodel.calibration.file import apply_to_jobs as apply_to_jobs
-from ptaskmodel.calibration.file import read_calibration as read_calibration
-from ptaskmodel.calibration.file import write_calibration as write_calibration
 from ptaskmodel.calibration.fits import rates_fitter as rates_fitter
 from ptaskmodel.calibration.least_squares import Parameter as Parameter
 from ptaskmodel.calibration.measurements import MeasuredGroup as MeasuredGroup
@@ -21,6 +17,10 @@ from ptaskmodel.calibration.results import report as report
 from ptaskmodel.calibration.results import summarise as summarise
 from ptaskmodel.calibration.run import CalibrationOptions as CalibrationOptions
 from ptaskmodel.calibration.run import CalibrationRun as CalibrationRun
+from ptaskmodel.calibration.run import apply as apply
+from ptaskmodel.calibration.run import apply_to_jobs as apply_to_jobs
 from ptaskmodel.calibration.run import calibrate_file as calibrate_file
+from ptaskmodel.calibration.run import read_calibration as read_calibration
+from ptaskmodel.calibration.run import write_calibration as write_calibration
 from ptaskmodel.calibration.wire import WireFit as WireFit
 from ptaskmodel.calibration.wire import fit_wire as fit_wire

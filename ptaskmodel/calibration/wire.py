@@ -5,10 +5,10 @@ A transfer of S bytes that has a link of C bytes/s to itself lasts
     (S + H ceil(S / P)) / C + o
 
 with packets of P bytes, H bytes of headers with each, and a fixed cost o of its client (the RDMA
-wire model of `engine.usage.wires`). Transfers that others disturb last longer. Those that overlap
-others are left out where the table has dates. Of the rest, a fit by least absolute deviations
-(Koenker and Bassett 1978) tells which stand apart, and least squares over the others give values
-and their intervals.
+wire model of `engine.usage.network_models`). Transfers that others disturb last longer. Those that
+overlap others are left out where the table has dates. Of the rest, a fit by least absolute
+deviations (Koenker and Bassett 1978) tells which stand apart, and least squares over the others
+give values and their intervals.
 
 In a closed loop a client thinks between two transfers, T + S / r on average. Where a table of
 loops has no dates, the loop of n clients is taken to keep the link busy: a transfer and its think
@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ptaskmodel.calibration.file import parameter_json
 from ptaskmodel.calibration.least_squares import CONFIDENCE, Parameter
 from ptaskmodel.calibration.measurements import MeasurementError
-from ptaskmodel.engine.usage.wires import WIRES
+from ptaskmodel.calibration.run import parameter_json
+from ptaskmodel.engine.usage.network_models import WIRES
 from ptaskmodel.errors import shown
 from ptaskmodel.files import AnyPath, read_text
 from ptaskmodel.remarks import Account, Remark, reader

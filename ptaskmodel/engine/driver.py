@@ -65,11 +65,10 @@ from ptaskmodel.engine.store import (
     state_of,
 )
 from ptaskmodel.engine.stream import Listener, contains_end
-from ptaskmodel.engine.usage.network_models import NetworkModel, config_number
+from ptaskmodel.engine.usage.network_models import NetworkModel, config_number, loop_facts
 from ptaskmodel.engine.usage.placement import Shape
 from ptaskmodel.engine.usage.router import Router
 from ptaskmodel.engine.usage.vectors import Patterns
-from ptaskmodel.engine.usage.wires import loop_facts
 from ptaskmodel.kernels.decorators import as_compiled, is_wanted, want
 from ptaskmodel.kernels.records import whole
 from ptaskmodel.platform import Platform

@@ -28,8 +28,7 @@ from ptaskmodel.engine.state import IN_ENDS
 from ptaskmodel.engine.stream import emit_rate
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.kernels.records import NOTHING
-from ptaskmodel.sharing.components import forget_changes, keeps, update_kept
-from ptaskmodel.sharing.one_bottleneck import cost_on
+from ptaskmodel.sharing.components import cost_on, forget_changes, keeps, update_kept
 from ptaskmodel.sharing.rates import shares_with_nobody, solve_alone
 from ptaskmodel.sharing.state import BY_LEVELS, CHANGED, SUB, TODO, TOUCHED
 

@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ptaskmodel import interrupts
+from ptaskmodel.engine.usage.network_models import ACKNOWLEDGEMENT, CONNECT, Wire
 from ptaskmodel.engine.usage.paths import each_pair
-from ptaskmodel.engine.usage.wires import ACKNOWLEDGEMENT, CONNECT, Wire
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.packets.network import PacketNetwork, Pause, Protocol
 from ptaskmodel.packets.state import ENDED, OVERFULL, PAUSED

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from ptaskmodel.errors import PlatformError
-from ptaskmodel.platform.builder import Builder
-from ptaskmodel.platform.declared import Facts
+from ptaskmodel.platform.builder import Builder, Facts
 from ptaskmodel.platform.facts import SHARED, AvailabilityTrace, short
 from ptaskmodel.platform.reader.document import Document
 from ptaskmodel.platform.reader.elements import Source

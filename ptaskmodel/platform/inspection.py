@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ptaskmodel import units
 from ptaskmodel.errors import RouteError
 from ptaskmodel.files import join_names, shown_path, whole_file
-from ptaskmodel.platform.declared import NONE, Zone
+from ptaskmodel.platform.builder import NONE, Zone
 from ptaskmodel.platform.facts import RouteParts, short
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.power import power_findings

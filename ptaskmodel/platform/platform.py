@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PlatformError, RouteError
-from ptaskmodel.platform.declared import (
+from ptaskmodel.platform.builder import (
     DIJKSTRA,
     FLOYD,
     FULL,

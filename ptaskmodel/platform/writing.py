@@ -16,7 +16,7 @@ from typing import Any
 
 from lxml import etree
 
-from ptaskmodel.platform.declared import (
+from ptaskmodel.platform.builder import (
     CLUSTER,
     ROUTED_KINDS,
     VIVALDI,
@@ -27,7 +27,7 @@ from ptaskmodel.platform.declared import (
     Zone,
 )
 from ptaskmodel.platform.facts import SHARED, WIFI, AvailabilityTrace, Host, Link
-from ptaskmodel.platform.topologies.families import FAMILIES
+from ptaskmodel.platform.topologies import FAMILIES
 from ptaskmodel.platform.topologies.topology import LIMITER, WalkTable
 
 DOCTYPE = '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel import interrupts
-from ptaskmodel.engine.usage.network_models import NetworkModel
-from ptaskmodel.engine.usage.wires import WIRES, read_wire
+from ptaskmodel.engine.usage.network_models import WIRES, NetworkModel, read_wire
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.options import fields_in, parameters_of, values

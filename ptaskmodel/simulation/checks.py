@@ -1,7 +1,7 @@
 """Find what is legal in a tasks file but surely wrong, on a platform, with JSON pointers.
 
 It also finds tasks that arrive faster than a shared resource can serve them. The command ``check``
-calls it after `workload.checks`.
+calls it after `workload.reading`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ptaskmodel.errors import RouteError, shown
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.routing.choice import GivenRoutes
 from ptaskmodel.workload.amounts import FloatArray, IntArray
-from ptaskmodel.workload.checks import Finding, Found, check_document, told_once
+from ptaskmodel.workload.reading import Finding, Found, check_document, told_once
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.works import ParallelWork, Work
 

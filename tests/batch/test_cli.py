@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from loading import loaded_by
 
-from ptaskmodel.batch.policies.user import user_policy
+from ptaskmodel.batch.policies import user_policy
 from ptaskmodel.batch.verifier import check_policy
 from ptaskmodel.cli import main
 

@@ -26,7 +26,7 @@ from ptaskmodel.batch import (
     run_batch,
     walltime_or_inf,
 )
-from ptaskmodel.batch.allocations.free_hosts import (
+from ptaskmodel.batch.allocations.rules import (
     Contiguous,
     FewestSwitches,
     FirstFit,

@@ -23,7 +23,7 @@ from ptaskmodel.batch import (
     run_batch,
     walltime_or_inf,
 )
-from ptaskmodel.batch.allocations.free_hosts import Contiguous, FirstFit
+from ptaskmodel.batch.allocations.rules import Contiguous, FirstFit
 from ptaskmodel.batch.compiled import delays
 from ptaskmodel.batch.compiled.delays import compiled_batch
 from ptaskmodel.batch.policies.orders import orders

@@ -20,8 +20,7 @@ from ptaskmodel.batch import (
     actual_duration_s,
     random_jobs,
 )
-from ptaskmodel.batch.allocations.free_hosts import Contiguous, Random
-from ptaskmodel.batch.allocations.partitions import buddy
+from ptaskmodel.batch.allocations.rules import Contiguous, Random, buddy
 from ptaskmodel.batch.measures.classes import BASES, Replayed, fair_starts
 from ptaskmodel.batch.policies.metric_aware import MetricAware
 from ptaskmodel.errors import SimulationError

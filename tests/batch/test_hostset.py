@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptaskmodel.batch.allocations.free_hosts import (
+from ptaskmodel.batch.allocations.rules import (
     Contiguous,
     FewestSwitches,
     FirstFit,

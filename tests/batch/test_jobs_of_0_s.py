@@ -20,7 +20,7 @@ from ptaskmodel.batch import (
     check_schedule,
     walltime_or_inf,
 )
-from ptaskmodel.batch.allocations.free_hosts import Contiguous, FirstFit
+from ptaskmodel.batch.allocations.rules import Contiguous, FirstFit
 from ptaskmodel.batch.compiled.delays import compiled_batch
 from ptaskmodel.batch.machine.host_sets import of_hosts
 from ptaskmodel.batch.policies.orders import orders

@@ -27,8 +27,7 @@ from ptaskmodel.batch import (
     random_jobs,
     walltime_or_inf,
 )
-from ptaskmodel.batch.allocations.free_hosts import Contiguous
-from ptaskmodel.batch.allocations.partitions import buddy
+from ptaskmodel.batch.allocations.rules import Contiguous, buddy
 from ptaskmodel.batch.policies.metric_aware import MetricAware, by_priority, forecast
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.works import DelayWork

@@ -8,7 +8,7 @@ import pytest
 
 from ptaskmodel.batch import BatchSimulation, Easy, HostSet, check_policy, metrics
 from ptaskmodel.batch.allocations import allocation_by_name
-from ptaskmodel.batch.allocations.partitions import Partitions, buddy, from_file, intrepid
+from ptaskmodel.batch.allocations.rules import Partitions, buddy, from_file, intrepid
 from ptaskmodel.batch.machine.host_sets import first_hosts, text
 from ptaskmodel.batch.policies.conservative import Conservative
 from ptaskmodel.errors import SimulationError

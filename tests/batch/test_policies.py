@@ -26,7 +26,7 @@ from ptaskmodel.batch import (
     random_jobs,
     walltime_or_inf,
 )
-from ptaskmodel.batch.allocations.free_hosts import Contiguous, Random, Spread
+from ptaskmodel.batch.allocations.rules import Contiguous, Random, Spread
 from ptaskmodel.batch.policies.orders import orders
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import DelayWork

@@ -22,7 +22,7 @@ from ptaskmodel.batch import (
     metrics,
     random_jobs,
 )
-from ptaskmodel.batch.allocations.partitions import buddy
+from ptaskmodel.batch.allocations.rules import buddy
 from ptaskmodel.batch.measures.queue import QueueMeasures, waits
 from ptaskmodel.batch.policies.metric_aware import MetricAware
 from ptaskmodel.results.tables.batch import write_classes, write_over_time, write_tuning

@@ -10,7 +10,7 @@ import pytest
 from ptaskmodel.calibration.measurements import MeasurementError
 from ptaskmodel.calibration.wire import fit_wire, read_transfers
 from ptaskmodel.cli import main
-from ptaskmodel.engine.usage.wires import read_wire
+from ptaskmodel.engine.usage.network_models import read_wire
 
 LINE_BPS = 1.25e9
 SIZES = (102_408, 256_008, 512_008)

@@ -10,8 +10,7 @@ import pytest
 from ptaskmodel import Flow, Platform, Simulation, load_platform, load_tasks
 from ptaskmodel.cli import main
 from ptaskmodel.engine.check import check_lists
-from ptaskmodel.engine.usage.network_models import NetworkModel
-from ptaskmodel.engine.usage.wires import INGREDIENTS, WIRES, Wire, read_wire
+from ptaskmodel.engine.usage.network_models import INGREDIENTS, WIRES, NetworkModel, Wire, read_wire
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform.routing.choice import read_routes
 from ptaskmodel.results.schemas import schema_of

@@ -11,8 +11,7 @@ import pytest
 
 from ptaskmodel import Delay, Execution, Flow, ParallelTask, Platform, Simulation
 from ptaskmodel.cli import main
-from ptaskmodel.engine.usage.network_models import NetworkModel
-from ptaskmodel.engine.usage.wires import WIRES
+from ptaskmodel.engine.usage.network_models import WIRES, NetworkModel
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.packets.tasks import PacketSimulation
 from ptaskmodel.runs.draws import Residuals, ranges, residuals_of, task_ranges

@@ -19,7 +19,7 @@ from ptaskmodel.engine.usage.assembly import add_all_to_all, add_flows, clear
 from ptaskmodel.engine.usage.placement import Cluster
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform import Dragonfly, FatTree, Platform, Torus
-from ptaskmodel.platform.topologies.families import BY_NAME, FAMILIES, kind_of
+from ptaskmodel.platform.topologies import BY_NAME, FAMILIES, kind_of
 from ptaskmodel.platform.topologies.link_loads import Tally, Ways
 from ptaskmodel.platform.topologies.star import Star, star_table
 from ptaskmodel.platform.topologies.topology import LONGEST, NO_ENDS, ParameterError, WalkTable
@@ -241,7 +241,7 @@ def test_the_family_of_the_guide_is_one_file_and_one_entry(tmp_path):
     shutil.copytree(ROOT / "ptaskmodel", tmp_path / "ptaskmodel", ignore=ignored)
     assert file.file is not None
     (tmp_path / file.file).write_text(file.text, encoding="utf-8")
-    table = tmp_path / "ptaskmodel" / "platform" / "topologies" / "families.py"
+    table = tmp_path / "ptaskmodel" / "platform" / "topologies" / "__init__.py"
     text = table.read_text(encoding="utf-8")
     (line,) = (line for line in text.splitlines() if line.startswith("FAMILIES: "))
     table.write_text(text.replace(line, entry.text), encoding="utf-8")

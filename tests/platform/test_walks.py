@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ptaskmodel.platform.routing.zones import walk
-from ptaskmodel.platform.topologies.families import kind_of
+from ptaskmodel.platform.topologies import kind_of
 from ptaskmodel.platform.topologies.fat_tree import FatTree, fat_tree_table
 from ptaskmodel.platform.topologies.star import Star, flat_table, star_rows, star_table
 from ptaskmodel.platform.topologies.topology import LinkBlock, WalkTable
@@ -147,7 +147,7 @@ def test_parts_between_two_zones_are_separable(platform_of):
 
 def test_facts_of_families_need_no_compiler():
     code = (
-        "import sys; from ptaskmodel.platform.topologies.families import FAMILIES; "
+        "import sys; from ptaskmodel.platform.topologies import FAMILIES; "
         "from ptaskmodel import load_platform; "
         "load_platform('platforms/torus.xml').graph; print('numba' in sys.modules)"
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple, Protocol, cast
 
 from ptaskmodel.errors import SimulationError
@@ -32,25 +33,28 @@ class Allocation(Protocol):
 
 
 class Entry(NamedTuple):
-    """Where an allocation is, the arguments that its name fixes, and what it does."""
+    """What makes an allocation, what it does, what it needs, and the arguments that its name fixes.
 
-    module: str
+    needs: the parameter of `allocation_by_name` that the rule takes; "": none.
+    """
+
     maker: str
     summary: str
+    needs: str = ""
     fixed: Mapping[str, Any] = {}
 
 
 ALLOCATIONS = {
-    "first-fit": Entry("free_hosts", "FirstFit", "the free hosts of lowest number"),
-    "contiguous": Entry("free_hosts", "Contiguous", "consecutive hosts; the job waits for them"),
+    "first-fit": Entry("FirstFit", "the free hosts of lowest number"),
+    "contiguous": Entry("Contiguous", "consecutive hosts; the job waits for them"),
     "contiguous-best-effort": Entry(
-        "free_hosts", "Contiguous", "as few pieces as possible", {"strict": False}
+        "Contiguous", "as few pieces as possible", fixed={"strict": False}
     ),
-    "random": Entry("free_hosts", "Random", "free hosts at random"),
-    "spread": Entry("free_hosts", "Spread", "free hosts as far apart as possible"),
-    "topology": Entry("free_hosts", "FewestSwitches", "under as few switches as possible"),
-    "buddy": Entry("partitions", "buddy", "aligned blocks of a power of two hosts, held whole"),
-    "intrepid": Entry("partitions", "intrepid", "partitions of Intrepid: 80 hosts, 5 rows of 16"),
+    "random": Entry("Random", "free hosts at random", "seed"),
+    "spread": Entry("Spread", "free hosts as far apart as possible"),
+    "topology": Entry("FewestSwitches", "under as few switches as possible", "switches"),
+    "buddy": Entry("buddy", "aligned blocks of a power of two hosts, held whole", "num_hosts"),
+    "intrepid": Entry("intrepid", "partitions of Intrepid: 80 hosts, 5 rows of 16", "num_hosts"),
 }
 
 
@@ -64,21 +68,18 @@ def allocation_by_name(
     machine that the allocation is not for, and a file that is none of partitions.
     """
     if name.startswith(FILE_MARK):
-        from ptaskmodel.batch.allocations.partitions import from_file
-
-        return from_file(name.removeprefix(FILE_MARK), num_hosts)
+        return cast("Allocation", _rules().from_file(name.removeprefix(FILE_MARK), num_hosts))
     if name not in ALLOCATIONS:
         raise SimulationError(
             f"allocation '{name}' is unknown; use one of {', '.join(ALLOCATIONS)} or "
             f"{FILE_MARK}FILE"
         )
     entry = ALLOCATIONS[name]
-    given: dict[str, Any] = dict(entry.fixed)
-    if name == "random":
-        given["seed"] = seed
-    elif name == "topology":
-        given["switches"] = switches or ()
-    elif entry.module == "partitions":
-        given["num_hosts"] = num_hosts
-    maker = getattr(importlib.import_module(f"{__name__}.{entry.module}"), entry.maker)
-    return cast("Allocation", maker(**given))
+    offered = {"seed": seed, "switches": switches or (), "num_hosts": num_hosts}
+    given = {key: value for key, value in offered.items() if key == entry.needs}
+    return cast("Allocation", getattr(_rules(), entry.maker)(**given, **entry.fixed))
+
+
+def _rules() -> ModuleType:
+    """The rules, which import more than the help needs."""
+    return importlib.import_module(f"{__name__}.rules")

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.allocations import Allocation
-from ptaskmodel.batch.allocations.free_hosts import (
+from ptaskmodel.batch.allocations.rules import (
     Contiguous,
     FewestSwitches,
     FirstFit,

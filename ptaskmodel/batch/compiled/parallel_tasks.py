@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.allocations.free_hosts import FirstFit
+from ptaskmodel.batch.allocations.rules import FirstFit
 from ptaskmodel.batch.compiled.delays import PAUSE, CompiledBatch, compiled_batch
 from ptaskmodel.batch.compiled.state import CIRCLES, FULL, PAUSED, with_more_pieces
 from ptaskmodel.batch.compiled.task_loop import enter_ptask, next_killed, one_date

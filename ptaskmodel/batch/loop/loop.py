@@ -10,7 +10,7 @@ from types import GeneratorType
 from typing import Any
 
 from ptaskmodel.batch.allocations import Allocation
-from ptaskmodel.batch.allocations.free_hosts import FirstFit
+from ptaskmodel.batch.allocations.rules import FirstFit
 from ptaskmodel.batch.jobs.attempt import WAITING, Attempt
 from ptaskmodel.batch.jobs.execution import DelayExecution, Execution, walltime_or_inf
 from ptaskmodel.batch.loop.decisions import (

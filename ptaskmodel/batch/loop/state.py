@@ -11,7 +11,7 @@ from math import inf
 from typing import Any
 
 from ptaskmodel.batch.allocations import Allocation
-from ptaskmodel.batch.allocations.free_hosts import FirstFit
+from ptaskmodel.batch.allocations.rules import FirstFit
 from ptaskmodel.batch.jobs.attempt import RUNNING, SUSPENDED, Attempt
 from ptaskmodel.batch.jobs.queue import JobQueue
 from ptaskmodel.batch.loop.decisions import Event

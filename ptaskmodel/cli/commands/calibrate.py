@@ -104,8 +104,7 @@ def command(
     written is one of --network-parameters.
     """
     from ptaskmodel.calibration import report, write_calibration
-    from ptaskmodel.calibration.file import to_json
-    from ptaskmodel.calibration.run import CalibrationOptions, calibrate_file
+    from ptaskmodel.calibration.run import CalibrationOptions, calibrate_file, to_json
     from ptaskmodel.cli.progress import told_steps
     from ptaskmodel.files import check_file_to_write, json_text
 

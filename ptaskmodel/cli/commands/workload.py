@@ -421,7 +421,7 @@ def extract(
     **cleaning: Any,
 ) -> None:
     """Cut a busy window out of SOURCE; without --output, list the windows."""
-    from ptaskmodel.workload.transforms.windows import DAY_S, cut_workload, picked, windows_of
+    from ptaskmodel.workload.transforms.scaling import DAY_S, cut_workload, picked, windows_of
 
     made = read_clean(source, **cleaning)
     windows = windows_of(

@@ -12,8 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ptaskmodel.engine.usage.network_models import CROSS_TRAFFIC, NetworkModel
-from ptaskmodel.engine.usage.wires import ACKNOWLEDGEMENT, CONNECT, Wire
+from ptaskmodel.engine.usage.network_models import (
+    ACKNOWLEDGEMENT,
+    CONNECT,
+    CROSS_TRAFFIC,
+    NetworkModel,
+    Wire,
+)
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.platform.routing.zones import all_to_all_shortcut, flows_by_tables, walk
 from ptaskmodel.platform.topologies.link_loads import add, carry, note_latency

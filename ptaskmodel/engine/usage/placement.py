@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.topologies.families import FAMILIES
+from ptaskmodel.platform.topologies import FAMILIES
 from ptaskmodel.platform.topologies.link_loads import Tally
 from ptaskmodel.platform.topologies.star import star_links
 from ptaskmodel.platform.topologies.topology import NO_ENDS

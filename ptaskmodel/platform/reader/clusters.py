@@ -9,11 +9,10 @@ import re
 from collections.abc import Sequence
 
 from ptaskmodel import units
-from ptaskmodel.platform.builder import MAX_HOSTS, MAX_LINKS, Builder, properties_of
-from ptaskmodel.platform.declared import CLUSTER
+from ptaskmodel.platform.builder import CLUSTER, MAX_HOSTS, MAX_LINKS, Builder, properties_of
 from ptaskmodel.platform.facts import FATPIPE, short
 from ptaskmodel.platform.reader.elements import MAY_BE_EMPTY, Element, Source
-from ptaskmodel.platform.topologies.families import BY_NAME, kind_of
+from ptaskmodel.platform.topologies import BY_NAME, kind_of
 from ptaskmodel.platform.topologies.topology import ParameterError, Topology, WalkTable
 
 _NUMBERS = re.compile(r"[+-]?\d+(-[+-]?\d+)?(,[+-]?\d+(-[+-]?\d+)?)*", re.ASCII)

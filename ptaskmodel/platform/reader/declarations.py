@@ -7,16 +7,17 @@ from pathlib import Path
 
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.files import read_text
-from ptaskmodel.platform.builder import Builder, properties_of
-from ptaskmodel.platform.declared import (
+from ptaskmodel.platform.builder import (
     CLUSTER,
     LOOPBACK,
     ROOT,
     ROUTED_KINDS,
     VIVALDI,
     WIFI_ZONE,
+    Builder,
     LocalRoute,
     Zone,
+    properties_of,
 )
 from ptaskmodel.platform.facts import LOOPBACK_NAME, SHARED, WIFI, AvailabilityTrace, Disk, short
 from ptaskmodel.platform.reader.clusters import expand_radical

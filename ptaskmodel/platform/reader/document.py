@@ -15,8 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from ptaskmodel.errors import PlatformError
-from ptaskmodel.platform.builder import Builder
-from ptaskmodel.platform.declared import CLUSTER, ROUTINGS, ZONE_KINDS, Facts
+from ptaskmodel.platform.builder import CLUSTER, ROUTINGS, ZONE_KINDS, Builder, Facts
 from ptaskmodel.platform.facts import short
 from ptaskmodel.platform.reader import elements
 from ptaskmodel.platform.reader.clusters import make_cluster

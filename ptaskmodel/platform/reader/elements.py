@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from ptaskmodel import units
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform.facts import short
-from ptaskmodel.platform.topologies.families import BY_NAME
+from ptaskmodel.platform.topologies import BY_NAME
 from ptaskmodel.remarks import WARNING, Account, Remark, finding
 
 # Rates of real networks in Gbit/s: the same figure in gigabytes is suspect, except near a host.

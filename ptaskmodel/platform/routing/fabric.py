@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import RouteError
-from ptaskmodel.platform.declared import ROUTED_KINDS, VIVALDI, Facts, Zone
+from ptaskmodel.platform.builder import ROUTED_KINDS, VIVALDI, Facts, Zone
 from ptaskmodel.platform.facts import short
-from ptaskmodel.platform.topologies.families import FAMILIES
+from ptaskmodel.platform.topologies import FAMILIES
 from ptaskmodel.platform.topologies.topology import DUPLEX, LIMITER, WalkTable
 
 IntArray = NDArray[np.int64]

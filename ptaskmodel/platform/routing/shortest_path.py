@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.platform.declared import LocalRoute
+from ptaskmodel.platform.builder import LocalRoute
 from ptaskmodel.platform.routing.zones import MAX_ROUTE_LINKS, NoLocalRoute
 
 MAX_FLOYD_POINTS = 4000

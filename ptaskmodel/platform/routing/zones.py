@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 
 from ptaskmodel.kernels.decorators import dispatch, entry, jit
-from ptaskmodel.platform.declared import LocalRoute
-from ptaskmodel.platform.topologies.families import FAMILIES
+from ptaskmodel.platform.builder import LocalRoute
+from ptaskmodel.platform.topologies import FAMILIES
 from ptaskmodel.platform.topologies.topology import LONGEST, WalkTable
 
 MAX_ROUTE_LINKS = 1_000_000

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ptaskmodel.platform.topologies.families import FAMILIES
+from ptaskmodel.platform.topologies import FAMILIES
 from ptaskmodel.platform.topologies.topology import DUPLEX
 
 if TYPE_CHECKING:

@@ -33,10 +33,12 @@ from ptaskmodel.kernels.decorators import jit, late
 from ptaskmodel.kernels.records import NOTHING
 from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING
 from ptaskmodel.sharing.components import (
+    SEVERAL,
     SKIPPED_SEARCHES,
     SMALL,
     coefficient,
     drop_kept,
+    fill_common,
     forget_changes,
     forget_sides,
     is_kept,
@@ -56,7 +58,6 @@ from ptaskmodel.sharing.levels.slack_loads import (
     join,
     watch,
 )
-from ptaskmodel.sharing.one_bottleneck import SEVERAL, fill_common
 from ptaskmodel.sharing.state import (
     CHANGED,
     SIDE,

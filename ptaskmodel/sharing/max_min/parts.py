@@ -24,13 +24,15 @@ from __future__ import annotations
 from ptaskmodel.kernels.decorators import jit, late
 from ptaskmodel.kernels.records import NOTHING
 from ptaskmodel.sharing.components import (
+    SEVERAL,
+    fill_common,
     forget_changes,
     keeps,
     lay_sub_system,
     update_kept,
+    used_by_all,
     whole_components,
 )
-from ptaskmodel.sharing.one_bottleneck import SEVERAL, fill_common, used_by_all
 from ptaskmodel.sharing.rates import is_alone, solve, solve_alone
 from ptaskmodel.sharing.state import CHANGED, SUB, TODO, TOUCHED, USED, Graph, bare_graph
 from ptaskmodel.sharing.subproblem import sub_system

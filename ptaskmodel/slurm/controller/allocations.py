@@ -20,10 +20,8 @@ from ptaskmodel.slurm.conf.facts import (
     SchedulerParameters,
 )
 from ptaskmodel.slurm.conf.reservations import Asker, Reserved
-from ptaskmodel.slurm.controller.events import Events
-from ptaskmodel.slurm.controller.job_list import JobList
+from ptaskmodel.slurm.controller.job_list import Cleaning, Events, JobList
 from ptaskmodel.slurm.controller.rules import Rules
-from ptaskmodel.slurm.controller.running import Cleaning
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.constraints import by_constraint, first_by_constraint
 from ptaskmodel.slurm.jobs.gpus import GPU

@@ -9,10 +9,8 @@ from __future__ import annotations
 from ptaskmodel.slurm.conf.facts import REQUEUE, Conf, Nodes
 from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.controller.allocations import Allocations, Reservations
-from ptaskmodel.slurm.controller.events import Events, Note
-from ptaskmodel.slurm.controller.job_list import JobList
+from ptaskmodel.slurm.controller.job_list import Events, JobList, Note, Running
 from ptaskmodel.slurm.controller.rules import Rules
-from ptaskmodel.slurm.controller.running import Running
 from ptaskmodel.slurm.controller.start_and_end import Runs, Submission, Suspension
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.record import JobRecord, outstaying, over_limit

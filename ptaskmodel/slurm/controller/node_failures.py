@@ -18,7 +18,7 @@ from ptaskmodel.batch.machine.failures import FailureLaw, Outages, read_failures
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.slurm.conf.facts import Conf
 from ptaskmodel.slurm.controller.controller import Controller
-from ptaskmodel.slurm.controller.running import nodes_of
+from ptaskmodel.slurm.controller.job_list import nodes_of
 
 Changes = Iterable[tuple[float, bool]]
 # From the controller's start to the first ping; pings by SlurmdTimeout; and until a message to a

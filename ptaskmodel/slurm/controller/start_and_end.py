@@ -14,11 +14,16 @@ from ptaskmodel.batch.jobs.attempt import Attempt
 from ptaskmodel.slurm.conf.facts import Conf, Nodes, Partition
 from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.controller.allocations import Allocations
-from ptaskmodel.slurm.controller.events import Events
-from ptaskmodel.slurm.controller.job_list import JobList
+from ptaskmodel.slurm.controller.job_list import (
+    EPILOG_S,
+    KILL_S,
+    Completing,
+    Events,
+    JobList,
+    Running,
+)
 from ptaskmodel.slurm.controller.limits import Deadlines
 from ptaskmodel.slurm.controller.rules import INVALID_FEATURE, Rules
-from ptaskmodel.slurm.controller.running import EPILOG_S, KILL_S, Completing, Running
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.needs import YEAR_S
 from ptaskmodel.slurm.jobs.record import Allocation, JobRecord, over_time_s

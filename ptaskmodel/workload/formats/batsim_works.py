@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.remarks import Account
 from ptaskmodel.workload.amounts import LARGEST, SMALLEST, FieldError, FloatArray
-from ptaskmodel.workload.checks import warn_if_long
 from ptaskmodel.workload.formats.batsim_profiles import READERS, Fields, Reader
 from ptaskmodel.workload.formats.json import token
 from ptaskmodel.workload.jobs import NOTHING, PRECEDING, JobArrays, JobTable, listed
+from ptaskmodel.workload.reading import warn_if_long
 from ptaskmodel.workload.tasks import in_order
 from ptaskmodel.workload.works import SequenceWork, Work
 

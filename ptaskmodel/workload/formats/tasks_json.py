@@ -22,7 +22,6 @@ from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.remarks import Account, Remark, reader, warn_of
 from ptaskmodel.workload.amounts import FieldError, plural_hosts
 from ptaskmodel.workload.blocks import TableMaker, TaskTable
-from ptaskmodel.workload.checks import tell_unix_dates
 from ptaskmodel.workload.formats.host_names import HostLists
 from ptaskmodel.workload.formats.json import Fields, json_texts, read_json
 from ptaskmodel.workload.formats.tasks_json_loops import LOOP_FIELDS, read_loop
@@ -35,6 +34,7 @@ from ptaskmodel.workload.formats.tasks_json_profiles import (
     unknown,
 )
 from ptaskmodel.workload.loops import MOST_REQUESTS
+from ptaskmodel.workload.reading import tell_unix_dates
 from ptaskmodel.workload.tasks import Task, in_order
 from ptaskmodel.workload.works import (
     DelayWork,

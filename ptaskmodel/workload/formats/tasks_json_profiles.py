@@ -27,8 +27,8 @@ from ptaskmodel.workload.amounts import (
     flows_of_list,
     flows_of_matrix,
 )
-from ptaskmodel.workload.checks import warn_if_long
 from ptaskmodel.workload.formats.json import Fields, close_match, token
+from ptaskmodel.workload.reading import warn_if_long
 from ptaskmodel.workload.tasks import in_order
 from ptaskmodel.workload.works import (
     MAX_DEPTH,

@@ -1,20 +1,33 @@
-"""Compress a workload into less time, or scale its load.
+"""Compress a workload into less time, scale its load, or cut windows out of it.
 
 The first functions are common to all transforms of whole workloads: run times as a column, dates,
-and the dependencies that remain.
+and the dependencies that remain. A window (a week, say) is one in which the machine was well used.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.errors import WorkloadError
+from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.workload.formats.swf import (
+    BEGIN,
+    COLUMN,
+    SwfLog,
+    clean,
+    read_swf,
+    sizes,
+    starts_s,
+)
+from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload, listed
+from ptaskmodel.workload.reading import format_of
 from ptaskmodel.workload.works import DelayWork, Work
 
 LOAD_KNOBS = ("arrivals", "run-times")
@@ -150,3 +163,183 @@ def _longer(factor: float) -> Callable[[Work], Work]:
 def _check(name: str, value: float) -> None:
     if not 0 < value < math.inf:
         raise WorkloadError(f"the {name} is {value:g}; give a positive, finite number")
+
+
+WEEK_S = 7 * 86400.0
+DAY_S = 86400.0
+MAX_WINDOWS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Dates [start_s, end_s) of a log, the use of the machine and the jobs submitted then."""
+
+    start_s: float
+    end_s: float
+    utilisation: float
+    jobs: int
+
+
+class WindowOptions(TypedDict, total=False):
+    """What `busy_windows` looks for; the defaults are there."""
+
+    length_s: float
+    step_s: float
+    min_utilisation: float
+
+
+def busy_windows(
+    submit_s: NDArray[np.float64],
+    start_s: NDArray[np.float64],
+    run_time_s: NDArray[np.float64],
+    hosts: NDArray[np.float64],
+    machine_hosts: int,
+    *,
+    length_s: float = WEEK_S,
+    step_s: float = DAY_S,
+    min_utilisation: float = 0.7,
+) -> list[Window]:
+    """The windows of ``length_s``, one every ``step_s`` from the first submission, that are busy.
+
+    Utilisation is the work done inside the window over what the machine could do, in processor
+    seconds. Only windows that end by the last end of a job are considered. Raises WorkloadError for
+    more than MAX_WINDOWS of them.
+    """
+    if length_s <= 0 or step_s <= 0:
+        raise WorkloadError(
+            "the length or the step of windows is not positive; give positive numbers"
+        )
+    if len(submit_s) == 0:
+        return []
+    first, last = float(submit_s.min()), float((start_s + run_time_s).max())
+    if (last - length_s - first) / step_s > MAX_WINDOWS:
+        raise WorkloadError(
+            f"a step of {step_s:g} s makes more than {MAX_WINDOWS:,} windows; give a larger step"
+        )
+    found = []
+    for begin in np.arange(first, last - length_s, step_s):
+        end = begin + length_s
+        inside = np.minimum(start_s + run_time_s, end) - np.maximum(start_s, begin)
+        used = float((np.maximum(inside, 0) * hosts).sum()) / (machine_hosts * length_s)
+        if used >= min_utilisation:
+            jobs = int(((submit_s >= begin) & (submit_s < end)).sum())
+            found.append(Window(float(begin), float(end), used, jobs))
+    return found
+
+
+def swf_windows(
+    log: SwfLog,
+    *,
+    processors_per_host: int = 1,
+    machine_hosts: int | None = None,
+    **options: Unpack[WindowOptions],
+) -> list[Window]:
+    """`busy_windows` of a clean log, from its real start dates (submissions where unknown)."""
+    machine = machine_hosts
+    if machine is None and log.num_processors is not None:
+        machine = math.ceil(log.num_processors / processors_per_host)
+    if machine is None:
+        raise WorkloadError(
+            f"{log.origin}: the header gives no MaxProcs or MaxNodes; give --machine-hosts"
+        )
+    return busy_windows(
+        log.column("submit_time_s"),
+        starts_s(log),
+        np.maximum(log.column("run_time_s"), 0),
+        np.ceil(sizes(log) / processors_per_host),
+        machine,
+        **options,
+    )
+
+
+def workload_windows(
+    workload: Workload,
+    *,
+    machine_hosts: int | None = None,
+    **options: Unpack[WindowOptions],
+) -> list[Window]:
+    """`busy_windows` of a workload of delays, each job counted from its submission."""
+    machine = machine_hosts or workload.num_hosts
+    if machine is None:
+        raise WorkloadError(f"{workload.origin}: nb_res is unknown; give --machine-hosts")
+    times = run_times_s(workload, "extract windows from a log or from a workload of delays")
+    submit = dates_s(workload)
+    return busy_windows(
+        submit,
+        submit,
+        times,
+        np.array([float(job.num_hosts) for job in workload.jobs]),
+        machine,
+        **options,
+    )
+
+
+def windows_of(
+    workload: Workload,
+    source: str | os.PathLike[str],
+    cleaning: Cleaning,
+    *,
+    machine_hosts: int | None = None,
+    **options: Unpack[WindowOptions],
+) -> list[Window]:
+    """Return the `busy_windows` of a `workload` read from the file `source`.
+
+    Of a log they use its recorded start times. cleaning: of the log. machine_hosts: size of the
+    machine; None: as the log says. options: as of `busy_windows`.
+    """
+    if format_of(source) == "swf":
+        limit, per_host = cleaning.max_hosts, cleaning.processors_per_host
+        log, _ = clean(
+            read_swf(source),
+            zero_run_time_s=cleaning.zero_run_time_s,
+            max_processors=None if limit is None else limit * per_host,
+        )
+        return swf_windows(
+            log, processors_per_host=per_host, machine_hosts=machine_hosts, **options
+        )
+    return workload_windows(workload, machine_hosts=machine_hosts, **options)
+
+
+def picked(windows: Sequence[Window], pick: str) -> Window:
+    """Return the one of `windows` that ``pick`` names: first, busiest, or a number from 0.
+
+    Raises WorkloadError if it names none.
+    """
+    if pick == "busiest":
+        return max(windows, key=lambda window: window.utilisation)
+    k = 0 if pick == "first" else int(pick) if pick.isdecimal() else len(windows)
+    if k >= len(windows):
+        raise WorkloadError(
+            f"--pick: {shown(pick)} is not first, busiest or a number from 0 to {len(windows) - 1}"
+        )
+    return windows[k]
+
+
+def cut_swf(log: SwfLog, window: Window) -> SwfLog:
+    """The jobs submitted in the window, with the window's beginning as date 0."""
+    submit = log.column("submit_time_s")
+    rows = log.rows[(submit >= window.start_s) & (submit < window.end_s)].copy()
+    rows[:, COLUMN["submit_time_s"]] -= window.start_s
+    begin = log.header_number(BEGIN)
+    header = [(key, value) for key, value in log.header if key != BEGIN]
+    header += [] if begin is None else [(BEGIN, f"{begin + window.start_s:.0f}")]
+    return replace(log, header=(*header, ("Note", _note(window))), rows=rows)
+
+
+def cut_workload(workload: Workload, window: Window) -> Workload:
+    """Return the jobs of a `workload` submitted in `window`, whose beginning becomes time 0."""
+    jobs = without_lost_links(
+        replace(job, submit_time_s=job.submit_time_s - window.start_s)
+        for job in workload.jobs
+        if window.start_s <= job.submit_time_s < window.end_s
+    )
+    begin = workload.begin_unix_s
+    begin = None if begin is None else begin + window.start_s
+    return replace(workload.with_jobs(jobs, _note(window)), begin_unix_s=begin)
+
+
+def _note(window: Window) -> str:
+    return (
+        f"window of the log: {window.start_s:g} s to {window.end_s:g} s, utilisation "
+        f"{window.utilisation:.3f}; jobs that started before it are left out"
+    )
