@@ -16,10 +16,9 @@ import numpy as np
 
 from ptaskmodel.campaign.plan import Plan
 from ptaskmodel.campaign.statistics import MANY_LEVELS, SIGNIFICANT, paired, pairs, within
-from ptaskmodel.results.comparison.metrics import Curve
-from ptaskmodel.results.pages.drawn import cumulative_chart, dot_table
+from ptaskmodel.results.pages.drawn import dot_table
 from ptaskmodel.results.pages.page import Section
-from ptaskmodel.results.pictures.charts import Dot, DotPanel
+from ptaskmodel.results.pictures.charts import Cumulative, Curve, Dot, DotPanel
 from ptaskmodel.results.states import ENDED, in_words
 from ptaskmodel.style.text import MINUS, UNKNOWN, count, number, p_value
 
@@ -306,9 +305,8 @@ def wait_sections(plan: Plan, every: pandas.DataFrame) -> list[Section]:
                 half, most = (float(middle[np.searchsorted(parts, p)]) for p in (0.5, 0.95))
                 curves.append(Curve(str(level), len(values), parts, middle, *ends, half, most))
         if curves:
-            charts.append(
-                cumulative_chart(f"waiting{', ' * bool(where)}{where}", "time", curves, joined=True)
-            )
+            label = f"waiting{', ' * bool(where)}{where}"
+            charts.append(Cumulative(label, "time", curves, joined=True).data())
     note = "Lines join what 50, 90, 95, 99 and 100 % of the jobs of a run wait at most."
     return [Section("How many jobs wait how long", note, charts=tuple(charts))] if charts else []
 

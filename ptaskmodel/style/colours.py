@@ -73,10 +73,22 @@ def category(k: int) -> str:
     return CATEGORIES[k] if k < len(CATEGORIES) else OTHERS
 
 
+def run_role(k: int) -> str:
+    """Return the role of the run of number ``k``: the others are compared with that of 0."""
+    return f"category-{k - 1}" if 0 < k <= len(SIGNS) else "soft"
+
+
+def run_sign(k: int) -> str:
+    """Return the sign of the run of number ``k``; of many runs they repeat."""
+    return SIGNS[k % len(SIGNS)]
+
+
 def role_colour(role: str) -> str:
-    """Return the colour of a ``role`` on a light ground: a name of `LIGHT`, or category-0."""
+    """Return the colour of a ``role`` on a light ground: of `LIGHT`, category-0 or reason-0."""
     name, _, k = role.partition("-")
-    return category(int(k)) if name == "category" else str(getattr(LIGHT, role.replace("-", "_")))
+    if name in ("category", "reason"):
+        return category(int(k)) if name == "category" else REASONS[int(k)]
+    return str(getattr(LIGHT, role.replace("-", "_")))
 
 
 def text_on(colour: str) -> str:

@@ -16,7 +16,7 @@ from ptaskmodel.batch.run import run_batch
 from ptaskmodel.cli import main
 from ptaskmodel.platform import FatTree, Platform
 from ptaskmodel.results.loading import load_results
-from ptaskmodel.results.pictures.catalogue import slowdowns
+from ptaskmodel.results.pictures.waiting import slowdown_figure
 from ptaskmodel.runs.batch import batch_into
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
@@ -186,9 +186,9 @@ def test_allocations_in_order_of_what_they_cost(tmp_path):
     for kind in ("size", "length", "user"):
         assert sum(int(row["killed"]) for row in classes if row["kind"] == kind) == len(cut)
 
-    (axes,) = slowdowns(load_results(place)).axes
-    assert axes.get_title("left").endswith(f"60 jobs; mean {means['random']:.3g}")
-    dashed = next(line for line in axes.lines if "cut off" in str(line.get_label()))
+    (axes,) = slowdown_figure(load_results(place)).axes
+    assert axes.get_title("left").endswith(f"mean {means['random']:.3g}")
+    dashed = next(line for line in axes.lines if "killed" in str(line.get_label()))
     assert len(dashed.get_xdata()) == len(cut) + 1
     assert dashed.get_linestyle() == "--"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptaskmodel.results.pictures.load import load_in_cells
+from ptaskmodel.results.pictures.tracks import load_in_cells
 
 
 def test_a_step_in_the_middle_of_a_cell():

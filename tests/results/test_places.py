@@ -10,8 +10,8 @@ import pytest
 
 from ptaskmodel.platform import load_platform
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.pages.panel import link_tracks
 from ptaskmodel.results.pages.platform import LEVELS, MOMENTS, topology_data
+from ptaskmodel.results.pictures.tracks import link_tracks
 from ptaskmodel.results.tables.places import host_groups, link_name, link_places
 
 PLATFORM = """<?xml version="1.0"?>
@@ -87,6 +87,7 @@ def test_a_level_has_its_highest_and_its_mean_use_over_time(tmp_path):
     places = link_places(platform_of(tmp_path, "FAT_TREE", "2;4,2;1,1;1,1", 8))
     up = [name for name, place in places.items() if (place.level, place.way) == ("spine-leaf", "↑")]
     (track,) = link_tracks(used({up[0]: (0, 4), up[1]: (2, 10)}), places)
+    track = track.data()
     assert track["name"] == "spine-leaf ↑ (2)"
     assert track["most"] == [1000] * 10
     assert track["mean"] == [500] * 2 + [1000] * 2 + [500] * 6

@@ -249,20 +249,21 @@ def test_a_link_picked_on_the_platform_shows_who_was_on_it(small, tmp_path, brow
     assert main(["report", str(small), "-o", str(page)]) == 0
     opened(browser, page)
     canvas = browser.find_element("id", "topology")
-    note = browser.find_element("id", "users-note")
-    chosen = "return document.getElementById('use-select').selectedOptions[0].textContent"
+    chosen = "return document.getElementById('use-says').textContent"
     # The backbone is a bar near the upper edge, across the page.
     pick = (
         "const c = arguments[0], a = c.getBoundingClientRect();"
         "for (let y = a.top; y < a.bottom; y += 3) {"
         "  const at = {clientX: a.left + a.width / 2, clientY: y, bubbles: true, pointerId: 1};"
         "  c.dispatchEvent(new MouseEvent('click', at));"
-        "  if (document.getElementById('use-select').selectedOptions[0].textContent"
-        ".startsWith('link c_backbone')) break; }"
+        "  if (document.getElementById('use-says').textContent.startsWith('link c_backbone'))"
+        "    break; }"
     )
     browser.execute_script(pick, canvas)
     assert browser.execute_script(chosen).startswith("link c_backbone")
-    assert "tasks that used it, with what they sent" in note.text
+    users = browser.find_element("id", "users").text
+    assert "Who used link c_backbone, from first to last use: " in users
+    assert "sent (MB)" in users
     canvas.send_keys("+")
     canvas.send_keys("0")
     canvas.send_keys("\ue007")  # Enter

@@ -24,12 +24,10 @@ from ptaskmodel.results.comparison.metrics import (
     SHARE,
     TIME,
     USERS,
-    Curve,
     Group,
     Metric,
     change_text,
     chosen,
-    curves,
     ended,
     inputs_of,
     metrics_of,
@@ -38,6 +36,7 @@ from ptaskmodel.results.comparison.metrics import (
     short_names,
 )
 from ptaskmodel.results.loading import Results, ShownTask, results_of
+from ptaskmodel.results.pictures.charts import Cumulative, Curve, curves
 from ptaskmodel.results.pictures.drawing import (
     WIDE,
     check_picture,
@@ -46,7 +45,7 @@ from ptaskmodel.results.pictures.drawing import (
     save,
     short_name,
 )
-from ptaskmodel.style.colours import LIGHT, MARKERS, category
+from ptaskmodel.style.colours import LIGHT, MARKERS, role_colour, run_role
 from ptaskmodel.style.text import UNKNOWN, Column, count, duration, number
 
 if TYPE_CHECKING:
@@ -55,18 +54,6 @@ if TYPE_CHECKING:
 LINE = 0.27  # inches of a metric
 # Runs that the sentence at the head names.
 MOST_NAMED = 5
-# What logarithmic axes of waits, s, and of slowdowns name.
-LOG_TIMES = {
-    1: "1 s",
-    10: "10 s",
-    60: "1 min",
-    600: "10 min",
-    3600: "1 h",
-    21600: "6 h",
-    86400: "1 d",
-    604800: "1 week",
-}
-RATIOS = {1: "1", 2: "2", 5: "5", 10: "10", 100: "100", 1000: "1000"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -279,8 +266,8 @@ def _wasted(found: Standings, order: Sequence[str]) -> str:
     return f"{full}, with work that was thrown away ({number(mine, SHARE)} useful)"
 
 
-def curves_of(found: Standings) -> list[tuple[str, str, list[Curve]]]:
-    """(what of, kind of axis, the curves of runs `found`, one of those that differ by their seed).
+def curves_of(found: Standings) -> list[Cumulative]:
+    """Return cumulative charts of the runs `found`, a curve of those that differ by their seed.
 
     Waiting of all jobs that started; slowdowns of all tasks of which they are known; of jobs also
     the waiting of those that ended in all runs, if others did not.
@@ -302,13 +289,13 @@ def curves_of(found: Standings) -> list[tuple[str, str, list[Curve]]]:
         )  # fmt: skip
 
     made = [
-        (f"waiting of all {found.what}s that started", TIME, of(lambda task: task.waiting_s)),
-        (f"contention slowdown of all {found.what}s", NUMBER, of(lambda task: task.slowdown)),
+        Cumulative(f"waiting of all {found.what}s that started", TIME, of(lambda t: t.waiting_s)),
+        Cumulative(f"contention slowdown of all {found.what}s", NUMBER, of(lambda t: t.slowdown)),
     ]
     if common and any(ended(run) != common for run in alike.values()):
         title = f"waiting of the {count(len(common), found.what)} that ended in all runs"
-        made.insert(1, (title, TIME, of(lambda task: task.waiting_s, common)))
-    return [one for one in made if any(curve.middle.max() > 0.0 for curve in one[2])]
+        made.insert(1, Cumulative(title, TIME, of(lambda task: task.waiting_s, common)))
+    return [one for one in made if any(curve.middle.max() > 0.0 for curve in one.curves)]
 
 
 @picture
@@ -326,8 +313,8 @@ def standings_figure(found: Standings) -> Figure:
     panels = figure.subplots(1 + len(below), 1, height_ratios=(high, *(3.0 for _ in below)))
     first, *others = np.atleast_1d(panels)
     _dots(first, found, rows)
-    for axes, (title, kind, of_runs) in zip(others, below, strict=True):
-        cumulative(axes, title, kind, of_runs)
+    for axes, chart in zip(others, below, strict=True):
+        chart.draw(axes)
     figure.set_label(found.head())
     return figure
 
@@ -342,6 +329,7 @@ def _dots(
             xycoords=("axes fraction", "data"), textcoords="offset points",
         )  # fmt: skip
     for k, name in enumerate(found.runs):
+        colour = role_colour(run_role(k))
         points = [
             (100.0 * value / max(each or 0.0 for each in values), place)
             for place, (_, _, values) in enumerate(rows)
@@ -350,7 +338,7 @@ def _dots(
         apart = name in found.apart
         axes.plot(
             *zip(*points, strict=True), MARKERS[k % len(MARKERS)], linestyle="none", clip_on=False,
-            color=run_colour(k), markerfacecolor=LIGHT.paper if apart else run_colour(k), zorder=3,
+            color=colour, markerfacecolor=LIGHT.paper if apart else colour, zorder=3,
             label=short_name(name, 40) + (", not comparable" if apart else ""),
         )  # fmt: skip
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
@@ -358,33 +346,3 @@ def _dots(
     axes.set_xlim(0.0, 100.0)
     axes.set_xlabel("% of the largest, which is at the right")
     axes.figure.legend(loc="outside upper left", ncols=4)
-
-
-def run_colour(k: int) -> str:
-    """The colour of the run of number `k`; the others are compared with that of 0."""
-    return category(k - 1) if k else LIGHT.soft
-
-
-def cumulative(axes: Any, title: str, kind: str, of_runs: Sequence[Curve]) -> None:
-    """Draw curves `of_runs`, with the range over those that differ by their seed, on `axes`.
-
-    title: what of; kind: of its values, TIME or NUMBER, on a logarithmic axis.
-    """
-    low, least = (1.0, 10.0) if kind == NUMBER else (1.0, 86400.0)
-    for k, curve in enumerate(of_runs):
-        style = {"color": run_colour(k), "linestyle": "-" if k else "--"}
-        parts = 100.0 * curve.parts
-        axes.step(np.maximum(curve.middle, low), parts, where="post", label=curve.name, **style)
-        if curve.runs > 1:
-            reach = np.maximum(curve.low, low), np.maximum(curve.high, low)
-            axes.fill_betweenx(parts, *reach, color=run_colour(k), alpha=0.2, linewidth=0)
-    axes.set_xscale("log")
-    axes.set_xlim(low, max(least, *(float(curve.high.max()) for curve in of_runs)))
-    marks = LOG_TIMES if kind == TIME else RATIOS
-    shown = [x for x in marks if x <= axes.get_xlim()[1]]
-    axes.set_xticks(shown, [marks[x] for x in shown])
-    axes.minorticks_off()
-    axes.set_ylim(0.0, 100.0)
-    axes.set_ylabel("at most that (%)")
-    axes.set_title(f"{title[0].upper()}{title[1:]} (log)")
-    axes.legend()

@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.results.states import ENDED, KILLED, NOT_SUBMITTED, WORDS, counted, outcome_of
@@ -247,33 +246,12 @@ def change_text(kind: str, before: float, after: float) -> str:
     return f"{100 * abs(change) / before:.2g} % {more}"
 
 
-Array = NDArray[np.float64]
 # What says how a run was made, where its options are not recorded.
 CHOICES = ("policy", "allocation", "solver", "network_model", "count")
 SEED = "seed"
 # Names up to this length, in characters, are kept as they are.
 SHORT = 16
-# Points of a curve at most.
-MOST_POINTS = 200
 PARTS_OF_NAMES = re.compile(r"[^\W_]+|[\W_]+")
-
-
-class Curve(NamedTuple):
-    """The cumulative curve of a run, or of several that differ only by their seed.
-
-    parts: of the values, 0 to 1, ascending, shape (n,). middle: what that part is at most, the
-    median over runs; low, high: the least and the most of a run. half, most: the median and the
-    95th percentile as metrics have them, the median over runs. runs: how many there are.
-    """
-
-    name: str
-    runs: int
-    parts: Array
-    middle: Array
-    low: Array
-    high: Array
-    half: float
-    most: float
 
 
 def short_names(names: Sequence[str]) -> list[str]:
@@ -333,26 +311,3 @@ def _of_all(names: Sequence[str]) -> str:
     words = [PARTS_OF_NAMES.findall(name) for name in names]
     shared = "".join(words[0][: _alike(words)]).strip(" _-=,.")
     return f"{shared or names[0]} ({len(names)} seeds)"
-
-
-def curves(groups: Mapping[str, Iterable[Iterable[float]]]) -> list[Curve]:
-    """Return the cumulative curve of each group; one without values is left out.
-
-    groups: by name, the values of each of its runs.
-    """
-    found = []
-    for name, of_runs in groups.items():
-        columns = [np.sort(np.fromiter(values, dtype=np.float64)) for values in of_runs]
-        columns = [column for column in columns if len(column)]
-        if not columns:
-            continue
-        count = min(max(map(len, columns)), MOST_POINTS)
-        parts = np.arange(1, count + 1) / count
-        levels = np.array(
-            [one[np.ceil(parts * len(one) - 1e-9).astype(int) - 1] for one in columns]
-        )
-        low, high = levels.min(axis=0), levels.max(axis=0)
-        half, most = np.median([np.percentile(one, (50, 95)) for one in columns], axis=0).tolist()
-        middle = np.median(levels, axis=0)
-        found.append(Curve(name, len(columns), parts, middle, low, high, half, most))
-    return found

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_file
 from ptaskmodel.results.comparison.batches import Standings, standings
-from ptaskmodel.results.comparison.metrics import TIME, Curve, curves, idle_while_waiting_h
+from ptaskmodel.results.comparison.metrics import TIME, idle_while_waiting_h
 from ptaskmodel.results.loading import Results, results_of
-from ptaskmodel.results.pictures.charts import Dot, DotPanel, dots
+from ptaskmodel.results.pictures.charts import Cumulative, Dot, DotPanel, curves, dots
 from ptaskmodel.results.pictures.drawing import (
     check_picture,
     finished,
@@ -192,10 +192,11 @@ class SlurmComparison:
             f"{'s' * (same == 1)} about as long."
         )
 
-    def curves(self) -> list[Curve]:
+    def waits(self) -> Cumulative:
         """How long the jobs in both wait, cumulative, in a and in b."""
         waits = {"a": self.waits_a_s, "b": self.waits_b_s}
-        return curves({name: [of[~np.isnan(of)]] for name, of in waits.items()})
+        found = curves({name: [of[~np.isnan(of)]] for name, of in waits.items()})
+        return Cumulative("waiting of the jobs in both", TIME, found)
 
     def most_changed(self, number: int) -> list[tuple[SlurmJob, float, float]]:
         """(job, waits in a and b) of the `number` whose wait changed most, s; ties in order."""

@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_file
 from ptaskmodel.recording.limits import WAITING
 from ptaskmodel.results.loading import Results, ShownTask, results_of
-from ptaskmodel.results.pictures.charts import TIME_MARKS
-from ptaskmodel.results.pictures.drawing import (
-    WIDE,
-    check_picture,
-    finished,
-    new_figure,
-    picture,
-    save,
-)
+from ptaskmodel.results.pictures.charts import Cumulative, cumulative_figure, curves
+from ptaskmodel.results.pictures.drawing import check_picture, picture, save
 from ptaskmodel.results.states import ENDED, NOT_RUN, OUTCOMES, in_words, outcome_of
-from ptaskmodel.style.colours import LIGHT
-from ptaskmodel.style.text import change, count, number, unit_of
+from ptaskmodel.style.text import count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FloatArray = NDArray[np.float64]
 COLUMNS = (
     "task_id",
     "state_a",
@@ -57,8 +44,6 @@ SAME = 1e-6
 WAITS = ("wait less", "wait the same", "wait longer")
 # Of a task that was killed, or did not run, in one of the runs or both: its time says nothing.
 NOT_BOTH = "did not end in both"
-# Of what takes less, the same and more: colours and markers.
-STYLES = ((LIGHT.gain, "v"), (LIGHT.soft, "o"), (LIGHT.lose, "^"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,90 +239,39 @@ def _main_limits(results: Results) -> dict[str, str]:
     return {task_id: max(mine, key=lambda n: mine[n]) for task_id, mine in times.items()}
 
 
-@picture
-def comparison_figure(comparison: Comparison) -> Figure:
-    """Times of tasks that ended in both runs against each other, and how ratios are distributed.
+def changes_of(comparison: Comparison) -> list[Cumulative]:
+    """Return charts of the times of tasks that ended in both runs, and of their ratios.
 
     Of jobs that all keep their time, when only the schedule changed: how long they wait.
     """
-    counts = comparison.counts()
+    counts, what = comparison.counts(), comparison.a.what
     if any(comparison.waits().values()) and not counts["faster"] + counts["slower"]:
-        return _waiting_figure(comparison)
+        pairs = [pair for pair in comparison.pairs if pair.waits_longer_s is not None]
+        waits = {"a": [pair.a.waiting_s or 0.0 for pair in pairs],
+                 "b": [pair.b.waiting_s or 0.0 for pair in pairs]}  # fmt: skip
+        return [_of_both(f"waiting of the {count(len(pairs), what)} in both", waits)]
     timed = [pair for pair in comparison.pairs if comparison.verdict(pair) != NOT_BOTH]
-    if not timed:
+    times = {"a": [pair.a.duration_s or 0.0 for pair in timed],
+             "b": [pair.b.duration_s or 0.0 for pair in timed]}  # fmt: skip
+    ratios = [pair.ratio for pair in timed if pair.ratio]
+    charts = [_of_both(f"time of the {count(len(timed), what)} that ended in both", times)]
+    if ratios:
+        (curve,) = curves({"b / a": [ratios]})
+        charts.append(Cumulative("time in b over time in a", "number", [curve]))
+    return charts if timed else []
+
+
+def _of_both(label: str, values: dict[str, list[float]]) -> Cumulative:
+    return Cumulative(label, "time", curves({name: [its] for name, its in values.items()}))
+
+
+@picture
+def comparison_figure(comparison: Comparison) -> Figure:
+    """Times of tasks that ended in both runs, or how long jobs wait, cumulative."""
+    charts = changes_of(comparison)
+    if not charts:
         raise PTaskModelError(f"no {comparison.a.what} ended in both runs; nothing to draw")
-    times = np.array([(pair.a.duration_s, pair.b.duration_s) for pair in timed])
-    verdicts = np.array([comparison.verdict(pair) for pair in timed])
-    figure, right = _against(comparison, times, verdicts, ("faster", "equal", "slower"), "time")
-    ratios = np.sort([pair.ratio for pair in timed if pair.ratio is not None])
-    if len(ratios):
-        _step(right, ratios)
-        if ratios[0] > 0.0 and ratios[-1] > 20 * ratios[0]:
-            right.set_xscale("log")
-    right.axvline(1.0, color=LIGHT.soft, linewidth=1.0)
-    right.set_xlabel("time in b / time in a")
-    right.set_ylabel(f"{comparison.a.what}s with at most that ratio (%)")
-    half = float(np.median(ratios)) if len(ratios) else 1.0
-    middle = "" if abs(half - 1.0) < 1e-3 else f"; in the middle {number(half)} times as long"
-    return _named(figure, comparison, f"{comparison.said()}{middle}")
-
-
-def _waiting_figure(comparison: Comparison) -> Figure:
-    """How long each job waits in both runs, and how the differences are distributed."""
-    pairs = [pair for pair in comparison.pairs if pair.waits_longer_s is not None]
-    waits = np.array([(pair.a.waiting_s, pair.b.waiting_s) for pair in pairs])
-    verdicts = np.array([comparison.waiting_verdict(pair) for pair in pairs])
-    figure, right = _against(comparison, waits, verdicts, WAITS, "waiting")
-    changes = np.sort(waits[:, 1] - waits[:, 0])
-    unit, unit_name = unit_of(float(np.abs(changes).max()), "time")
-    _step(right, changes / unit)
-    right.axvline(0.0, color=LIGHT.soft, linewidth=1.0)
-    right.set_xlabel(f"waiting in b minus that in a ({unit_name})")
-    right.set_ylabel("jobs with at most that change (%)")
-    half = change(float(np.median(changes)), "time")
-    return _named(figure, comparison, f"{comparison.said()}; in the middle {half}")
-
-
-def _named(figure: Figure, comparison: Comparison, said: str) -> Figure:
-    """The figure with its head: what is said of it, and which runs these are."""
     runs = f"a: {comparison.a.directory.name}, b: {comparison.b.directory.name}"
-    return finished(figure, said, runs, f"{runs}: {said}.")
-
-
-def _against(
-    comparison: Comparison,
-    times: FloatArray,
-    verdicts: NDArray[np.str_],
-    names: Sequence[str],
-    what: str,
-) -> tuple[Figure, Any]:
-    """A figure whose left half has times in b over times in a, s, shape (n, 2); its right half.
-
-    names: of the verdicts that times in b are less, the same, and more.
-    """
-    figure = new_figure(WIDE, 4.8)
-    left, right = figure.subplots(1, 2)
-    size = 30.0 if len(times) <= 200 else 6.0
-    for name, (colour, marker) in zip(names, STYLES, strict=True):
-        chosen = np.maximum(times[verdicts == name], 1.0)
-        left.scatter(
-            chosen[:, 0], chosen[:, 1], s=size, c=colour, marker=marker, linewidths=0, alpha=0.8,
-            rasterized=len(times) > 2000, label=f"{count(len(chosen))} {name}",
-        )  # fmt: skip
-    left.axline((1.0, 1.0), (2.0, 2.0), color=LIGHT.soft, linewidth=1.0)
-    marks = {at: name for at, name in TIME_MARKS.items() if at <= max(float(times.max()), 60.0)}
-    left.set(xscale="log", yscale="log")
-    for axis, run in ((left.xaxis, "a"), (left.yaxis, "b")):
-        axis.set_ticks(list(marks), list(marks.values()))
-        axis.set_ticks([], minor=True)
-        axis.set_label_text(f"{what} in {run} (log, up to 1 s at 1 s)")
-    left.set(xlim=(0.8, 1.3 * max(times.max(), 60.0)), ylim=(0.8, 1.3 * max(times.max(), 60.0)))
-    left.legend(markerscale=1.0 if len(times) <= 200 else 3.0)
-    right.set_ylim(0.0, 102.0)
-    return figure, right
-
-
-def _step(axes: Any, values: FloatArray) -> None:
-    """The distribution of sorted values, in %."""
-    part = 100.0 * np.arange(1, len(values) + 1) / len(values)
-    axes.step(values, part, where="post", color=LIGHT.use, linewidth=2)
+    figure = cumulative_figure(charts, comparison.said(), runs)
+    figure.set_label(f"{runs}: {comparison.said()}. {figure.get_label()}")
+    return figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,17 +20,17 @@ from ptaskmodel.results.comparison.tasks import (
     SAME,
     Comparison,
     Pair,
+    changes_of,
     compare,
-    comparison_figure,
 )
 from ptaskmodel.results.loading import Results, results_of
-from ptaskmodel.results.pages.drawn import cumulative_chart
 from ptaskmodel.results.pages.metrics import MANY, metric_sections
-from ptaskmodel.results.pages.page import Section, Table, empty_data, pictured, write_page
+from ptaskmodel.results.pages.page import Section, Table, empty_data, write_page
 from ptaskmodel.results.pages.report import write_report
+from ptaskmodel.results.pictures.charts import Matrix
 from ptaskmodel.results.pictures.topology import platform_of
 from ptaskmodel.results.sentences import warnings_of_runs
-from ptaskmodel.results.states import NOT_RUN, OUTCOMES, outcome_of
+from ptaskmodel.results.states import NOT_RUN, outcome_of
 from ptaskmodel.results.tables.places import Place, link_name, link_places
 from ptaskmodel.style.text import count
 
@@ -57,15 +58,16 @@ def write_comparison_page(
         return
     found = standings(results)
     sections = metric_sections(found)
-    charts = tuple(cumulative_chart(*each) for each in curves_of(found))
+    charts = tuple(chart.data() for chart in curves_of(found))
     if charts:
         sections.append(Section("How many waited how long, and were how slow", charts=charts))
     data = empty_data("run")
-    details = []
+    details, outcomes = [], []
     if len(results) == 2:
         compared = compare(*results, tolerance=tolerance)
         details.append(_changes(compared))
-        data |= {"table": _table(compared), "outcomes": _outcomes(compared)}
+        data["table"] = _table(compared)
+        outcomes = [_outcomes(compared)]
     names = list(found.runs)
     data["warnings"] = warnings_of_runs(found.runs)
     data["facts"] = [
@@ -77,7 +79,7 @@ def write_comparison_page(
     title = (
         " and ".join((", ".join(names[:-1]), names[-1])) if len(names) < MANY else "Runs compared"
     )
-    before = [sections[0], *_differences(found), *sections[1:]]
+    before = [*outcomes, sections[0], *_differences(found), *sections[1:]]
     write_page(path, data, title=title, subject=_subject(found), answer=found.head(),
                before=before, after=details)  # fmt: skip
 
@@ -120,13 +122,12 @@ def _changes(found: Comparison) -> Section:
         f"a: {found.a.directory.name}; b: {found.b.directory.name}. "
         f"{count(len(found.pairs), what)} in both: {found.said()}."
     )
-    alt = f"Time of each {what} in a against its time in b, and how the ratios are distributed"
-    return pictured("From a to b", lambda: comparison_figure(found), note, alt)
+    return Section("From a to b", note, charts=tuple(chart.data() for chart in changes_of(found)))
 
 
 def _table(found: Comparison) -> dict[str, Any]:
     """Each task in both runs, those whose time changed most first; see page.js."""
-    pairs = sorted(found.pairs, key=lambda pair: -_size(pair))[:MAX_ROWS]
+    pairs = _most_changed(found)
     try:
         places = link_places(platform_of(found.a))
     except PTaskModelError:
@@ -153,8 +154,8 @@ def _table(found: Comparison) -> dict[str, Any]:
         "same": [6, 7, 8],
         "signed": [4, 8],
         "order": None,
+        "of": what,
         "placeholder": f"search {what}s: id, state, limit",
-        "of": [_cell(pair) for pair in pairs],
     }
 
 
@@ -164,27 +165,31 @@ def _placed(limit: str | None, places: Mapping[str, Place]) -> str:
     return f"{kind} {link_name(resource, places)}" if kind == LINK and resource else limit or ""
 
 
+def _most_changed(found: Comparison) -> list[Pair]:
+    return sorted(found.pairs, key=lambda pair: -_size(pair))[:MAX_ROWS]
+
+
 def _size(pair: Pair) -> float:
     """How much a task changed, s: its time, or its waiting."""
     return max(abs(pair.change_s or 0.0), abs(pair.waits_longer_s or 0.0))
 
 
-def _cell(pair: Pair) -> int:
-    """The cell of the table of outcomes that a task is counted in."""
-    a, b = (OUTCOMES.index(outcome_of(task.state)) for task in (pair.a, pair.b))
-    return len(OUTCOMES) * a + b
-
-
-def _outcomes(found: Comparison) -> dict[str, Any]:
-    what = found.a.what
-    missing = len(found.only_a) + len(found.only_b)
-    a, b = found.a.directory.name, found.b.directory.name
-    note = f"a: {a}, b: {b}. A click on a number lists these {what}s below."
-    if missing:
+def _outcomes(found: Comparison) -> Section:
+    """What became of tasks in a, and in b; a click on a number lists them."""
+    what, names = f"{found.a.what}s", [each for each, _ in found.outcomes()]
+    of: dict[tuple[str, str], list[int]] = {}
+    for k, pair in enumerate(_most_changed(found)):
+        both = outcome_of(pair.a.state), outcome_of(pair.b.state)
+        of.setdefault(both, []).append(k)
+    counts = [list(its) for _, its in found.outcomes()]
+    note = f"a: {found.a.directory.name}, b: {found.b.directory.name}. A click on a number lists "
+    note += f"these {what} below."
+    if missing := len(found.only_a) + len(found.only_b):
         note += f" {missing:,} are in one run alone: {NOT_RUN} in the other."
-    return {
-        "what": f"{what}s",
-        "names": list(OUTCOMES),
-        "rows": [list(counts) for _, counts in found.outcomes()],
-        "note": note,
-    }
+    members = [[of.get((a, b), []) for b in names] for a in names]
+    chart = Matrix(
+        "count", f"{what}: what became of them", what, note, [f"{name} in a" for name in names],
+        [*(f"{name} in b" for name in names), "sum"], [[*row, sum(row)] for row in counts],
+        members=[[*row, sorted(itertools.chain(*row))] for row in members],
+    )  # fmt: skip
+    return Section("What became of them in a, and in b?", charts=(chart.data(),))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ptaskmodel.recording.limits import HOST, LINK, WAITING
 from ptaskmodel.results.directory import finite, readable, rows
 from ptaskmodel.results.pages.page import Section, Table
+from ptaskmodel.results.pictures.charts import Matrix
 from ptaskmodel.results.tables.places import Place, link_name
 from ptaskmodel.style.text import count, duration, number
 from ptaskmodel.workload.loops import NUMBER
@@ -313,13 +314,11 @@ def interference_sections(
     # Requests of a loop are alike: one by one they say nothing.
     if "client" not in several:
         several[results.what] = {}
-    charts = tuple(_matrix(results, costs, kind, of) for kind, of in several.items())
+    charts = tuple(_matrix(results, costs, kind, of).data() for kind, of in several.items())
     return [Section(title, charts=charts)]
 
 
-def _matrix(
-    results: Results, costs: Sequence[Cost], kind: str, group: Mapping[str, str]
-) -> dict[str, Any]:
+def _matrix(results: Results, costs: Sequence[Cost], kind: str, group: Mapping[str, str]) -> Matrix:
     """The chart of who cost whom: victims down, those who cost them most across.
 
     kind: of rows and columns, "user", "job". group: of each task; those without one are their own.
@@ -360,20 +359,18 @@ def _matrix(
     parts_shown = [f"the {MOST} that lost most of {len(lost):,}"] if len(lost) > MOST else []
     parts_shown += [f"the {MOST} that cost them most of {len(caused):,}"] if others else []
     note = "A click on a cell shows it in all charts and tables."
-    return {
-        "chart": "matrix",
-        "kind": "number" if in_hours else "time",
-        "unit": "host hours" if in_hours else "",
-        "caption": "Host hours lost" if in_hours else "Time lost",
-        "corner": f"{kind}: lost by ↓ because of →",
-        "sentence": sentence,
-        "note": f"Shown: {'; '.join(parts_shown)}. {note}" if parts_shown else note,
-        "rows": rows,
-        "columns": [*columns, *(["others"] if others else []), "sum"],
-        "sums": 1 + bool(others),
-        "cells": table,
-        "members": who,
-    }
+    return Matrix(
+        *(("number", "Host hours lost") if in_hours else ("time", "Time lost")),
+        f"{kind}: lost by ↓ because of →",
+        sentence,
+        rows,
+        [*columns, *(["others"] if others else []), "sum"],
+        table,
+        sums=1 + bool(others),
+        members=who,
+        unit="host hours" if in_hours else "",
+        note=f"Shown: {'; '.join(parts_shown)}. {note}" if parts_shown else note,
+    )
 
 
 def _sums(parts: Iterable[tuple[str, float]]) -> dict[str, float]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from ptaskmodel.results.comparison.batches import Standings
 from ptaskmodel.results.comparison.metrics import Group, Metric
-from ptaskmodel.results.pages.drawn import MIDDLE, Mark, axis, cell, role_of, sign_of
+from ptaskmodel.results.pages.drawn import MIDDLE, Mark, axis, cell
 from ptaskmodel.results.pages.page import Section, Table
+from ptaskmodel.style.colours import run_role, run_sign
 
 # So many runs are rows of tables; fewer are columns.
 MANY = 6
@@ -36,9 +37,9 @@ def _group(found: Standings, group: Group) -> Section:
     ]
     if found.apart and same_work:
         rows.insert(0, ["comparable", *(found.apart.get(each, "yes") for each in found.runs), None])
-    heads = ["metric", *(f"{sign_of(k)} {name}" for k, name in enumerate(found.runs)), PLACE]
-    others = ", ".join(f"{sign_of(k)} {name}" for k, name in enumerate(found.runs) if k)
-    note = f"Changes are against {sign_of(0)} {found.first}; {others}." if same_work else ""
+    heads = ["metric", *(f"{run_sign(k)} {name}" for k, name in enumerate(found.runs)), PLACE]
+    others = ", ".join(f"{run_sign(k)} {name}" for k, name in enumerate(found.runs) if k)
+    note = f"Changes are against {run_sign(0)} {found.first}; {others}." if same_work else ""
     kinds = ["text", *["said"] * len(found.runs), "drawn"]
     # A small screen has room for two runs, or for the places of all.
     key = (1, 2) if len(found.runs) == 2 else (1, len(heads) - 1)
@@ -55,7 +56,7 @@ def _placed(
     shown = metric.column(values)
     pairs = [(k, name, values[k]) for k, name in enumerate(found.runs)]
     marks: list[Mark] = [
-        (max(value, 0.0) / most, None, role_of(k), sign_of(k), MIDDLE)
+        (max(value, 0.0) / most, None, run_role(k), run_sign(k), MIDDLE)
         for k, _, value in pairs
         if value is not None
     ]

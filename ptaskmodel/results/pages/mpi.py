@@ -10,7 +10,7 @@ from typing import Any
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.directory import finite, readable, rows
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.pages.page import Section, Table, pictured
+from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures import mpi as mpi_pictures
 from ptaskmodel.results.tables.mpi import (
     ACTION_TIMES,
@@ -22,19 +22,15 @@ from ptaskmodel.results.tables.mpi import (
     SPANS,
     STATES,
     column_of,
-    doing,
 )
 from ptaskmodel.results.tables.places import Place, link_name
-from ptaskmodel.style.text import count, number
-from ptaskmodel.workload.actions import NUMBER
 
 REPLAYED_ANEW = "replay anew"
-MAX_SPANS = 150_000  # more are shown as a picture
+MAX_SPANS = 150_000  # of more, cells of time are shown
 MAX_MESSAGES = 4_000
 MAX_PARTS = 20_000  # of the critical path
 MAX_LINKS = 15
-# Rows of the matrix of messages; with more than these cells have a colour and no number.
-MOST_BLOCKS, MOST_NUMBERS = 32, 16
+MOST_BLOCKS = 32  # rows of the matrix of messages
 TICKS = 10_000_000  # of the chart's dates, over the whole run
 # The colours of what ranks do.
 ROLES = {
@@ -59,10 +55,9 @@ def replay_sections(results: Results, places: Mapping[str, Place]) -> list[Secti
     if isinstance(path, dict):
         found.append(_critical_path(place, path, places))
     if (place / MATRIX).exists():
-        found += _matrix(place, len(results.tasks))
-    if _count(place / SPANS) > MAX_SPANS:
-        title = "What each rank did when"
-        found.append(pictured(title, lambda: mpi_pictures.ranks(place), alt=title))
+        chart = mpi_pictures.message_matrix(place, len(results.tasks), MOST_BLOCKS)
+        if chart is not None:
+            found.append(Section("Who sent to whom", charts=(chart.data(),)))
     return found
 
 
@@ -120,59 +115,23 @@ def _critical_path(place: Path, path: dict[str, Any], places: Mapping[str, Place
     return Section("What determined the end", note, tuple(tables))
 
 
-def _matrix(place: Path, ranks: int) -> list[Section]:
-    """Who sent how much to whom, of many ranks in blocks; nothing if no message was sent."""
-    side = -(-ranks // MOST_BLOCKS)
-    blocks = -(-ranks // side)
-    cells = [[0.0] * blocks for _ in range(blocks)]
-    total, most = 0.0, ("", "", 0.0)
-    for row in _read(place / MATRIX, "source", "target", "bytes"):
-        sent = finite(row["bytes"])
-        cells[int(row["source"]) // side][int(row["target"]) // side] += sent
-        total += sent
-        most = max(most, (row["source"], row["target"], sent), key=lambda one: one[2])
-    if not total:
-        return []
-    members = [list(range(k * side, min((k + 1) * side, ranks))) for k in range(blocks)]
-    names = [str(of[0]) if len(of) == 1 else f"{of[0]}-{of[-1]}" for of in members]
-    sentence = (
-        f"{count(ranks, 'rank')} send {number(total, 'bytes')} to each other; rank {most[0]} sends "
-        f"rank {most[1]} most, {number(most[2], 'bytes')}."
-    )
-    chart = {
-        "chart": "matrix",
-        "kind": "bytes",
-        "unit": "",
-        "caption": "Sent",
-        "corner": "from rank ↓ to rank →",
-        "sentence": sentence,
-        "note": f"A cell is {side} by {side} ranks." if side > 1 else "",
-        "rows": names,
-        "columns": [*names, "sum"],
-        "sums": 1,
-        "plain": blocks > MOST_NUMBERS,
-        "cells": [[*row, sum(row)] for row in cells],
-        "members": [[*([*a, *b] for b in members), a] for a in members],
-    }
-    return [Section("Who sent to whom", charts=(chart,))]
-
-
 def timeline_data(results: Results) -> dict[str, Any] | None:
     """What each rank did when, for the page, as JSON (see ranks.js); None where it is not known.
+
+    Of more than MAX_SPANS spans what each rank did most in cells of time.
 
     Dates are whole numbers of the run's ten millionths. Raises PTaskModelError if a table is not as
     it was written.
     """
     place = results.directory
-    if results.what != "rank" or not 0 < _count(place / SPANS) <= MAX_SPANS:
+    if results.what != "rank" or not _count(place / SPANS):
         return None
     tick = (results.end_s or 1.0) / TICKS
     ranks: list[list[int]] = [[] for _ in results.tasks]
     ends = [0] * len(ranks)
     try:
-        for row in _read(place / SPANS, "rank", "action", "start_s", "end_s"):
-            rank, state = int(row["rank"]), STATES.index(doing(NUMBER[row["action"]]))
-            start, end = _dates(row, tick)
+        for rank, state, begin, until in _spans(results):
+            start, end = round(begin / tick), round(until / tick)
             # The gap since the last, how long, what: small numbers make a small page.
             ranks[rank] += (start - ends[rank], end - start, state)
             ends[rank] = end
@@ -190,6 +149,24 @@ def timeline_data(results: Results) -> dict[str, Any] | None:
         "messages": messages,
         "path": path,
     }
+
+
+def _spans(results: Results) -> Iterable[tuple[int, int, float, float]]:
+    """(rank, state, begin, end) of what each rank did, of too many spans in cells of time."""
+    path = results.directory / SPANS
+    columns = mpi_pictures.columns_of(_read(path, "rank", "action", "start_s", "end_s"))
+    if len(columns[0]) <= MAX_SPANS:
+        yield from zip(*(column.tolist() for column in columns), strict=True)
+        return
+    ranks, end_s = len(results.tasks), results.end_s
+    cells = max(MAX_SPANS // ranks, 1)
+    table = mpi_pictures.mostly(ranks, *columns, (0.0, end_s), cells)
+    for rank, states in enumerate(table.tolist()):
+        at = 0
+        for state, its in itertools.groupby(states):
+            begin, at = at, at + len(list(its))
+            if state >= 0:
+                yield rank, state, begin * end_s / cells, at * end_s / cells
 
 
 def _path(place: Path, tick: float) -> list[list[int]]:

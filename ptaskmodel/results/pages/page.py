@@ -1,41 +1,25 @@
 """Write a self-contained HTML page; reports of runs, batches, replays and campaigns use it.
 
 A page has the same order everywhere: the answer and a few numbers, warnings, why, when and where,
-details, inputs. Sections hold tables and charts, which the page's scripts draw, and pictures.
+details, inputs. Sections hold tables and charts, which the page's scripts draw.
 """
 
 from __future__ import annotations
 
 import html
-import io
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import json_text, whole_file
-from ptaskmodel.style.colours import CATEGORIES, HEAT, LIGHT, css
+from ptaskmodel.style.colours import css
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-# CSS pixels: of an inch of a picture; where a phone is narrower than the least, it scrolls.
-PIXELS, LEAST = 96, 560
 SCRIPTS = (
     *("numbers.js", "parts.js", "charts.js", "time.js", "topology.js", "ranks.js"),
     "page.js",
 )
-# Roles of the colours that pictures have; of one with two roles, that of areas.
-ROLES = {
-    **{colour: name.replace("_", "-") for name, colour in reversed(LIGHT._asdict().items())},
-    **{colour: f"heat-{k}" for k, colour in enumerate(HEAT)},
-    **{colour: f"category-{k}" for k, colour in enumerate(CATEGORIES)},
-    LIGHT.nothing: "nothing",
-}
 # Characters of a title; the whole name is in the title of the window.
 MOST_TITLE = 60
 
@@ -78,34 +62,18 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, and below it a sentence, points, a picture, charts, tables, a text as it is.
+    """A heading, and below it a sentence, points, charts, tables, a text as it is.
 
-    alt: what the picture shows. charts: what a script in charts.js draws, by its key "chart":
+    charts: what a script in charts.js draws, by its key "chart":
     "strip", "cumulative" or "matrix"; each has a "sentence" with its numbers.
     """
 
     title: str
     note: str = ""
     tables: tuple[Table, ...] = ()
-    picture: Figure | None = None
-    alt: str = ""
     points: tuple[str, ...] = ()
     text: str = ""
     charts: tuple[dict[str, Any], ...] = ()
-
-
-def pictured(
-    title: str,
-    draw: Callable[[], Figure],
-    note: str = "",
-    alt: str = "",
-    tables: tuple[Table, ...] = (),
-) -> Section:
-    """A section with a picture, or with why there is none: nothing to draw, or no matplotlib."""
-    try:
-        return Section(title, note, tables, draw(), alt)
-    except PTaskModelError as nothing:
-        return Section(title, f"{note} {nothing}.".strip(), tables)
 
 
 class _Body:
@@ -129,45 +97,12 @@ class _Body:
         for chart in section.charts:
             parts.append(f'<div data-chart="{len(self.charts)}"></div>')
             self.charts.append(chart)
-        if section.picture is not None:
-            parts.append(_drawing(section.picture, section.alt or section.title))
         for table in section.tables:
             parts.append(f'<div data-table="{len(self.tables)}"></div>')
             self.tables.append(table.data(section.title))
         if section.text:
             parts.append(f"<pre>{html.escape(section.text)}</pre>")
         return "<section>" + "\n".join(parts) + "</section>"
-
-
-def _drawing(figure: Figure, alt: str) -> str:
-    """The figure as a drawing in the page, in the page's colours: light, dark or printed.
-
-    alt: what it shows, if it does not say itself.
-    """
-    import matplotlib as mpl
-
-    stream = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": "ptaskmodel", "svg.fonttype": "none"}):
-        figure.savefig(stream, format="svg", metadata={"Date": None}, transparent=True, dpi=150)
-    text = stream.getvalue()
-    drawn = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.DOTALL)
-    drawn = drawn[drawn.index(">", drawn.index("<svg")) + 1 :]
-    named = set(re.findall(r"#([\w-]+)", drawn))
-    drawn = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in named else "", drawn)
-    drawn = re.sub(r"(fill|stroke): (#[0-9a-f]{6})", _in_role, drawn)
-    width, height = (round(PIXELS * inches) for inches in figure.get_size_inches())
-    (box,) = re.findall(r'viewBox="[^"]*"', text)
-    alt = html.escape(str(figure.get_label() or alt))
-    size = f"min-width:{min(width, LEAST)}px;max-width:{width}px;aspect-ratio:{width}/{height}"
-    svg = f'<svg class="picture" role="img" aria-label="{alt}" {box} style="{size}">{drawn}'
-    return f'<div class="scrolled" tabindex="0" role="group" aria-label="{alt}">{svg}</div>'
-
-
-def _in_role(found: re.Match[str]) -> str:
-    """A colour as that of its role; one that has two is of areas where it fills."""
-    name = ROLES.get(found[2].upper())
-    name = {"nothing": "line"}.get(name, name) if name and found[1] == "stroke" else name
-    return f"{found[1]}: var(--{name})" if name else found[0]
 
 
 def write_page(
@@ -246,6 +181,5 @@ def empty_data(what: str) -> dict[str, Any]:
         "timeline": None,
         "table": None,
         "columns": None,
-        "outcomes": None,
         "stopped": None,
     }

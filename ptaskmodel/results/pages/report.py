@@ -29,11 +29,19 @@ from ptaskmodel.results.pages.interference import (
 )
 from ptaskmodel.results.pages.mpi import ranks_table, replay_sections, timeline_data
 from ptaskmodel.results.pages.page import empty_data, write_page
-from ptaskmodel.results.pages.panel import link_tracks, load_tracks, panel_says, power_tracks
 from ptaskmodel.results.pages.platform import topology_data
 from ptaskmodel.results.pages.waits import slowdown_sections, waiting_sections
 from ptaskmodel.results.pictures.drawing import host_order, natural
-from ptaskmodel.results.pictures.topology import platform_of
+from ptaskmodel.results.pictures.topology import mean_use, platform_of
+from ptaskmodel.results.pictures.tracks import (
+    link_tracks,
+    load_tracks,
+    panel_says,
+    power_tracks,
+    reason_tracks,
+    start_tracks,
+    use_table,
+)
 from ptaskmodel.results.sentences import other_remarks, stopped_text, warnings_of
 from ptaskmodel.results.states import KILLED, in_words, outcome_of
 from ptaskmodel.results.tables.places import Place, host_groups, link_name, link_places
@@ -187,7 +195,8 @@ class _Report:
         topology: dict[str, Any] | str = self.lacking
         if self.platform is not None and results.utilisation:
             topology = topology_data(kept, self.platform, links, self.places)
-        tracks = [*load_tracks(results), *power_tracks(results), *link_tracks(results, self.places)]
+        tracks = [*load_tracks(results), *reason_tracks(results), *start_tracks(results),
+                  *power_tracks(results), *link_tracks(results, self.places)]  # fmt: skip
         killed = {in_words(t.state) for t in results.tasks if outcome_of(t.state) == KILLED}
         named = {limit.resource for limit in self.limits if limit.kind == LINK}
         if isinstance(topology, dict):
@@ -205,7 +214,7 @@ class _Report:
             "words": list(words),
             "panel_says": panel_says(results, tracks, self.begin_unix_s),
             "cut": self._cut(),
-            "tracks": tracks,
+            "tracks": [track.data() for track in tracks],
             "spells": spells,
             "uses": uses,
             "use_width": width_s,
@@ -322,33 +331,20 @@ def _of_workload(results: Results) -> tuple[dict[str, str], float | None]:
 
 def _uses(results: Results) -> tuple[list[list[Any]], float, str]:
     """([name, kind, mean %, per mille in each interval], length of an interval in s, a note)."""
-    table = results.utilisation
-    if not table:
+    uses: list[list[Any]] = []
+    widths: list[float] = []
+    for kind, most in MAX_USES.items():
+        table, width_s = use_table(results, kind)
+        mean = mean_use(results, kind)
+        widths += [width_s] * bool(table)
+        for name in sorted(table, key=lambda name: (-mean[name], natural(name)))[:most]:
+            parts = (1000 * table[name]).tolist()
+            shown = [round(part) if part >= FINE else round(part, 1) for part in parts]
+            uses.append([name, kind, mean[name], shown])
+    if not uses:
         return [], 1.0, ""
-    width = min(b - a for spans in table.values() for a, b, _ in spans)
-    span = results.end_s or 1.0
-    mean = {
-        key: 100.0 * sum((b - a) * share for a, b, share in spans) / span
-        for key, spans in table.items()
-    }
-    order = sorted(table, key=lambda key: (-mean[key], natural(key[0])))
-    left = dict(MAX_USES)
-    chosen = []
-    for key in order:
-        if left[key[1]] > 0:
-            left[key[1]] -= 1
-            chosen.append(key)
-    uses = []
-    for name, kind in chosen:
-        parts: list[float] = [0] * (round(table[name, kind][-1][0] / width) + 1)
-        for start, _, share in table[name, kind]:
-            part = 1000 * share
-            parts[round(start / width)] = round(part) if part >= FINE else round(part, 1)
-        uses.append([name, kind, mean[name, kind], parts])
-    note = f"Means over {duration(width)}, the most used first."
-    if len(table) > len(chosen):
-        most = " and ".join(
-            f"{count - left[kind]} most used {kind}s" for kind, count in MAX_USES.items()
-        )
-        note += f" Of {len(table):,} resources, the {most} are here."
-    return uses, width, note
+    uses.sort(key=lambda use: -use[2])
+    note = f"Means over {duration(widths[0])}; a click adds one to the chart and tells who used it."
+    if len(results.utilisation) > len(uses):
+        note += f" The {len(uses)} most used of {len(results.utilisation):,} resources."
+    return uses, widths[0], note

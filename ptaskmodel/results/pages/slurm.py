@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.results.comparison.metrics import TIME, curves, idle_while_waiting_h
+from ptaskmodel.results.comparison.metrics import TIME, idle_while_waiting_h
 from ptaskmodel.results.comparison.slurm import (
     BETTER,
     WORSE,
@@ -16,9 +16,10 @@ from ptaskmodel.results.comparison.slurm import (
     compare_slurm,
 )
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.pages.drawn import MIDDLE, Mark, cell, cumulative_chart
+from ptaskmodel.results.pages.drawn import MIDDLE, Mark, cell
 from ptaskmodel.results.pages.metrics import metric_sections
 from ptaskmodel.results.pages.page import Section, Table
+from ptaskmodel.results.pictures.charts import Cumulative, curves
 from ptaskmodel.results.sentences import log_answer
 from ptaskmodel.results.tables.slurm_reading import (
     SlurmJob,
@@ -83,10 +84,10 @@ def _against_log(results: Results, jobs: Sequence[SlurmJob]) -> list[Section]:
              "half differ by at most")  # fmt: skip
     table = Table(heads, rows, kinds=("text", "count", *["time"] * 5), key=(2, 3),
                   same=(2, 3, 4, 5), caption=f"Waits by {by}")  # fmt: skip
-    chart = cumulative_chart("waiting", TIME, curves({"log": [log], "simulated": [here]}))
+    chart = Cumulative("waiting", TIME, curves({"log": [log], "simulated": [here]}))
     note = "Where the two are far apart, do not believe what a change of slurm.conf does here."
     return [Section("Against the log", f"{log_answer(results.summary)} {note}", (table,),
-                    charts=(chart,))]  # fmt: skip
+                    charts=(chart.data(),))]  # fmt: skip
 
 
 def _reasons(results: Results, jobs: Sequence[SlurmJob]) -> list[Section]:
@@ -249,13 +250,12 @@ def changes(a: Results, b: Results) -> list[Section]:
     whose = [
         _classes(by, groups) for by in compared.order() if len(groups := compared.groups(by)) > 1
     ]
-    chart = cumulative_chart("waiting of the jobs in both", TIME, compared.curves())
     return [
         Section(
             "What changed", names, (Table(("setting", "a", "b"), settings),) if settings else ()
         ),
         Section("Who gains, who loses", f"{compared.counts_text()}. {CLEAR}", tuple(whose)),
-        Section("How many waited how long", charts=(chart,)),
+        Section("How many waited how long", charts=(compared.waits().data(),)),
         *metric_sections(compared.totals),
     ]
 

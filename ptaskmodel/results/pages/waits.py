@@ -12,18 +12,8 @@ from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pages.drawn import MIDDLE, Mark, cell
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.charts import Strip
-from ptaskmodel.results.pictures.waiting import Waited, waited
-from ptaskmodel.results.states import KILLED, outcome_of
+from ptaskmodel.results.pictures.waiting import Waited, slowdown_chart, waited
 from ptaskmodel.style.text import count, duration, number
-
-# With fewer jobs of a class each is a dot.
-FEW = 30
-# Waits up to this are called none; the axis begins here.
-AT_ONCE_S = 1.0
-# Points of a cumulative curve.
-POINTS = 300
-LEAST_RANGE = 10.0
-QUANTILES = (0.25, 0.5, 0.75, 0.95, 1.0)
 
 
 def waiting_sections(results: Results, users: Mapping[str, str]) -> list[Section]:
@@ -40,25 +30,10 @@ def waiting_sections(results: Results, users: Mapping[str, str]) -> list[Section
 
 
 def _strips(kind: str, classes: Sequence[Strip]) -> dict[str, Any]:
-    rows, halves = [], {}
-    for each in classes:
-        some = np.sort(each.values[each.values > AT_ONCE_S])
-        halves[each.name] = float(np.quantile(each.values, 0.5, method="inverted_cdf"))
-        rows.append(
-            {
-                "name": each.name,
-                "jobs": len(each.values),
-                "zero": 1.0 - len(some) / len(each.values),
-                "killed": each.killed,
-                "quantiles": np.quantile(some, QUANTILES, method="inverted_cdf").tolist()
-                if len(some) else [],
-                "dots": some.tolist() if 0 < len(some) < FEW else None,
-            }
-        )  # fmt: skip
-    worst = max(halves, key=lambda name: halves[name])
-    many = count(sum(len(each.values) for each in classes), "job")
-    sentence = f"By {kind}: of {many} the median wait is longest for {worst}, "
-    sentence += duration(halves[worst])
+    worst = max(classes, key=lambda each: each.half)
+    many = count(sum(each.jobs for each in classes), "job")
+    sentence = f"By {kind}: of {many} the median wait is longest for {worst.name}, "
+    sentence += duration(worst.half)
     most = max(classes, key=lambda each: each.killed)
     if most.killed:
         sentence += f"; most are killed of {most.name}, {number(most.killed, 'share')}"
@@ -67,7 +42,7 @@ def _strips(kind: str, classes: Sequence[Strip]) -> dict[str, Any]:
         "label": kind,
         "sentence": f"{sentence}.",
         "killed": most.killed > 0.0,
-        "rows": rows,
+        "rows": [each._asdict() for each in classes],
     }
 
 
@@ -99,69 +74,8 @@ def _by_size_and_length(jobs: Waited) -> tuple[Table, ...]:
 
 
 def slowdown_sections(results: Results) -> list[Section]:
-    """Return the cumulative slowdowns of `results`, of those killed a curve of its own.
-
-    The axis begins at 1 and ends at 10 or more, so that pages can be held side by side.
-    """
-    title = "Slowdowns"
-    what = results.what
-    if what == "rank" or len(results.tasks) < 2:
+    """Return the cumulative slowdowns of `results`, of those killed a curve of its own."""
+    if results.what == "rank" or len(results.tasks) < 2:
         return []
-    sections = []
-    slow = {"ended": _slowdowns(results, False), "killed": _slowdowns(results, True)}
-    known = sum(map(len, slow.values()))
-    if known:
-        every = np.concatenate(list(slow.values()))
-        half, tail = np.quantile(every, (0.5, 0.95), method="inverted_cdf")
-        sentence = (
-            f"Contention slows half of {count(known, what)} by a factor of at most {number(half)}, "
-            f"5 % by more than {number(tail)}, one by {number(float(every.max()))}."
-        )
-        series = [
-            {"name": f"{name}: {count(len(values), what)}", "role": role,
-             "dashed": name == "killed", "at": _curve(values)}
-            for (name, values), role in zip(slow.items(), ("use", "lost"), strict=True)
-            if len(values)
-        ]  # fmt: skip
-        sections.append(_cumulative("contention slowdown", sentence, series))
-    tau = results.summary.get("tau_s")
-    if what == "job" and not known and isinstance(tau, int | float):
-        values = np.array(
-            [
-                max((task.waiting_s + task.duration_s) / max(task.duration_s, tau), 1.0)
-                for task in results.tasks
-                if task.waiting_s is not None and task.duration_s is not None
-            ]
-        )
-        if len(values):
-            half, tail = np.quantile(values, (0.5, 0.95), method="inverted_cdf")
-            sentence = (
-                f"Half of {count(len(values), what)} have a bounded slowdown of at most "
-                f"{number(half)}, 5 % more than {number(tail)}."
-            )
-            series = [{"name": f"bounded slowdown: {count(len(values), what)}", "role": "wait-text",
-                       "dashed": False, "at": _curve(values)}]  # fmt: skip
-            sections.append(_cumulative("bounded slowdown", sentence, series))
-    return [Section(title, charts=tuple(sections))] if sections else []
-
-
-def _slowdowns(results: Results, killed: bool) -> np.ndarray:
-    return np.array(
-        [
-            task.slowdown
-            for task in results.tasks
-            if task.slowdown is not None and (outcome_of(task.state) == KILLED) == killed
-        ]
-    )
-
-
-def _cumulative(label: str, sentence: str, series: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"chart": "cumulative", "axis": "number", "label": label, "sentence": sentence,
-            "from": 1.0, "to": LEAST_RANGE, "series": series}  # fmt: skip
-
-
-def _curve(values: np.ndarray) -> list[list[float]]:
-    """[value, part of those that are at most so large] at POINTS of them."""
-    ordered = np.sort(values)
-    at = np.unique(np.linspace(0, len(ordered) - 1, min(POINTS, len(ordered))).round().astype(int))
-    return [[float(f"{ordered[k]:.5g}"), round((k + 1) / len(ordered), 4)] for k in at.tolist()]
+    chart = slowdown_chart(results)
+    return [] if chart is None else [Section("Slowdowns", charts=(chart.data(),))]

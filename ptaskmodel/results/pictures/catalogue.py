@@ -17,10 +17,8 @@ from ptaskmodel.results.directory import number as csv_number
 from ptaskmodel.results.directory import readable, rows
 from ptaskmodel.results.loading import Results, ShownLimit, ShownTask, results_of
 from ptaskmodel.results.pictures.charts import (
-    CumulativeCurve,
     Dot,
     DotPanel,
-    cumulative,
     dots,
 )
 from ptaskmodel.results.pictures.drawing import (
@@ -36,15 +34,19 @@ from ptaskmodel.results.pictures.drawing import (
     time_axis,
 )
 from ptaskmodel.results.pictures.gantt import gantt
-from ptaskmodel.results.pictures.links import hosts, links
-from ptaskmodel.results.pictures.load import machine_load, power_over_time, queue_over_time
+from ptaskmodel.results.pictures.load import (
+    backfill_figure,
+    hosts_figure,
+    links_figure,
+    load_figure,
+    power_figure,
+    queue_figure,
+    reasons_figure,
+)
 from ptaskmodel.results.pictures.mpi import matrix, ranks, times
-from ptaskmodel.results.pictures.slurm import backfill, reasons
-from ptaskmodel.results.pictures.slurm import load as slurm_load
 from ptaskmodel.results.pictures.topology import topology
-from ptaskmodel.results.pictures.waiting import waiting_figure
+from ptaskmodel.results.pictures.waiting import slowdown_figure, waiting_figure
 from ptaskmodel.results.states import is_cut_off
-from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.results.tables.tasks import COLUMNS as DRAW_COLUMNS
 from ptaskmodel.results.tables.tasks import DRAWS
 from ptaskmodel.style.colours import LIGHT
@@ -55,7 +57,6 @@ if TYPE_CHECKING:
 
 MOST_SLOWEST = 12
 MOST_RANGES = 40
-TAU_S = 60.0  # of the bounded slowdown, where a summary does not say
 REPLAY_FUNCTIONS: Mapping[str, Callable[[Path], Figure]] = {
     "times": times,
     "matrix": matrix,
@@ -117,60 +118,6 @@ def _name(axes: Any, task: ShownTask) -> None:
 
 
 @picture
-def slowdowns(results: Results) -> Figure:
-    """How many tasks were slowed down how much: the whole distribution, and its quantiles.
-
-    Of those that were cut off, by what they had done, a dashed curve besides. Of a batch without
-    attribution: the bounded slowdown, by waiting.
-    """
-    what = results.what
-    known = [task for task in results.tasks if task.slowdown is not None]
-    if not known and what == "job":
-        return _bounded(results)
-    if not known:
-        raise PTaskModelError(f"{results.directory}: no slowdowns there; {NEEDS_ATTRIBUTION}")
-    values = np.array([task.slowdown for task in known], dtype=np.float64)
-    cut = values[[is_cut_off(task.state) for task in known]]
-    curves = [CumulativeCurve(f"all {what}s", values, LIGHT.use)]
-    if len(cut):
-        curves.append(CumulativeCurve(f"the {count(len(cut))} cut off", cut, LIGHT.lost, True))
-    figure = cumulative(curves, "contention slowdown", what)
-    mean = float(values.mean())
-    half, most = (float(np.percentile(values, part)) for part in (50, 95))
-    title = f"Contention slowdown: half at most {number(half)}, 5 % {number(most)} or more"
-    missing = len(results.tasks) - len(values)
-    of = (
-        f"{count(len(values))} of {count(len(results.tasks), what)}"
-        if missing
-        else count(len(values), what)
-    )
-    note = f"Time taken over time alone of what was done, {of}; mean {number(mean)}"
-    return finished(figure, title, note, f"{title}; mean {number(mean)} of {of}.")
-
-
-def _bounded(results: Results) -> Figure:
-    tau = results.summary.get("tau_s")
-    tau_s = float(tau) if isinstance(tau, int | float) and tau > 0 else TAU_S
-    spans = [
-        (task.waiting_s, task.duration_s)
-        for task in results.tasks
-        if task.waiting_s is not None and task.duration_s is not None
-    ]
-    if not spans:
-        raise PTaskModelError(f"{results.directory}: no job ended; nothing to draw")
-    waited, ran = np.array(spans).T
-    values = np.maximum(1.0, (waited + ran) / np.maximum(ran, tau_s))
-    figure = cumulative(
-        [CumulativeCurve("jobs", values, LIGHT.wait_text)], "bounded slowdown", "job"
-    )
-    half, most = (float(np.percentile(values, part)) for part in (50, 95))
-    title = f"Bounded slowdown: half at most {number(half)}, 5 % {number(most)} or more"
-    jobs = count(len(values), "job")
-    note = f"Waiting and running over running ({duration(tau_s)} at least), {jobs}"
-    return finished(figure, title, note, f"{title}, of {jobs}.")
-
-
-@picture
 def ranges(results: Results) -> Figure:
     """How long tasks of `results` take in several draws, those with the widest range first."""
     place = results.directory / DRAWS
@@ -195,23 +142,18 @@ def ranges(results: Results) -> Figure:
     return finished(figure, title, "", f"{title}. This is the first of {of}.")
 
 
-def _load(results: Results) -> Figure:
-    is_slurm = slurm_reading.is_slurm(results.summary)
-    return (slurm_load if is_slurm else machine_load)(results)
-
-
 # The functions of `results.PICTURES`.
 FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
     "progress": progress,
-    "links": links,
-    "hosts": hosts,
-    "slowdowns": slowdowns,
-    "load": _load,
-    "queue": queue_over_time,
+    "links": links_figure,
+    "hosts": hosts_figure,
+    "slowdowns": slowdown_figure,
+    "load": load_figure,
+    "queue": queue_figure,
     "waits": waiting_figure,
-    "reasons": reasons,
-    "backfill": backfill,
-    "power": power_over_time,
+    "reasons": reasons_figure,
+    "backfill": backfill_figure,
+    "power": power_figure,
     "ranges": ranges,
 }
 # Those with a choice of colours.

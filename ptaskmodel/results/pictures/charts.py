@@ -8,7 +8,7 @@ map is in `topology`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,14 +20,15 @@ from ptaskmodel.results.pictures.drawing import (
     POINTS,
     WIDE,
     colour_bar,
+    finished,
     heat,
     new_figure,
     row_ticks,
     time_axis,
     use_scale,
 )
-from ptaskmodel.style.colours import LIGHT, MARKERS, SIGNS, role_colour
-from ptaskmodel.style.text import column, count, number
+from ptaskmodel.style.colours import LIGHT, MARKERS, SIGNS, role_colour, run_role, run_sign
+from ptaskmodel.style.text import column, count, number, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,33 +40,29 @@ TIME_MARKS: Mapping[float, str] = {
     86400.0: "1 d", 7 * 86400.0: "1 week", 70 * 86400.0: "10 weeks", 700 * 86400.0: "100 weeks",
 }  # fmt: skip
 FEW = 30  # values of a class that are drawn as dots
+AT_ONCE_S = 1.0  # waits up to this are called none
+QUANTILES = (0.25, 0.5, 0.75, 0.95, 1.0)
+MOST_POINTS = 200  # of a curve
 
 
-class Track(NamedTuple):
+class Pane(NamedTuple):
     """A row of a panel: ``draw`` fills its axes, dates in s across. height: in inches."""
 
     draw: Callable[[Any], None]
     height: float = 1.2
 
 
-def time_panel(
-    tracks: Sequence[Track],
-    end_s: float,
-    results: Results | None = None,
-    begin_s: float = 0.0,
-    width: float = WIDE,
-) -> Figure:
-    """Return tracks above each other on one time from ``begin_s`` to ``end_s``, of some width.
+def time_panel(panes: Sequence[Pane], end_s: float, results: Results | None = None) -> Figure:
+    """Return ``panes`` above each other on one time up to ``end_s``.
 
     results: as of `drawing.time_axis`.
     """
-    figure = new_figure(width, 0.9 + sum(track.height for track in tracks))
-    rows = figure.subplots(
-        len(tracks), 1, sharex=True, squeeze=False, height_ratios=[track.height for track in tracks]
-    )[:, 0]
-    for axes, track in zip(rows, tracks, strict=True):
-        track.draw(axes)
-        time_axis(axes, end_s, begin_s, results)
+    heights = [pane.height for pane in panes]
+    figure = new_figure(WIDE, 0.9 + sum(heights))
+    rows = figure.subplots(len(panes), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, pane in zip(rows, panes, strict=True):
+        pane.draw(axes)
+        time_axis(axes, end_s, 0.0, results)
         if axes is not rows[-1]:
             axes.set_xlabel("")
     return figure
@@ -75,7 +72,7 @@ def areas(axes: Any, dates: FloatArray, layers: Sequence[tuple[str, FloatArray, 
     """Draw layers (name, values from each date on, colour) on each other; return the highest sum.
 
     axes: what is drawn on. dates: of all layers, ascending; the last is the end. Layers that are
-    nothing are left out.
+    nothing are left out; those of no name have no label.
     """
     low = np.zeros(len(dates))
     labels = []
@@ -83,22 +80,11 @@ def areas(axes: Any, dates: FloatArray, layers: Sequence[tuple[str, FloatArray, 
         if not np.any(values):
             continue
         axes.fill_between(dates, low, low + values, step="post", color=colour, linewidth=0)
-        labels.append((float(low[-1] + values[-1] / 2), name, colour))
+        if name:
+            labels.append((float(low[-1] + values[-1] / 2), name, colour))
         low = low + values
     end_labels(axes, labels)
     return float(low.max(initial=0.0))
-
-
-def steps(axes: Any, dates: FloatArray, lines: Sequence[tuple[str, FloatArray, str]]) -> float:
-    """Draw lines (name, values from each date on, colour); return the highest value.
-
-    axes: what is drawn on. dates: of all lines, ascending.
-    """
-    for name, values, colour in lines:
-        axes.step(dates, values, where="post", color=colour, linewidth=1.2, label=name)
-    if len(lines) > 1:
-        end_labels(axes, [(float(values[-1]), name, colour) for name, values, colour in lines])
-    return max((float(values.max(initial=0.0)) for _, values, _ in lines), default=0.0)
 
 
 def end_labels(axes: Any, labels: Sequence[tuple[float, str, str]]) -> None:
@@ -135,11 +121,29 @@ def heat_rows(
 
 
 class Strip(NamedTuple):
-    """A class of a strip chart: what jobs waited, s, and what part of them was killed."""
+    """A class of a strip chart: how long its jobs waited.
+
+    jobs: how many there are. zero: the part that waited up to a second; the quantiles (25, 50, 75,
+    95, 100 %) are of the others, s, none if there are none; dots: each of them where they are few.
+    killed: the part of all that was killed.
+    """
 
     name: str
-    values: FloatArray
+    jobs: int
+    zero: float
     killed: float
+    quantiles: Sequence[float]
+    dots: Sequence[float] | None
+    half: float
+
+    @classmethod
+    def of(cls, name: str, values: FloatArray, killed: float) -> Strip:
+        """Return the strip of waits, s; ``killed``: which part of the jobs was killed."""
+        some = np.sort(values[values > AT_ONCE_S])
+        found = np.quantile(some, QUANTILES, method="inverted_cdf").tolist() if len(some) else []
+        dots = some.tolist() if 0 < len(some) < FEW else None
+        half = float(np.quantile(values, 0.5, method="inverted_cdf"))
+        return cls(name, len(values), 1.0 - len(some) / len(values), killed, found, dots, half)
 
 
 def strips(groups: Sequence[tuple[str, Sequence[Strip]]], what: str) -> Figure:
@@ -154,24 +158,19 @@ def strips(groups: Sequence[tuple[str, Sequence[Strip]]], what: str) -> Figure:
         len(groups), 3, squeeze=False, sharex="col", width_ratios=(1, 5, 1),
         height_ratios=[each + 1.5 for each in rows],
     )  # fmt: skip
-    longest = max((float(c.values.max(initial=0.0)) for _, its in groups for c in its), default=0)
+    longest = max((max(one.quantiles, default=0.0) for _, its in groups for one in its), default=0)
     for (kind, classes), (left, middle, right) in zip(groups, panels, strict=True):
         for row, one in enumerate(classes):
-            some = one.values[one.values > 0.0]
-            _share(left, row, 1.0 - len(some) / len(one.values), LIGHT.use)
+            _share(left, row, one.zero, LIGHT.use)
             _share(right, row, one.killed, LIGHT.lost)
-            _strip(middle, row, np.maximum(some, 1.0))
-        row_ticks(left, [f"{one.name}  ({count(len(one.values))})" for one in classes])
+            _strip(middle, row, one)
+        row_ticks(left, [f"{one.name}  ({count(one.jobs)})" for one in classes])
         left.set_title(f"{kind} ({what}s), at once", loc="right")
         right.set_title("killed")
         for axes in (middle, right):
             axes.set_ylim(len(classes) - 0.5, -0.5)
             axes.set_yticks([])
-        middle.set_xscale("log")
-        marks = {at: name for at, name in TIME_MARKS.items() if at <= max(longest, 60.0) * 1.5}
-        middle.set_xticks(list(marks), list(marks.values()))
-        middle.set_xticks([], minor=True)
-        middle.set_xlim(0.8, 1.6 * max(longest, 60.0))
+        log_axis(middle, "time", 1.0, 1.4 * max(longest, 60.0))
         for axes in (left, right):
             axes.set_xlim(0, 1.9)
             axes.set_xticks([])
@@ -185,18 +184,17 @@ def _share(axes: Any, row: int, part: float, colour: str) -> None:
     axes.text(part + 0.06, row, number(part, "share") if part else "–", va="center")
 
 
-def _strip(axes: Any, row: int, values: FloatArray) -> None:
-    if not len(values):
+def _strip(axes: Any, row: int, one: Strip) -> None:
+    if not one.quantiles:
         return
-    colour = LIGHT.wait
-    if len(values) < FEW:
-        axes.plot(values, np.full(len(values), row), "o", color=colour, markersize=3, alpha=0.7)
+    colour, (low, half, high, most, longest) = LIGHT.wait, one.quantiles
+    if one.dots:
+        axes.plot(one.dots, [row] * len(one.dots), "o", color=colour, markersize=3, alpha=0.7)
     else:
-        low, high, most = np.percentile(values, (25, 75, 95))
         axes.hlines(row, high, most, color=colour, linewidth=1.2)
         axes.hlines(row, low, high, color=colour, linewidth=5)
-        axes.plot(values.max(), row, "|", color=LIGHT.ink, markersize=7)
-    axes.plot(np.median(values), row, "o", color=LIGHT.ink, markersize=4)
+        axes.plot(longest, row, "|", color=LIGHT.ink, markersize=7)
+    axes.plot(half, row, "o", color=LIGHT.ink, markersize=4)
 
 
 class Dot(NamedTuple):
@@ -276,65 +274,198 @@ def dots(names: Sequence[str], panels: Sequence[DotPanel], key: str = "") -> Fig
     return figure
 
 
-class CumulativeCurve(NamedTuple):
-    """A curve of what part of values is at most so large. dashed: of a part of the others."""
+class Curve(NamedTuple):
+    """What part of values is at most so large: of a run, or of several that differ by their seed.
+
+    parts: of the values, 0 to 1, ascending, shape (n,). middle: what that part is at most, the
+    median over runs; low, high: the least and the most of a run. half, most: the median and the
+    95th percentile as metrics have them, the median over runs. runs: how many there are. role:
+    "" for that of a run by its number.
+    """
 
     name: str
-    values: FloatArray
-    colour: str
-    dashed: bool = False
+    runs: int
+    parts: FloatArray
+    middle: FloatArray
+    low: FloatArray
+    high: FloatArray
+    half: float
+    most: float
+    role: str = ""
 
 
-def cumulative(curves: Sequence[CumulativeCurve], name: str, what: str) -> Figure:
-    """Return curves on a logarithmic axis from 1 to 10 at least, with their quantiles.
+def curves(groups: Mapping[str, Iterable[Iterable[float]]]) -> list[Curve]:
+    """Return the cumulative curve of each group; one without values is left out.
 
-    name: of the axis. what: of what there are so many, "job".
+    groups: by name, the values of each of its runs.
     """
-    from matplotlib.ticker import FuncFormatter, NullLocator
+    found = []
+    for name, of_runs in groups.items():
+        columns = [np.sort(np.fromiter(values, dtype=np.float64)) for values in of_runs]
+        columns = [column for column in columns if len(column)]
+        if not columns:
+            continue
+        points = min(max(map(len, columns)), MOST_POINTS)
+        parts = np.arange(1, points + 1) / points
+        levels = np.array(
+            [one[np.ceil(parts * len(one) - 1e-9).astype(int) - 1] for one in columns]
+        )
+        low, high = levels.min(axis=0), levels.max(axis=0)
+        half, most = np.median([np.percentile(one, (50, 95)) for one in columns], axis=0).tolist()
+        middle = np.median(levels, axis=0)
+        found.append(Curve(name, len(columns), parts, middle, low, high, half, most))
+    return found
 
-    figure = new_figure(COLUMN, 3.6)
-    axes = figure.add_subplot()
-    for curve in curves:
-        ordered = np.sort(curve.values)
-        part = 100.0 * np.arange(1, len(ordered) + 1) / len(ordered)
-        axes.step(
-            np.concatenate([[min(1.0, ordered[0])], ordered]), np.concatenate([[0.0], part]),
-            where="post", color=curve.colour, linewidth=1.5, label=curve.name,
-            linestyle="--" if curve.dashed else "-",
-        )  # fmt: skip
-        for share in () if curve.dashed else (50, 95):
-            x = float(np.percentile(ordered, share))
-            axes.plot(x, share, "o", color=curve.colour, markersize=4)
-            axes.annotate(f"{share} %: {number(x)}", (x, share), xytext=(5, -10),
-                          textcoords="offset points")  # fmt: skip
-    if len(curves) > 1:
-        axes.legend(loc="lower right")
-    values = np.concatenate([curve.values for curve in curves])
-    low, high = min(1.0, float(values.min())), max(10.0, float(values.max()))
+
+class Cumulative(NamedTuple):
+    """Curves on a logarithmic axis; the others are compared with the first, which is dashed.
+
+    label: what of. kind: of the values, "time" or "number". joined: by straight lines, as there are
+    few points; else by steps. said: the sentence; "" for that of medians and 95 %.
+    """
+
+    label: str
+    kind: str
+    curves: Sequence[Curve]
+    joined: bool = False
+    said: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """What it shows, with numbers."""
+        half, high = (
+            ", ".join(f"{curve.name} {number(level, self.kind)}" for curve, level in levels)
+            for levels in ([(c, c.half) for c in self.curves], [(c, c.most) for c in self.curves])
+        )
+        label = f"{self.label[0].upper()}{self.label[1:]}"
+        return self.said or f"{label}. Half at most: {half}; 95 %: {high}."
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The ends of the axis: pages can be held side by side."""
+        least, most = {"time": (1.0, 86400.0), "number": (1.0, 10.0)}[self.kind]
+        low = min((float(c.low[c.low > 0.0].min(initial=least)) for c in self.curves), default=1.0)
+        high = max((float(curve.high.max()) for curve in self.curves), default=most)
+        return (min(least, low) if self.kind == "number" else least), max(most, high)
+
+    def _looks(self) -> Iterator[tuple[Curve, str, bool, str]]:
+        """Of each curve its role, whether it is dashed, and its sign."""
+        for k, curve in enumerate(self.curves):
+            if curve.role:
+                yield curve, curve.role, curve.role == "lost", ""
+            else:
+                yield curve, run_role(k), not k, run_sign(k)
+
+    def data(self) -> dict[str, Any]:
+        """The chart as JSON; see charts.js."""
+        series: list[dict[str, Any]] = []
+        for curve, role, dashed, sign in self._looks():
+            points = np.column_stack([curve.middle, curve.parts])
+            one = {"name": curve.name, "role": role, "dashed": dashed, "sign": sign,
+                   "at": _short(points)}  # fmt: skip
+            if curve.runs > 1:
+                one["reach"] = _short(np.column_stack([curve.low, curve.high, curve.parts]))
+            series.append(one)
+        note = "Areas: the range over seeds." if any(c.runs > 1 for c in self.curves) else ""
+        low, high = self.reach
+        return {"chart": "cumulative", "axis": self.kind, "label": self.label, "note": note,
+                "sentence": self.sentence, "from": low, "to": high, "joined": self.joined,
+                "series": series}  # fmt: skip
+
+    def draw(self, axes: Any) -> None:
+        """Draw the chart on ``axes`` of matplotlib."""
+        low, high = self.reach
+        for curve, role, dashed, _ in self._looks():
+            colour, parts = role_colour(role), 100.0 * curve.parts
+            style = {"color": colour, "linestyle": "--" if dashed else "-", "label": curve.name}
+            at, up = np.maximum(curve.middle, low), parts
+            if not self.joined:
+                at, up = np.append(at[0], at), np.append(0.0, up)
+            axes.plot(at, up, drawstyle="default" if self.joined else "steps-post", **style)
+            if curve.runs > 1:
+                reach = np.maximum(curve.low, low), np.maximum(curve.high, low)
+                axes.fill_betweenx(parts, *reach, color=colour, alpha=0.2, linewidth=0)
+        log_axis(axes, self.kind, low, high)
+        axes.set_ylim(0.0, 101.0)
+        axes.set_ylabel("at most that (%)")
+        axes.set_xlabel(f"{self.label}, at most (log)")
+        if len(self.curves) > 1:
+            axes.legend()
+
+
+def cumulative_figure(charts: Sequence[Cumulative], title: str, note: str = "") -> Figure:
+    """Return ``charts`` below each other, and a ``note`` above the first."""
+    figure = new_figure(COLUMN, 3.4 * len(charts))
+    for axes, chart in zip(figure.subplots(len(charts), squeeze=False).flat, charts, strict=True):
+        chart.draw(axes)
+    return finished(figure, title, note, " ".join(chart.sentence for chart in charts))
+
+
+def _short(table: FloatArray) -> list[list[float]]:
+    return [[float(f"{value:.6g}") for value in row] for row in table.tolist()]
+
+
+def log_axis(axes: Any, kind: str, low: float, high: float) -> None:
+    """Give ``axes`` a logarithmic axis from ``low`` to ``high`` of a ``kind``, "time" or other."""
+    if kind == "time":
+        marks = dict(TIME_MARKS)
+    else:
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        marks = {k * 10.0**e: number(k * 10.0**e) for e in powers for k in (1, 2, 5)}
+        if high > 1000 * low:
+            marks = {10.0**e: number(10.0**e) for e in powers}
     axes.set_xscale("log")
+    shown = [at for at in marks if low * (1 - 1e-9) <= at <= high * 1.1]
+    axes.set_xticks(shown, [marks[at] for at in shown])
+    axes.set_xticks([], minor=True)
     axes.set_xlim(low * 0.97, high * 1.1)
-    marks = [k * 10.0**e for e in range(math.floor(math.log10(low)), 9) for k in (1, 2, 5)]
-    axes.set_xticks([mark for mark in marks if low <= mark <= high * 1.1])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_ylim(0.0, 101.0)
-    axes.set_xlabel(f"{name} (log), at most")
-    axes.set_ylabel(f"{what}s (%)")
-    return figure
 
 
-def matrix(table: FloatArray, norm: Any, side: int, bar: str, axis: tuple[str, str]) -> Figure:
-    """Return a matrix of the cells of ``table``; nan is nothing, and grey.
+class Matrix(NamedTuple):
+    """Amounts between names: rows give, or lose; columns take, or cause it.
 
-    norm: of matplotlib, for the colours. side: rows and columns in a cell. bar: what a cell holds,
-    and its unit. axis: what columns are, and rows.
+    kind, unit: of the amounts, as of `style.text.number`. caption: what a cell holds. corner: what
+    rows and columns are. sums: how many columns at the right are sums. members: of each cell, which
+    tasks a click shows. plain: cells have a colour and no number.
     """
-    figure = new_figure(COLUMN, 5.6)
-    axes = figure.add_subplot()
-    edges = (-0.5, side * table.shape[1] - 0.5, side * table.shape[0] - 0.5, -0.5)
-    image = axes.imshow(table, cmap=heat(), norm=norm, interpolation="nearest", extent=edges)
-    axes.grid(visible=False)
-    colour_bar(axes, image).set_label(bar)
-    axes.set_xlabel(axis[0])
-    axes.set_ylabel(axis[1])
-    return figure
+
+    kind: str
+    caption: str
+    corner: str
+    sentence: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+    cells: Sequence[Sequence[float]]
+    sums: int = 1
+    members: Sequence[Sequence[Sequence[int]]] = ()
+    unit: str = ""
+    note: str = ""
+    plain: bool = False
+
+    def data(self) -> dict[str, Any]:
+        """The chart as JSON; see charts.js."""
+        return {"chart": "matrix", **self._asdict()}
+
+    def figure(self, title: str) -> Figure:
+        """Return a picture of the cells that are no sums; nothing is grey."""
+        from matplotlib.colors import LogNorm, Normalize
+
+        cells = np.array(self.cells, dtype=float)
+        cells = cells[:, : cells.shape[1] - self.sums]
+        most = float(cells.max())
+        scale, unit = unit_of(most, self.kind)
+        cells = np.where(cells > 0.0, cells / scale, np.nan)
+        low, high = float(np.nanmin(cells)), most / scale
+        is_log = high > 10 * low
+        figure = new_figure(COLUMN, 5.6)
+        axes = figure.add_subplot()
+        norm = LogNorm(low, high) if is_log else Normalize(0.0, high)
+        image = axes.imshow(cells, cmap=heat(), norm=norm, interpolation="nearest")
+        row_ticks(axes, self.rows, 16)
+        step = max(1, math.ceil(len(self.rows) / 16))
+        axes.set_xticks(range(0, cells.shape[1], step), self.columns[: cells.shape[1] : step])
+        axes.grid(visible=False)
+        bar = f"{self.caption} ({', '.join(filter(None, (unit, 'log' * is_log)))})"
+        colour_bar(axes, image).set_label(bar)
+        note = "; ".join(filter(None, (self.corner, self.note, "grey: nothing")))
+        return finished(figure, title, note, self.sentence)

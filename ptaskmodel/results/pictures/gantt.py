@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results, ShownTask, running_stretches
-from ptaskmodel.results.pictures.charts import Track, end_labels, time_panel
+from ptaskmodel.results.pictures.charts import Pane, end_labels, time_panel
 from ptaskmodel.results.pictures.drawing import (
     finished,
     heat,
@@ -72,7 +72,7 @@ def gantt(results: Results, colour: str | None = None) -> Figure:
     colour = colour or _usual_colour(results)
     coloured = COLOURINGS[colour](results, [task for task, _, _ in rows])
     height = min(max(1.2, 0.3 * len(hosts)), 8.0)
-    track = Track(lambda axes: _bars(axes, rows, hosts, coloured.paint, results.end_s), height)
+    track = Pane(lambda axes: _bars(axes, rows, hosts, coloured.paint, results.end_s), height)
     figure = time_panel([track], results.end_s, results)
     if colour == "slowdown":
         slowdown_bar(figure.axes[0])
@@ -287,7 +287,7 @@ def _cells(results: Results, rows: Spells, hosts: list[str]) -> Figure:
         row_ticks(axes, names)
 
     height = min(max(1.2, 0.06 * len(groups)), 8.0)
-    figure = time_panel([Track(draw, height)], end_s, results)
+    figure = time_panel([Pane(draw, height)], end_s, results)
     what = f"mean contention slowdown of {results.what}s" if by_slowdown else "busy share"
     if by_slowdown:
         slowdown_bar(figure.axes[0])

@@ -1,230 +1,261 @@
-"""Pictures of load over time: hosts in use, the queue and its waiting times, power and energy."""
+"""Pictures of `tracks`: load, queue, reasons to wait, backfill, power, links, hosts over time."""
 
 from __future__ import annotations
 
-import csv
-import math
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.platform.power import host_power
-from ptaskmodel.results.loading import LOAD, Results, load_over_time, power_curve
-from ptaskmodel.results.pictures.charts import Track, areas, steps, time_panel
-from ptaskmodel.results.pictures.drawing import finished, picture, unit_axis
+from ptaskmodel.recording.limits import HOST, LINK
+from ptaskmodel.results.directory import finite, readable, rows
+from ptaskmodel.results.loading import LOAD, Results, power_curve
+from ptaskmodel.results.pictures.charts import Pane, areas, heat_rows, time_panel
+from ptaskmodel.results.pictures.drawing import (
+    NEEDS_ATTRIBUTION,
+    finished,
+    natural,
+    picture,
+    unit_axis,
+)
 from ptaskmodel.results.pictures.topology import platform_of
-from ptaskmodel.style.colours import CATEGORIES, LIGHT
-from ptaskmodel.style.text import count, date, duration, number, round_time
+from ptaskmodel.results.pictures.tracks import (
+    Track,
+    link_tracks,
+    load_tracks,
+    power_tracks,
+    reason_tracks,
+    said_of,
+    start_tracks,
+    track_of,
+    use_table,
+)
+from ptaskmodel.results.tables import slurm_reading
+from ptaskmodel.results.tables.places import Place, link_name, link_places
+from ptaskmodel.style.colours import role_colour
+from ptaskmodel.style.text import count, date, duration, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-FloatArray = NDArray[np.float64]
-CELLS = 600
-# Of more changes than that, means over as many parts of the time are drawn.
-MOST_STEPS = 2000
+MAX_ROWS, MOST_USED = 60, 16  # resources in a picture, and below levels
 OVER_TIME, TUNING = "over_time.csv", "tuning.csv"
 USES = (
-    ("utilisation_1h", "1 h", LIGHT.nothing),
-    ("utilisation_10h", "10 h", LIGHT.soft),
-    ("utilisation_24h", "24 h", LIGHT.use),
+    ("utilisation_1h", "last 1 h"),
+    ("utilisation_10h", "last 10 h"),
+    ("utilisation_24h", "last 24 h"),
 )
 
 
-class Load(NamedTuple):
-    """The load in cells of time of equal length, arrays (cells, 3): of the jobs that wait, the
-    hosts that they ask for and the hosts in use, the mean and the most."""
-
-    mean: FloatArray
-    most: FloatArray
-
-
-def load_in_cells(
-    rows: Sequence[tuple[float, float, float, float]], end_s: float, cells: int
-) -> Load:
-    """Gather what `loading.load_over_time` gives, values that hold from a date on, up to end_s."""
-    table = np.array(rows, dtype=np.float64).reshape(-1, 4)
-    edges = np.linspace(0.0, end_s, cells + 1)
-    dates, values = table[:, 0], table[:, 1:]
-    # The values at all dates at which anything changes or a cell begins.
-    every = np.unique(np.concatenate([dates[(dates > 0.0) & (dates < end_s)], edges]))
-    at = np.searchsorted(dates, every, side="right") - 1
-    held = np.where((at >= 0)[:, None], values[np.maximum(at, 0)], 0.0)[:-1]
-    first = np.searchsorted(every, edges[:-1])
-    lasted = np.diff(every)
-    mean = np.add.reduceat(held * lasted[:, None], first) / (end_s / cells)
-    return Load(mean, np.maximum.reduceat(held, first))
+def _draw(track: Track, axes: Any) -> None:
+    """Draw a track, which is not one of heat, on ``axes``."""
+    edges = np.arange(len(track.mean) + 1, dtype=np.float64) * track.width_s
+    if track.most is not None:
+        most, colour = np.append(track.most, track.most[-1]), role_colour(track.layers[0][1])
+        axes.fill_between(edges, 0.0, most, step="post", color=colour, alpha=0.35, lw=0)
+    areas(axes, edges, [(name, np.append(mean, mean[-1]), role_colour(role))
+                        for name, role, mean in track.layers])  # fmt: skip
+    unit_axis(axes, "", track.kind, track.top)
+    axes.set_title(track.name)
 
 
-def _end_s(results: Results, rows: Sequence[tuple[float, float, float, float]]) -> float:
-    """Up to where the load is known, s: the last change, or the date at which it was stopped."""
-    return rows[-1][0] if results.stopped is None else results.stopped.at_s
+def figure_of(results: Results, tracks: Sequence[Track], title: str, note: str = "") -> Figure:
+    """Return a picture of ``tracks`` below each other on one time, the first with a ``note``."""
+    panes = []
+    for _, its in itertools.groupby(tracks, key=lambda track: (track.heat, bool(track.members))):
+        group = list(its)
+        if not group[0].heat:
+            panes += [
+                Pane(partial(_draw, track), 1.2 if k else 1.8) for k, track in enumerate(group)
+            ]
+            continue
+        rows, names = [], []
+        for track in group:
+            if track.most is not None:
+                rows.append(track.most)
+                names.append(f"{track.name}  max")
+            rows.append(track.mean)
+            names.append(track.name if track.most is None else "mean")
+        draw = partial(heat_rows, names=names, table=100.0 * np.array(rows),
+                       end_s=len(rows[0]) * group[0].width_s,
+                       label="use of its capacity; grey: none")  # fmt: skip
+        panes.append(Pane(draw, 0.3 + 0.17 * len(rows)))
+    figure = time_panel(panes, results.end_s or 1.0, results)
+    first = figure.axes[0].get_title(loc="left")
+    return finished(figure, title.rstrip("."), "; ".join(filter(None, (first, note))), title)
 
 
 @picture
-def machine_load(results: Results) -> Figure:
-    """Hosts in use, hosts that waiting jobs ask for, and how many jobs wait, over time."""
-    rows = load_over_time(results)
-    if not rows:
+def load_figure(results: Results) -> Figure:
+    """Hosts or CPUs in use, those that waiting jobs ask for, and how many jobs wait, over time."""
+    if results.what != "job":
+        raise PTaskModelError(f"{results.directory}: not the results of a batch; it has no queue")
+    if not (tracks := load_tracks(results)):
         raise PTaskModelError(f"{results.directory / LOAD}: no job was there; nothing to draw")
-    end_s = _end_s(results, rows) or 1.0
-    cell_s = round_time(end_s / CELLS)
-    cells = math.ceil(end_s / cell_s)
-    load = load_in_cells(rows, cells * cell_s, cells)
-    dates = np.minimum(np.arange(cells + 1) * cell_s, end_s)
-    # Waiting jobs, hosts that they ask for, hosts in use; of each the last value once more.
-    mean, most = (np.concatenate([each, each[-1:]]).T for each in load)
-    total = results.summary.get("hosts")
-    whole = float(total) if isinstance(total, int | float) else float(most[2].max())
-
-    def machine(axes: Any) -> None:
-        idle = np.maximum(whole - mean[2], 0.0)
-        areas(axes, dates, [("in use", mean[2], LIGHT.use), ("idle", idle, LIGHT.nothing)])
-        unit_axis(axes, "hosts", "number", whole)
-
-    def asked(axes: Any) -> None:
-        high = areas(axes, dates, [("waited for", mean[1], LIGHT.wait)])
-        unit_axis(axes, "hosts", "number", high)
-
-    def queue(axes: Any) -> None:
-        unit_axis(axes, "jobs", "number", steps(axes, dates, [("jobs", most[0], LIGHT.wait_text)]))
-        axes.set_title("jobs that wait, the most in each cell")
-
-    waits = bool(most[0].any())
-    figure = time_panel(
-        [Track(machine, 1.8), *[Track(asked), Track(queue)] * waits], end_s, results
-    )
-    used = float(mean[2, :-1].mean()) / whole if whole else 0.0
-    title = f"{number(used, 'share')} of {count(int(whole), 'host')} in use on average"
-    sentence = title
-    if waits:
-        at = float(dates[int(most[0].argmax())])
-        sentence += f"; at most {count(int(most[0].max()), 'job')} wait ({date(at, end_s)})"
-    else:
-        sentence += "; no job waits"
-    note = f"Hosts in use, mean of cells of {duration(cell_s)}"
-    return finished(figure, sentence, note, sentence + ".")
+    said = said_of(tracks, results.end_s, results.summary.get("begin_unix_s"))
+    if len(tracks) == 1:
+        said.append("No job waits.")
+    note = f"dark: mean of cells of {duration(tracks[0].width_s)}; pale: the most"
+    return figure_of(results, tracks, " ".join(said), note)
 
 
 @picture
-def power_over_time(results: Results) -> Figure:
+def reasons_figure(results: Results) -> Figure:
+    """How many jobs wait for which reason, over time."""
+    check_slurm(results)
+    curves = slurm_reading.reason_curves(results.directory, results.end_s)
+    if not curves:
+        raise PTaskModelError(f"{results.directory}: no job waited; nothing to draw")
+    spent = {reason: curve.integral for reason, curve in curves.items()}
+    most, whole = next(iter(spent)), sum(spent.values()) or 1.0
+    rows = list(zip(*curves[most], strict=True))
+    tracks = reason_tracks(results) or [track_of(most, {most: "reason-0"}, rows, results.end_s)]
+    told = ", ".join(f"{name} {number(its / 3600)} job h" for name, its in spent.items())
+    title = f"{most} is the reason for {number(spent[most] / whole, 'share')} of all waiting"
+    return figure_of(results, tracks, f"{title}: {told}.", "jobs that wait")
+
+
+def check_slurm(results: Results) -> None:
+    """Raises PTaskModelError for results of anything else."""
+    if not slurm_reading.is_slurm(results.summary):
+        raise PTaskModelError(f"{results.directory}: this picture needs a run of ptaskmodel slurm")
+
+
+@picture
+def backfill_figure(results: Results) -> Figure:
+    """Jobs in the queue and jobs tested in each backfill cycle, how long cycles took, starts."""
+    check_slurm(results)
+    cycles = slurm_reading.read_cycles(results.directory)
+    if not cycles:
+        raise PTaskModelError(f"{results.directory}: backfill made no cycle; nothing to draw")
+    end_s = max(results.end_s, cycles[-1][0])
+    known = (("jobs in the queue at a cycle", "wait", 1, "number"),
+             ("jobs that a cycle tests", "use", 2, "number"),
+             ("length of a cycle", "use", 3, "time"))  # fmt: skip
+    tracks = [
+        track_of(name, {"": role}, [(cycle[0], float(cycle[k])) for cycle in cycles], end_s,
+                 kind=kind)
+        for name, role, k, kind in known if any(cycle[k] for cycle in cycles)
+    ]  # fmt: skip
+    queue, tested = (number(float(np.mean([cycle[k] for cycle in cycles]))) for k in (1, 2))
+    title = f"Backfill tests {tested} jobs a cycle, of {queue} in the queue, on average"
+    late = sum(cycle[4] == "time" for cycle in cycles)
+    title += f"; {count(late)} of {count(len(cycles), 'cycle')} reach bf_max_time."
+    return figure_of(results, [*tracks, *start_tracks(results)], title)
+
+
+@picture
+def power_figure(results: Results) -> Figure:
     """Power of hosts and links over time, stacked, and the energy of it all."""
     rows = power_curve(results)
-    if len(rows) < 2:
+    if len(rows) < 2 or not (tracks := power_tracks(results)):
         raise PTaskModelError(f"{results.directory}: no time passed; nothing to draw")
-    table = np.array(rows)
-    dates, watts = table[:, 0], table[:, 1:]
-    lasted = np.diff(dates)
-    joules = np.concatenate([np.zeros((1, 2)), np.cumsum(watts[:-1] * lasted[:, None], axis=0)])
-    peak = float(watts.sum(axis=1).max())
-    total = joules[-1].sum()
-    note = "Power"
-    if len(rows) > MOST_STEPS:
-        cell_s = round_time((dates[-1] - dates[0]) / MOST_STEPS)
-        whole = np.append(np.arange(dates[0], dates[-1], cell_s), dates[-1])
-        joules = np.column_stack([np.interp(whole, dates, joules[:, k]) for k in range(2)])
-        watts = np.diff(joules, axis=0) / np.diff(whole)[:, None]
-        watts = np.concatenate([watts, watts[-1:]])
-        dates = whole
-        note = f"Mean power in cells of {duration(cell_s)}"
-    floor, energy = _idle_W(results), results.summary.get("energy", {})
-    idle = np.minimum(watts[:, 0], floor)
-    layers = [
-        ("idle", idle, LIGHT.nothing),
-        ("working" if floor else "hosts", watts[:, 0] - idle, LIGHT.use),
-        ("links", watts[:, 1], LIGHT.transfer),
-    ]
-    end_s = float(dates[-1])
-    track = Track(lambda axes: unit_axis(axes, "power", "power", areas(axes, dates, layers)), 2.6)
-    figure = time_panel([track], end_s, results, begin_s=float(dates[0]))
+    energy = results.summary.get("energy", {})
+    peak = max(hosts + links for _, hosts, links in rows)
+    total = sum((a[1] + a[2]) * (b[0] - a[0]) for a, b in itertools.pairwise(rows))
     title = f"{number(total, 'energy')} in all, at most {number(peak, 'power')}"
     if energy.get("links_J"):
         title += f"; links {number(energy['links_J'], 'energy')}"
-    return finished(figure, title, f"{note} of {results.directory.name}", title + ".")
-
-
-def _idle_W(results: Results) -> float:
-    """What all hosts draw while they are on and idle, W; 0 if the platform cannot be read again."""
-    try:
-        platform = platform_of(results)
-        power = [host_power(platform, host) for host in platform.hosts]
-    except PTaskModelError:
-        return 0.0
-    return math.fsum(each.states[0].idle_W for each in power if each is not None)
-
-
-def columns_of(path: Path, *needed: str) -> dict[str, list[float]]:
-    """The columns of a table of numbers. Raises PTaskModelError if it is none or one lacks."""
-    try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            reader = csv.DictReader(stream, strict=True)
-            names = reader.fieldnames or []
-            missing = sorted(set(needed) - set(names))
-            if missing:
-                raise ValueError(f"no column {missing[0]!r}")
-            found: dict[str, list[float]] = {name: [] for name in names}
-            for row in reader:
-                for name in names:
-                    value = float(row[name])
-                    if not math.isfinite(value):
-                        raise ValueError(f"line {reader.line_num}: {row[name]!r} is not finite")
-                    found[name].append(value)
-    except FileNotFoundError:
-        raise PTaskModelError(f"{path}: is missing; make the batch anew") from None
-    except (OSError, ValueError, TypeError, csv.Error) as error:
-        raise PTaskModelError(f"{path}: cannot be read ({error})") from None
-    return found
+    return figure_of(
+        results, tracks, f"{title}.", f"mean of cells of {duration(tracks[0].width_s)}"
+    )
 
 
 @picture
-def queue_over_time(results: Results) -> Figure:
+def links_figure(results: Results) -> Figure:
+    """The use of links over time: of each level and direction the most and the mean, then the most
+    used ones; without levels those alone.
+
+    results: of a run with attribution.
+    """
+    try:
+        places = link_places(platform_of(results))
+    except PTaskModelError:
+        places = {}
+    single, said, note = _one_by_one(results, LINK, MOST_USED if places else MAX_ROWS, places)
+    levels = link_tracks(results, places) if places else []
+    if not levels:
+        return figure_of(results, single, said, note)
+    worst = sorted(levels, key=lambda track: (-track.full, -float(track.mean.mean())))
+    told = [f"{track.name.rpartition(' (')[0]} are {number(float(track.mean.mean()), 'share')} used"
+            f" on average, one is full {number(track.full, 'share')} of the time"
+            for track in worst]  # fmt: skip
+    figure = figure_of(results, [*levels, *single], f"Links {'; '.join(told)}.",
+                       f"max: the fullest link of a level; below: {note}")  # fmt: skip
+    figure.suptitle(f"Links {told[0]}", x=0.005, ha="left")
+    return figure
+
+
+@picture
+def hosts_figure(results: Results) -> Figure:
+    """What part of each host is used over time; of many, the most used.
+
+    results: of a run with attribution.
+    """
+    return figure_of(results, *_one_by_one(results, HOST, MAX_ROWS, {}))
+
+
+def _one_by_one(
+    results: Results, kind: str, most: int, places: Mapping[str, Place]
+) -> tuple[list[Track], str, str]:
+    """A row for each of the most used resources, what they show in a sentence, and which these are.
+
+    Raises PTaskModelError if none was used.
+    """
+    if not results.utilisation:
+        raise PTaskModelError(f"{results.directory}: {NEEDS_ATTRIBUTION}")
+    use, width_s = use_table(results, kind)
+    if not use:
+        raise PTaskModelError(f"{results.directory}: no {kind} was used; nothing to draw")
+    shown = sorted(use, key=lambda name: (-use[name].sum(), natural(name)))[:most]
+    tracks = [Track(link_name(name, places), [("", "use", use[name])], width_s, heat=True)
+              for name in shown]  # fmt: skip
+    mean, highest = (number(float(part), "share") for part in (
+        np.mean([its.mean() for its in use.values()]), use[shown[0]].mean()))  # fmt: skip
+    said = f"{count(len(use), kind)} in use: {mean} of their capacity on average, one {highest}."
+    of = f"the {len(shown)} most used of {count(len(use), kind)}"
+    return tracks, said, f"{of}, a cell is {duration(width_s)}"
+
+
+@picture
+def queue_figure(results: Results) -> Figure:
     """Queue depth, utilisation over 1, 10 and 24 h, and what an adaptive policy made of them."""
     if results.what != "job":
         raise PTaskModelError(f"{results.directory}: not the results of a batch; it has no queue")
-    names = [name for name, _, _ in USES]
-    samples = {
-        name: np.array(values)
-        for name, values in columns_of(
-            results.directory / OVER_TIME, "time", "queue_depth", *names
-        ).items()
-    }
-    dates = samples["time"]
-    if not len(dates):
-        raise PTaskModelError(
-            f"{results.directory / OVER_TIME}: the run is too short for samples; nothing to draw"
-        )
-    tuning: dict[str, list[float]] = {}
-    if (results.directory / TUNING).exists():
-        tuning = columns_of(results.directory / TUNING, "time", "queue_depth", "utilisation")
-    values = [name for name in tuning if name not in samples and name != "utilisation"]
+    path, tuning = results.directory / OVER_TIME, results.directory / TUNING
+    samples = _columns(path, "time", "queue_depth", *(name for name, _ in USES))
+    if not (dates := samples.get("time")):
+        raise PTaskModelError(f"{path}: the run is too short for samples; nothing to draw")
+    end_s = results.end_s or 1.0
+
+    def one(name: str, role: str, values: Sequence[float], **given: Any) -> Track:
+        rows = list(zip(given.pop("at", dates), values, strict=True))
+        return track_of(name, {"": role}, rows, end_s, **given)
+
     depth = samples["queue_depth"]
+    name = "queue depth: the time that the jobs in the queue have waited so far, summed"
+    tracks = [one(name, "wait", depth, kind="time")]
+    tracks += [one(f"utilisation, {of}", "use", samples[column], limit=1.0, kind="share")
+               for column, of in USES]  # fmt: skip
+    if tuning.exists():
+        tuned = _columns(tuning, "time", "queue_depth", "utilisation")
+        tracks += [one(name, "ink", values, at=tuned["time"]) for name, values in tuned.items()
+                   if name not in samples and name != "utilisation"]  # fmt: skip
+    worst = int(np.argmax(depth))
+    last = number(samples["utilisation_24h"][-1], "share")
+    title = f"At most, jobs in the queue have waited {duration(depth[worst])} together"
+    title += (
+        f", at {date(samples['time'][worst], end_s)}; the last utilisation over 24 h is {last}."
+    )
+    return figure_of(results, tracks, title)
 
-    def queue(axes: Any) -> None:
-        high = areas(axes, dates, [("queue", depth, LIGHT.wait)])
-        unit_axis(axes, "queue depth", "time", high)
 
-    def uses(axes: Any) -> None:
-        steps(axes, dates, [(f"last {of}", 100 * samples[name], c) for name, of, c in USES])
-        axes.set_ylim(0, 101)
-        axes.set_ylabel("utilisation (%)")
-
-    def tuned(axes: Any) -> None:
-        checks = np.array(tuning["time"])
-        lines = zip(values, CATEGORIES, strict=False)
-        high = steps(axes, checks, [(name, np.array(tuning[name]), c) for name, c in lines])
-        unit_axis(axes, "values", "number", high)
-
-    tracks = [Track(queue), Track(uses, 1.5), *[Track(tuned)] * bool(values)]
-    end_s = float(dates[-1])
-    figure = time_panel(tracks, end_s, results)
-    worst = int(depth.argmax())
-    title = f"At most, jobs in the queue have waited {duration(float(depth[worst]))} together"
-    sentence = f"{title}, at {date(float(dates[worst]), end_s)}; the last utilisation over 24 h is "
-    sentence += number(float(samples["utilisation_24h"][-1]), "share")
-    note = "Queue depth: the time that the jobs in the queue have waited so far, summed"
-    return finished(figure, title, note, sentence + ".")
+def _columns(path: Path, *needed: str) -> dict[str, list[float]]:
+    """The columns of a table of numbers. Raises PTaskModelError if it is none or one lacks."""
+    with readable(path, "make the batch anew"):
+        lines = list(rows(path, *needed))
+        return {name: [finite(line[name]) for line in lines] for name in (lines or [{}])[0]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.pictures.charts import areas
-from ptaskmodel.results.pictures.charts import matrix as matrix_chart
+from ptaskmodel.results.directory import finite
+from ptaskmodel.results.pictures.charts import Matrix, areas
 from ptaskmodel.results.pictures.drawing import (
     WIDE,
     finished,
@@ -33,7 +33,7 @@ from ptaskmodel.results.tables.mpi import (
 )
 from ptaskmodel.style.colours import LIGHT
 from ptaskmodel.style.text import count as counted
-from ptaskmodel.style.text import number, unit_of
+from ptaskmodel.style.text import number
 from ptaskmodel.workload.actions import NUMBER
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ MOST_BARS = 64  # ranks drawn with the exact dates of their actions
 MOST_LINES = 1000  # messages: more would cover what ranks do
 PLAIN_LINES = 300  # more lines are drawn thinner and paler, so that what is below stays visible
 MOST_CELLS = 256  # in a row of a matrix
+MOST_NUMBERS = 16  # of more rows cells have a colour and no number
 CELLS = 1600  # of time, where there are more ranks
 NEEDS_TIMELINE = "this picture needs a replay with --timeline"
 
@@ -78,18 +79,20 @@ def ranks(
         if whole:
             problem += f" there: the run is from 0 to {max(float(r['end_s']) for r in whole):.9g} s"
         raise PTaskModelError(f"{directory / SPANS}: {problem}; nothing to draw")
-    rank = np.array([int(row["rank"]) for row in spans])
-    state = np.array([STATES.index(doing(NUMBER[row["action"]])) for row in spans])
-    begin = np.array([float(row["start_s"]) for row in spans])
-    end = np.array([float(row["end_s"]) for row in spans])
+    rank, state, begin, end = columns_of(spans)
     span_s = float(end.max()) if until_s is None else until_s
     figure = new_figure(WIDE, min(max(2.4, 1.2 + 0.22 * count), 9.0))
     axes = figure.add_subplot()
     if count <= MOST_BARS:
         _bars(axes, rank, state, begin, end)
     else:
-        begin, end = np.maximum(begin, since_s), np.minimum(end, span_s)
-        _raster(axes, count, rank, state, begin, end, (since_s, span_s))
+        from matplotlib.colors import to_rgb
+
+        window, inside = (since_s, span_s), (np.maximum(begin, since_s), np.minimum(end, span_s))
+        cells = mostly(count, rank, state, *inside, window, CELLS)
+        colours = np.array([to_rgb(COLOURS[name]) for name in STATES] + [(1.0, 1.0, 1.0)])
+        extent = (*window, count - 0.5, -0.5)
+        axes.imshow(colours[cells], aspect="auto", interpolation="nearest", extent=extent)
     sent = _within(_rows(directory, MESSAGES), since_s, until_s) if messages else []
     lines = _draw_messages(axes, sent)
     path = _draw_path(axes, directory)
@@ -104,6 +107,14 @@ def ranks(
     shares = _shares([spent[state == k].sum() for k in range(len(STATES))])
     title = f"{counted(count, 'rank')}: {shares}"
     return finished(figure, title, "", f"{title}.")
+
+
+def columns_of(spans: Iterable[Mapping[str, str]]) -> tuple[Any, Any, Any, Any]:
+    """Return the rank, the state, the begin and the end of each of ``spans``, as arrays."""
+    table = [(int(row["rank"]), STATES.index(doing(NUMBER[row["action"]])), finite(row["start_s"]),
+              finite(row["end_s"])) for row in spans]  # fmt: skip
+    rank, state, begin, end = np.array(table).T
+    return rank.astype(np.int64), state.astype(np.int64), begin, end
 
 
 def _shares(seconds: Sequence[float]) -> str:
@@ -142,42 +153,33 @@ def _bars(
         axes.add_collection(PolyCollection(list(corners), facecolors=COLOURS[name], linewidths=0))
 
 
-def _raster(
-    axes: Any,
-    count: int,
-    rank: np.ndarray,
-    state: np.ndarray,
-    begin: np.ndarray,
-    end: np.ndarray,
-    window: tuple[float, float],
-) -> None:
-    """Draw the state in which each rank spends most of each cell of time; white: in none."""
-    from matplotlib.colors import to_rgb
+def mostly(
+    ranks: int, rank: Any, state: Any, begin: Any, end: Any, window: tuple[float, float], cells: int
+) -> np.ndarray:
+    """Return the state in which each rank spends most of each cell of a ``window`` of time.
 
-    cell = (window[1] - window[0]) / CELLS
+    rank, state, begin, end: arrays, of each span. Shape (``ranks``, ``cells``); -1: in none.
+    """
+    cell = (window[1] - window[0]) / cells
     begin, end = begin - window[0], end - window[0]
-    first = np.minimum((begin / cell).astype(np.int64), CELLS - 1)
-    last = np.minimum((end / cell).astype(np.int64), CELLS - 1)
-    best = np.zeros((count, CELLS))
-    image = np.ones((count, CELLS, 3))
-    for k, name in enumerate(STATES):
+    first = np.minimum((begin / cell).astype(np.int64), cells - 1)
+    last = np.minimum((end / cell).astype(np.int64), cells - 1)
+    best = np.zeros((ranks, cells))
+    found = np.full((ranks, cells), -1)
+    for k in range(len(STATES)):
         own = np.flatnonzero(state == k)
         if not len(own):
             continue
-        spent = np.zeros((count, CELLS + 1))
+        spent = np.zeros((ranks, cells + 1))
         # Whole cells between the two ends, by differences; then what is missing of the ends.
         np.add.at(spent, (rank[own], first[own]), cell)
         np.add.at(spent, (rank[own], last[own] + 1), -cell)
-        spent = np.cumsum(spent, axis=1)[:, :CELLS]
+        spent = np.cumsum(spent, axis=1)[:, :cells]
         np.add.at(spent, (rank[own], first[own]), first[own] * cell - begin[own])
         np.add.at(spent, (rank[own], last[own]), end[own] - (last[own] + 1) * cell)
-        more = spent > best
+        found[spent > best] = k
         best = np.maximum(best, spent)
-        image[more] = to_rgb(COLOURS[name])
-    axes.imshow(
-        image, aspect="auto", interpolation="nearest",
-        extent=(*window, count - 0.5, -0.5),
-    )  # fmt: skip
+    return found
 
 
 def _draw_messages(axes: Any, rows: list[dict[str, str]]) -> str:
@@ -258,33 +260,43 @@ def _legend(axes: Any, state: np.ndarray, lines: str, path: str) -> None:
     )  # fmt: skip
 
 
+def message_matrix(directory: Path, ranks: int, most: int) -> Matrix | None:
+    """Return who sent how much to whom, of more than ``most`` ranks in blocks; None: nothing sent.
+
+    ranks: how many there are.
+    """
+    side = -(-ranks // most)
+    blocks = -(-ranks // side)
+    cells = np.zeros((blocks, blocks))
+    total, largest = 0.0, ("", "", 0.0)
+    for row in _rows(directory, MATRIX):
+        sent = finite(row["bytes"])
+        cells[int(row["source"]) // side, int(row["target"]) // side] += sent
+        total += sent
+        largest = max(largest, (row["source"], row["target"], sent), key=lambda one: one[2])
+    if not total:
+        return None
+    members = [list(range(k * side, min((k + 1) * side, ranks))) for k in range(blocks)]
+    names = [str(of[0]) if len(of) == 1 else f"{of[0]}-{of[-1]}" for of in members]
+    sentence = (
+        f"{counted(ranks, 'rank')} send {number(total, 'bytes')} to each other; rank {largest[0]} "
+        f"sends rank {largest[1]} most, {number(largest[2], 'bytes')}."
+    )
+    return Matrix(
+        "bytes", "Sent", "from rank ↓ to rank →", sentence, names, [*names, "sum"],
+        [[*row, sum(row)] for row in cells.tolist()],
+        members=[[*([*a, *b] for b in members), a] for a in members],
+        note=f"A cell is {side} by {side} ranks." if side > 1 else "", plain=blocks > MOST_NUMBERS,
+    )  # fmt: skip
+
+
 @picture
 def matrix(directory: Path) -> Figure:
     """How many bytes each rank sent to each other; with many ranks, some of them to some."""
-    from matplotlib.colors import LogNorm, Normalize
-
-    count = len(_rows(directory, RANKS))
-    side = -(-count // MOST_CELLS)  # ranks in a row or column of cells
-    cells = -(-count // side)
-    table = np.full((cells, cells), np.nan)
-    for row in _rows(directory, MATRIX):
-        cell = int(row["source"]) // side, int(row["target"]) // side
-        table[cell] = np.nansum((table[cell], float(row["bytes"])))
-    if np.isnan(table).all():
+    ranks = len(_rows(directory, RANKS))
+    if (found := message_matrix(directory, ranks, MOST_CELLS)) is None:
         raise PTaskModelError(f"{directory / MATRIX}: no message was sent; nothing to draw")
-    total, most = float(np.nansum(table)), float(np.nanmax(table))
-    scale, unit = unit_of(most, "bytes")
-    table /= scale
-    low, high = max(float(np.nanmin(table)), 1.0 / scale), most / scale
-    log = high > 10 * low
-    norm = LogNorm(low, high) if log else Normalize(0.0, max(high, 1.0 / scale))
-    bar = f"sent ({unit}{', log' * log})"
-    figure = matrix_chart(table, norm, side, bar, ("to rank", "from rank"))
-    title = f"{counted(count, 'rank')} send {number(total, 'bytes')} to each other"
-    note = f"A cell is {side} by {side} ranks" if side > 1 else "A cell is a pair of ranks"
-    sentence = f"{title}; at most {number(most, 'bytes')} in a cell, nothing in "
-    sentence += f"{number(float(np.isnan(table).mean()), 'share')} of them."
-    return finished(figure, title, f"{note}; grey: nothing", sentence)
+    return found.figure(found.sentence.partition(";")[0])
 
 
 @picture

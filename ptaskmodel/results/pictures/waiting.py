@@ -1,7 +1,4 @@
-"""Picture of waiting times: by size and length of jobs, in Slurm also by partition and user.
-
-Pages take the same classes.
-"""
+"""Waiting times by class, and slowdowns, for pictures and pages."""
 
 from __future__ import annotations
 
@@ -14,9 +11,15 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.pictures.charts import Strip, strips
-from ptaskmodel.results.pictures.drawing import finished, picture
-from ptaskmodel.results.states import KILLED, outcome_of
+from ptaskmodel.results.pictures.charts import (
+    Cumulative,
+    Strip,
+    cumulative_figure,
+    curves,
+    strips,
+)
+from ptaskmodel.results.pictures.drawing import NEEDS_ATTRIBUTION, finished, picture
+from ptaskmodel.results.states import KILLED, is_cut_off, outcome_of
 from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.style.text import count, duration, number
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 
 MOST_NAMED = 12
+TAU_S = 60.0  # of the bounded slowdown, where a summary does not say
 # The place and the name of the run times of jobs that run at the end.
 RUNNING = len(slurm_reading.LENGTHS), "still running"
 
@@ -49,7 +53,7 @@ class Waited(NamedTuple):
         if rest := [k for key in largest[MOST_NAMED:] for k in found[key]]:
             kept.append((f"{count(len(largest) - MOST_NAMED)} others", rest))
         return [
-            Strip(name, self.waits_s[its], float(self.killed[its].mean())) for name, its in kept
+            Strip.of(name, self.waits_s[its], float(self.killed[its].mean())) for name, its in kept
         ]
 
 
@@ -101,6 +105,67 @@ def waiting_figure(results: Results) -> Figure:
     figure = finished(figure, title, "", sentence)
     figure.axes[0].set_title("")
     return figure
+
+
+def slowdown_chart(results: Results) -> Cumulative | None:
+    """Return how slow tasks of ``results`` were, of those killed a curve of its own; None: unknown.
+
+    By contention where that is known, else of jobs by waiting.
+    """
+    what = results.what
+    slow: dict[str, list[float]] = {"ended": [], "killed": []}
+    for task in results.tasks:
+        if task.slowdown is not None:
+            slow["killed" if is_cut_off(task.state) else "ended"].append(task.slowdown)
+    known = [*slow["ended"], *slow["killed"]]
+    if not known:
+        return _bounded(results)
+    found = curves({f"{name}: {count(len(its), what)}": [its] for name, its in slow.items()})
+    roles = [role for role, its in zip(("use", "lost"), slow.values(), strict=True) if its]
+    half, tail = np.percentile(known, (50, 95), method="inverted_cdf")
+    missing = len(results.tasks) - len(known)
+    of = f"{count(len(known))} of " * bool(missing) + count(len(results.tasks), what)
+    said = (
+        f"Contention slows half of {of} by a factor of at most {number(float(half))}, 5 % by more "
+        f"than {number(float(tail))}, one by {number(max(known))}; mean "
+        f"{number(float(np.mean(known)))}."
+    )
+    its = [curve._replace(role=role) for curve, role in zip(found, roles, strict=True)]
+    return Cumulative("contention slowdown", "number", its, said=said)
+
+
+def _bounded(results: Results) -> Cumulative | None:
+    tau = results.summary.get("tau_s")
+    tau_s = float(tau) if isinstance(tau, int | float) and tau > 0 else TAU_S
+    values = [
+        max((task.waiting_s + task.duration_s) / max(task.duration_s, tau_s), 1.0)
+        for task in results.tasks
+        if task.waiting_s is not None and task.duration_s is not None
+    ]
+    if results.what != "job" or not values:
+        return None
+    half, tail = np.percentile(values, (50, 95), method="inverted_cdf")
+    of = count(len(values), "job")
+    said = (
+        f"Half of {of} have a bounded slowdown of at most {number(float(half))}, 5 % more than "
+        f"{number(float(tail))}: waiting and running over running, {duration(tau_s)} at least."
+    )
+    (curve,) = curves({of: [values]})
+    return Cumulative("bounded slowdown", "number", [curve._replace(role="wait-text")], said=said)
+
+
+@picture
+def slowdown_figure(results: Results) -> Figure:
+    """How many tasks were slowed down how much, of those killed a curve of its own.
+
+    Of a batch without attribution: the bounded slowdown, by waiting.
+    """
+    if (chart := slowdown_chart(results)) is None:
+        why = "no job ended; nothing to draw" if results.what == "job" else ""
+        why = why or f"no slowdowns there; {NEEDS_ATTRIBUTION}"
+        raise PTaskModelError(f"{results.directory}: {why}")
+    title, _, mean = chart.said.rstrip(".").partition("; ")
+    return cumulative_figure([chart], title, mean)
 
 
 def _at_most(seconds: float) -> str:

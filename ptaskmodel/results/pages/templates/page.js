@@ -38,10 +38,11 @@ let filter = null;
 function choose(members, text, links) {
   filter = members ? [members, text] : null;
   $("filter").hidden = !filter;
-  if (filter) $("filter").firstElementChild.textContent = `Shown: ${numbers.count(members.size, one)}, ${text}`;
+  if (filter) $("filter").firstElementChild.textContent = `Shown: ${numbers.count(members.size, data.table?.of || one)}, ${text}`;
   if (onlyTasks) onlyTasks(filter && [(k) => members.has(k), text]);
   if (panel) panel.again();
   if (places) places.hold(filter ? links || linksOf(members) : null);
+  if (filter && !panel) $("tasks-part").scrollIntoView();
 }
 $("filter").lastElementChild.onclick = () => choose(null);
 
@@ -86,41 +87,54 @@ function show(k) {
   $("panel-title").scrollIntoView();
   $("panel").focus({preventScroll: true});
 }
-/* Links of a level: what they limited. */
-function pickedLevel(track) {
-  const names = new Set(track.members);
-  $("use-search").value = ""; fillUses(undefined, names);
+/* Links of a level. */
+function pickedLevel({name, members}) {
+  const its = new Set(members);
+  onlyUses([(k) => its.has(uses[k][0]), name]);
   $("use-part").scrollIntoView();
 }
 
 /* The platform, and the use of one resource */
-const MOST_USERS = 20, uses = data.uses;  // [name, kind, mean %, [per mille, ...]]
+const uses = data.uses;  // [name, kind, mean %, [per mille, ...]]
 const taskNumber = new Map(tasks.map((t, k) => [t[ID], k]));
-let places = null, level = null;
+let places = null, onlyUses = null, used = -1;
 const usersOfLink = (name) => typeof data.topology === "object" && data.topology.users[name] ? data.topology.users[name][2] : [];
 const numberOf = (user) => typeof user === "number" ? user : taskNumber.get(user);
 function linksOf(members) {
   if (typeof data.topology !== "object") return new Set();
   return new Set(Object.keys(data.topology.users).filter((name) => usersOfLink(name).some(([user]) => members.has(numberOf(user)))));
 }
-function stepUse(by) {
-  const list = $("use-select"), count = list.options.length;
-  if (!count) return;
-  list.selectedIndex = (list.selectedIndex + by + count) % count;
-  drawUse();
+/* [task, start, end, bytes] of those that used a resource, most first, and how many there were. */
+function usersOf(kind, name) {
+  if (kind === "host") {
+    const h = data.hosts.indexOf(name), on = h < 0 || !panel ? [] : tasks.map((_, k) => k).filter((k) => tasks[k][START] !== null && panel.runs[k].some(([from, to]) => from <= h && h < to));
+    return [on.map((k) => [k, tasks[k][START], panel.until(tasks[k]), null]).sort((a, b) => (b[2] - b[1]) - (a[2] - a[1])), on.length];
+  }
+  const tick = data.topology.tick;
+  return [usersOfLink(name).map(([user, from, to, bytes]) => [user, from * tick, to * tick, bytes]), usersOfLink(name).length ? data.topology.users[name][1] : 0];
 }
-function pickUse(kind, name, halves) {
+/* A resource as a track of the panel; who used it is shown everywhere, and listed. */
+function pickUse(k) {
+  const [name, kind, mean, parts] = uses[used = k], text = `${kind} ${placed(name)}`, [users, count] = usersOf(kind, name);
+  const members = new Set(users.map(([user]) => numberOf(user)).filter((one) => one !== undefined));
+  if (panel) panel.also({name: text, kind: "area", role: kind === "host" ? "use" : "transfer", width: data.use_width, mean: parts.map((part) => part / 1000), limit: 1, of: "share"});
+  if (members.size) choose(members, `${members.size < count ? `the most of ${numbers.number(count)} that` : "which"} used ${text}`, new Set([name]));
+  $("use-says").textContent = `${text}${placed(name) === name ? "" : ` (${name})`}: used to ${numbers.share(mean / 100)} on average, ${numbers.share(parts.reduce((a, b) => Math.max(a, b), 0) / 1000)} at most; when: the last track of the chart above.`;
+  table($("users"), {caption: `Who used ${text}, ${ofRanks && kind === "link" ? "pairs of ranks (3>5: rank 3 sends to rank 5), " : ""}from first to last use: ${numbers.number(users.length)} of ${numbers.number(count)}`, heads: [one, "first use", "last use", "sent"], kinds: ["text", "date", "date", "bytes"],
+    rows: users.map(([user, ...its]) => [typeof user === "number" ? tasks[user][ID] : user, ...its]), order: null, date, end});
+  if (places) places.pick(kind, kind === "link" && data.topology.users[name] ? data.topology.users[name][0] : name);
+}
+function pickPlace(kind, name, halves) {
   const found = halves.concat(name).map((half) => uses.findIndex((use) => use[1] === kind && use[0] === half)).filter((k) => k >= 0);
-  if (!found.length) { $("users-note").textContent = `${kind} ${placed(name)} is not among the most used ones, which are listed here.`; return; }
-  $("use-search").value = "";
-  fillUses(found[0]);
+  if (found.length) pickUse(found[0]);
+  else $("use-says").textContent = `${kind} ${placed(name)} is not among the most used ones, which are listed here.`;
 }
 if (typeof data.topology === "string") { $("topology-note").textContent = data.topology; $("topology-note").hidden = !data.topology; }
 else {
   $("topology-part").hidden = false;
   $("topology-says").textContent = data.topology.says;
   $("topology").setAttribute("aria-label", `${data.topology.says} Keys: plus, minus, arrows, 0; Enter picks the next most used, Shift and Enter the one before.`);
-  places = topology(data, $("topology"), {placed, picked: pickUse, stepped: stepUse});
+  places = topology(data, $("topology"), {placed, picked: pickPlace, stepped: (by) => pickUse((used + by + uses.length) % uses.length)});
   $("topology-colour").addEventListener("change", () => places.colour($("topology-colour").value));
   $("topology-in").onclick = () => places.zoom(1.5); $("topology-out").onclick = () => places.zoom(1 / 1.5); $("topology-all").onclick = places.all;
   const now = $("now"), cells = data.topology.moments;
@@ -136,61 +150,8 @@ else {
 }
 $("use-part").hidden = !uses.length;
 $("use-note").textContent = data.use_note;
-function fillUses(chosenUse, names = null) {
-  const wanted = $("use-search").value.toLowerCase();
-  level = names;
-  $("use-select").textContent = "";
-  uses.forEach(([name, kind, mean], k) => { if ((!level || level.has(name)) && `${kind} ${placed(name)} ${name}`.toLowerCase().includes(wanted)) add($("use-select"), "option", `${kind} ${placed(name)}: ${numbers.share(mean / 100)} on average`, {value: k}); });
-  if (chosenUse !== undefined) $("use-select").value = chosenUse;
-  drawUse();
-}
-/* [task, start, end, bytes] of those that used a resource, most first, and how many there were. */
-function usersOf(kind, name) {
-  if (kind === "host") {
-    const h = data.hosts.indexOf(name), on = h < 0 || !panel ? [] : tasks.map((_, k) => k).filter((k) => tasks[k][START] !== null && panel.runs[k].some(([from, to]) => from <= h && h < to));
-    const found = on.map((k) => [tasks[k][ID], tasks[k][START], panel.until(tasks[k])]).sort((a, b) => (b[2] - b[1]) - (a[2] - a[1]));
-    return [found.slice(0, MOST_USERS), found.length];
-  }
-  const held = typeof data.topology === "object" && data.topology.users[name];
-  if (!held) return [[], 0];
-  return [held[2].map(([user, from, to, bytes]) => [typeof user === "number" ? tasks[user][ID] : user, from * data.topology.tick, to * data.topology.tick, bytes]), held[1]];
-}
-function drawUse() {
-  const use = uses[$("use-select").value], [users, count] = use ? usersOf(use[1], use[0]) : [[], 0];
-  const [pen, width] = sized($("use"), 180 + 16 * users.length);
-  $("users-note").textContent = "";
-  pen.fillStyle = colour("soft");
-  if (!use) { pen.fillText("no resource has such a name", 10, 30); return; }
-  const [name, kind, mean, parts] = use, bottom = 156, high = 140, margin = width < 560 ? 84 : 168, wide = width - margin - 8;
-  const sends = users.length && kind === "link" ? 64 : 0;
-  pen.textBaseline = "middle"; pen.textAlign = "right"; pen.strokeStyle = colour("line");
-  for (const mark of [0, 50, 100]) { const y = bottom - high * mark / 100; pen.beginPath(); pen.moveTo(margin, y); pen.lineTo(margin + wide, y); pen.stroke(); pen.fillText(`${mark} %`, margin - 5, y); }
-  pen.textAlign = "center";
-  for (const [mark, text] of numbers.dates(0, end, wide, end, data.epoch)) { const half = pen.measureText(text).width / 2; pen.fillText(text, Math.min(margin + mark / end * wide, width - half), bottom + 14); }
-  pen.fillStyle = colour(kind === "host" ? "use" : "transfer");
-  const cell = data.use_width / end * wide;
-  parts.forEach((part, k) => { if (part) { const h = high * Math.min(part / 1000, 1), x = Math.floor(margin + k * cell); pen.fillRect(x, bottom - h, Math.min(Math.ceil(margin + (k + 1) * cell), margin + wide) - x, h); } });
-  users.forEach(([id, from, to, bytes], k) => {
-    const y = 188 + 16 * k, a = margin + from / end * (wide - sends);
-    pen.fillStyle = colour("nothing"); pen.fillRect(a, y - 5, Math.max((to - from) / end * (wide - sends), 1), 11);
-    pen.fillStyle = colour("soft"); pen.textAlign = "left"; pen.fillText(elided(id, Math.floor((margin - 10) / 7)), 0, y);
-    if (bytes !== undefined) { pen.textAlign = "right"; pen.fillText(numbers.bytes(bytes), width - 4, y); }
-  });
-  const whole = `${kind} ${placed(name)}${placed(name) === name ? "" : ` (${name})`}: used to ${numbers.share(mean / 100)} on average, ${numbers.share(parts.reduce((a, b) => Math.max(a, b), 0) / 1000)} at most.`;
-  $("use").setAttribute("aria-label", whole);
-  $("users-note").textContent = whole + (users.length ? ` Below: ${ofRanks && kind === "link" ? "pairs of ranks (3>5: rank 3 sends to rank 5)" : many} that used ${kind === "host" ? "it" : "it, with what they sent,"} from their first to their last use` + (count > users.length ? `; the ${users.length} that used it most of ${numbers.number(count)}.` : ".") : "");
-  useNumbers();
-  if (places) places.pick(kind, kind === "link" && data.topology.users[name] ? data.topology.users[name][0] : name);
-}
-const useNumbers = asTable($("use-table"), () => {
-  const use = uses[$("use-select").value];
-  if (!use) return [];
-  const [name, kind,, parts] = use, [users] = usersOf(kind, name), spec = {date, end, order: null};
-  return [{...spec, caption: `Use of ${kind} ${placed(name)}`, heads: ["from", "mean use"], kinds: ["date", "share"], rows: parts.map((part, k) => [k * data.use_width, part / 1000])},
-    {...spec, caption: `Who used ${kind} ${placed(name)} most`, heads: [one, "from", "to", "sent"], kinds: ["text", "date", "date", "bytes"], rows: users}];
-});
-$("use-search").addEventListener("input", later(() => fillUses(), 120));
-$("use-select").addEventListener("change", drawUse);
+if (uses.length) onlyUses = table($("uses"), {caption: "Use of hosts and links", quiet: true, heads: ["resource", "mean use", "highest use"], kinds: ["text", "share", "share"], order: null, search: "search: name of a host or link", file: "utilisation.csv",
+  rows: uses.map(([name, kind, mean, parts]) => [`${kind} ${placed(name)}`, mean / 100, parts.reduce((a, b) => Math.max(a, b), 0) / 1000]), button: pickUse});
 
 /* The table of tasks, of ranks, or of runs */
 $("tasks-title").textContent = data.table && data.table.title ? data.table.title : capital(many) + (data.cut && `: ${data.cut}`);
@@ -224,14 +185,6 @@ for (const node of document.querySelectorAll("[data-chart]")) {
   }});
 }
 
-/* Of two runs: what became of tasks in a, and in b; a click lists those of a cell */
-if (data.outcomes) {
-  const {what, names, rows, note} = data.outcomes, sums = rows.map((row) => row.reduce((a, b) => a + b, 0));
-  $("outcomes-part").hidden = false;
-  charts.matrix($("outcomes"), {sentence: note, caption: `${what}: what became of them`, corner: what, rows: names.map((name) => `${name} in a`), columns: [...names.map((name) => `${name} in b`), "sum"], sums: 1, cells: rows.map((row, a) => [...row, sums[a]]), kind: "count",
-    exact: (n) => numbers.count(n, one === "run" ? "job" : one), picked: (a, c) => { onlyTasks([(row) => { const k = data.table.of[row]; return Math.floor(k / names.length) === a && (c === names.length || k % names.length === c); }, `${names[a]} in a${c < names.length ? `, ${names[c]} in b` : ""}`]); $("tasks-part").scrollIntoView(); }});
-}
-
 /* Words, contents, keys */
 const text = $("main").textContent.toLowerCase();
 for (const [word, meaning] of Object.entries(WORDS)) if (word.split(", ").some((each) => text.includes(each.toLowerCase()))) { add($("glossary"), "dt", word); add($("glossary"), "dd", meaning); }
@@ -243,8 +196,7 @@ parts.forEach((node, k) => add($("contents"), "a", `${k + 1} ${titles[node.id]}`
 keys(document, Object.fromEntries(parts.map((node, k) => [String(k + 1), () => node.scrollIntoView()])));
 keys(document, {Escape: (event) => tip(event, "")});
 
-function drawAll() { known = {}; if (places) { $("topology-key").style.background = gradient(); $("topology-unused").style.background = colour("nothing"); } if (panel) panel.redraw(); if (places) places.resized(); if (uses.length) drawUse(); for (const again of drawings) again(); }
-if (uses.length) fillUses();
+function drawAll() { known = {}; if (places) { $("topology-key").style.background = gradient(); $("topology-unused").style.background = colour("nothing"); } if (panel) panel.redraw(); if (places) places.resized(); for (const again of drawings) again(); }
 drawAll();
 window.addEventListener("resize", later(drawAll, 100));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);

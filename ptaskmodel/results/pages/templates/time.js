@@ -323,7 +323,14 @@ for (const [key, choice] of Object.entries(choices)) add($("colour"), "option", 
 $("colour").hidden = !Object.keys(choices).length; document.querySelector("label[for=colour]").hidden = $("colour").hidden;
 $("colour").addEventListener("change", () => { by = choices[$("colour").value]; legend(); again(); });
 if (tracks.length) asTable($("panel-table"), asRows);
+/* Draws one more track, in the place of the one before. */
+function also(track) {
+  if (tracks.at(-1)?.also) tracks.pop();
+  tracks.push({...track, label: track.name, values: track.mean, also: true});
+  again();
+}
 return {
+  also,
   redraw: () => { legend(); redraw(); }, again,
   choose: (k) => { chosen = k; again(); },
   show: (k) => { const t = tasks[k]; if (t[START] !== null) { const span = Math.min(Math.max(until(t) - t[START], end * 1e-9) * 2, end); move((t[START] + until(t)) / 2 - span / 2, span); } },
