@@ -9,9 +9,9 @@ import pytest
 from browsing import console, opened, ready
 
 from ptaskmodel.cli import main
-from ptaskmodel.results.loading import load_results
+from ptaskmodel.results.loading import Results, ShownTask, load_results
 from ptaskmodel.results.pages import interference
-from ptaskmodel.results.pages.answers import Found, answer_of
+from ptaskmodel.results.pages.answers import Found, answer_of, energy_section, numbers_of
 from ptaskmodel.results.pages.interference import limits_of, limits_section, spells_of
 from ptaskmodel.results.tables.places import link_name
 
@@ -109,3 +109,31 @@ def test_a_click_on_a_limit_filters_and_one_on_a_task_tells_its_spells(results, 
     browser.execute_script("document.querySelector('#filter button').click()")
     ready(browser, lambda: text("tasks-count") == "")
     assert console(browser) == []
+
+
+def test_energy_is_told_by_outcome_and_user(tmp_path):
+    """10 MJ: 2 of a job of x that ends, 3 of one of y that is killed, 5 of nobody."""
+    (tmp_path / "energy.csv").write_text(
+        "kind,name,energy_J,share_J\nrun,,1e7,5e6\nhost,n0,1e7,5e6\njob,a,2e6,2e6\njob,b,4e6,3e6\n"
+    )
+    (tmp_path / "machine_states.csv").write_text(
+        "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing,nb_unavailable\n"
+        "0,0,0,0,2,0,0\n1800,2,1,0,0,0,0\n"
+    )
+    jobs = [
+        ShownTask("a", None, 0.0, 3600.0, "COMPLETED_SUCCESSFULLY", ("n0",), None),
+        ShownTask("b", None, 0.0, 60.0, "COMPLETED_WALLTIME_REACHED", ("n0",), None),
+    ]
+    summary = {"energy": {"total_J": 1e7, "peak_W": 3e3}}
+    results = Results(tmp_path, "job", summary, jobs)
+    (section,) = energy_section(results, {"a": "x", "b": "y"})
+    whole, users = section.tables
+    assert [list(row) for row in whole.rows] == [
+        ["jobs that ended", 2e6, 0.2],
+        ["jobs that are killed", 3e6, 0.3],
+        ["idle, sleeping and switching hosts, links", 5e6, 0.5],
+    ]
+    assert [list(row) for row in users.rows] == [["y", 3e6, 0.3], ["x", 2e6, 0.2]]
+    assert section.note == "Host hours: sleeping 1, switching on 0.5, switching off 0."
+    card = numbers_of(Found(results, (), (), {}))[0]
+    assert card == ["energy", "2.78 kWh", "at most 3 kW · 30 % in killed jobs"]

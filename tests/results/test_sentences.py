@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 
 import pytest
 
 from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.results.loading import load_results
+from ptaskmodel.results.pages.report import command_of
 from ptaskmodel.results.pictures.catalogue import draw_results
 
 pytestmark = pytest.mark.jit
@@ -82,3 +85,33 @@ def test_lines_are_no_longer_than_the_terminal(command, place, monkeypatch, caps
 def test_a_batch_begins_with_what_became_of_the_jobs(place, capsys):
     assert main(["batch", str(place / "p.xml"), str(place / "w.json")]) == 0
     assert re.match(r"(All 12 jobs|\d+ of 12 jobs) end", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "simulate p.xml t.json --attribution --neighbours --solver maxmin --until 9",
+        "batch p.xml w.json --attribution --allocation random --seed 3 --no-contention --tau 30",
+        "slurm slurm.conf jobs.txt --seed 2",
+    ],
+)
+def test_the_command_on_a_page_makes_the_run_again(command, place, tmp_path, monkeypatch):
+    monkeypatch.chdir(place)
+    conf = "NodeName=n[0-3] CPUs=2\nPartitionName=p Nodes=ALL Default=YES\n"
+    (place / "slurm.conf").write_text(conf)
+    day = "2024-03-04T00"
+    (place / "jobs.txt").write_text(
+        "JobID|User|Partition|Submit|Start|End|Timelimit|ReqNodes|ReqCPUS|State\n"
+        f"1|ann|p|{day}:00:00|{day}:00:00|{day}:05:00|00:10:00|1|2|COMPLETED\n"
+    )
+    first, again = tmp_path / "first", tmp_path / "again"
+    assert main([*command.split(), "-o", str(first)]) == 0
+    program, *words, _, name = shlex.split(command_of(load_results(first)))
+    assert (program, name) == ("ptaskmodel", "first")
+    assert main([*words, "-o", str(again)]) == 0
+    tables = {path.name for path in first.iterdir()}
+    assert tables == {path.name for path in again.iterdir()}
+    for name in (each for each in tables if each.endswith(".csv")):
+        assert (first / name).read_bytes() == (again / name).read_bytes(), name
+    one, other = (json.loads((at / "summary.json").read_text()) for at in (first, again))
+    assert one["parameters"] == other["parameters"]

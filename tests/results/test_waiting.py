@@ -33,7 +33,7 @@ def test_a_page_tells_who_waited_by_class_and_by_size_and_run_time(tmp_path):
     )
     assert [row["name"] for row in length["rows"]] == ["up to 1 min", "10 min to 1 h"]
     assert [row["name"] for row in user["rows"]] == ["bob", "ann"]
-    (table,) = section.tables
+    table, _ = section.tables
     assert table.header == ["size", "up to 1 min", "10 min to 1 h"]
     assert [cell and cell["label"] for cell in table.rows[1][1:]] == [
         "60 s · 1 job", "61 min · 2 jobs"
@@ -85,3 +85,16 @@ def test_where_no_job_ran_there_is_no_picture(tmp_path):
     for jobs in ([], [job("a", 1, 1, None)]):
         with pytest.raises(PTaskModelError, match="no job ran"):
             waiting_figure(Results(tmp_path, "job", {}, jobs))
+
+
+def test_what_users_got_and_how_equal_it_is(tmp_path):
+    """Two users of a job each: slowdowns of 1 and 3, so Jain's index is 4^2 / (2 * 10)."""
+    jobs = [job("1", 1, 100, 0.0), job("2", 1, 100, 200.0)]
+    results = Results(tmp_path, "job", {}, jobs)
+    (section,) = waiting_sections(results, {"1": "anna", "2": "bert"})
+    table = section.tables[-1]
+    assert table.rows == [
+        ("anna", 1, pytest.approx(1 / 36), 0.5, 0.0, 0.0, 1.0),
+        ("bert", 1, pytest.approx(1 / 36), 0.5, 200.0, 200.0, 3.0),
+    ]
+    assert "(Jain): 0.8, where 1 is equal" in table.caption

@@ -5,7 +5,8 @@ It begins with the answer; warnings, causes, charts of time and place, tables an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,16 @@ SLURM = "A simulation of what Slurm does with a workload"
 # Of more tasks those with most host time are on a page; each has more to tell where limits are.
 MAX_TASKS, MAX_LIMITED = 75_000, 25_000
 MOST_INPUTS = 6  # named
+# Options that are not written as their parameters; what files show that was asked for, too.
+OPTIONS = {
+    "policy_options": "--policy-option", "storages": "--storage", "licences": "--licence",
+    "roles": "--role", "until_s": "--until", "tau_s": "--tau", "jitter_s": "--jitter",
+    "collectives": "--collective", "slack_us": "--slack",
+}  # fmt: skip
+WRITTEN = {
+    "attribution.csv": "--attribution", "interference.csv": "--neighbours",
+    "neighbours.csv": "--neighbours",
+}  # fmt: skip
 # Of a summary, with its parameters.
 CHOICES = ("solver", "network_model", "network_level", "policy", "allocation", "events")
 
@@ -141,8 +152,30 @@ def facts_of(results: Results) -> list[list[str]]:
     versions = summary.get("versions")
     if isinstance(versions, dict):
         facts.append(["versions", ", ".join(f"{name} {v}" for name, v in versions.items())])
+    facts.append(["made again by", command_of(results)])
     facts.append(["this page", f"ptaskmodel report {results.directory.name} -o FILE.html"])
     return facts
+
+
+def command_of(results: Results) -> str:
+    """Return the command that makes a run's `results` again, with all its options."""
+    summary = results.summary
+    command = summary.get("command") or {"rank": "replay", "task": "simulate"}.get(results.what)
+    inputs = [entry["path"] for entry in summary.get("inputs") or [] if "path" in entry]
+    words = ["ptaskmodel", command or "batch", *inputs[:2]]
+    parameters = {"solver": summary.get("solver")} if results.what == "task" else {}
+    parameters |= summary.get("parameters") or {}
+    for name, value in parameters.items():
+        option = OPTIONS.get(name) or "--" + name.replace("_", "-")
+        if value is True or (value is False and name == "contention"):
+            words += [option] if value else ["--no-contention"]
+        elif isinstance(value, Mapping):
+            words += [part for key, one in value.items() for part in (option, f"{key}={one}")]
+        elif value not in (None, False, "", [], ()) and name != "contention":
+            words += [option, str(value)]
+    there = set(summary.get("files") or [])
+    words += [option for file, option in WRITTEN.items() if file in there]
+    return shlex.join([*words, "-o", results.directory.name])
 
 
 def _title(results: Results) -> str:

@@ -12,7 +12,8 @@ from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pages.drawn import MIDDLE, Mark, cell
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.charts import Strip
-from ptaskmodel.results.pictures.waiting import Waited, slowdown_chart, waited
+from ptaskmodel.results.pictures.waiting import TAU_S, Waited, slowdown_chart, waited
+from ptaskmodel.results.tables.slurm_reading import is_slurm
 from ptaskmodel.style.text import count, duration, number
 
 
@@ -26,7 +27,10 @@ def waiting_sections(results: Results, users: Mapping[str, str]) -> list[Section
         return []
     kinds = [kind for kind, of in jobs.classes.items() if len(set(of)) > 1]
     charts = tuple(_strips(kind, jobs.strips(kind)) for kind in kinds)
-    return [Section("Who waited how long", "", _by_size_and_length(jobs), charts=charts)]
+    tau_s = results.summary.get("tau_s")
+    what = "CPU h" if is_slurm(results.summary) else "host h"
+    fair = _fairness(jobs, tau_s if isinstance(tau_s, int | float) else TAU_S, what)
+    return [Section("Who waited how long", "", (*_by_size_and_length(jobs), *fair), charts=charts)]
 
 
 def _strips(kind: str, classes: Sequence[Strip]) -> dict[str, Any]:
@@ -71,6 +75,36 @@ def _by_size_and_length(jobs: Waited) -> tuple[Table, ...]:
     caption = "By size and run time: what half wait at most, of how many; bars are logarithmic"
     heads = ["size", *(name for _, name in lengths)]
     return (Table(heads, rows, kinds=["text", *["drawn"] * len(lengths)], caption=caption),)
+
+
+def _fairness(jobs: Waited, tau_s: float, what: str) -> tuple[Table, ...]:
+    """A table of what each user got: work, waits, and mean bounded slowdowns of jobs that ended.
+
+    what: the unit of work. Jain's index of the means: 1 where all are equal, 1 / n where one of n
+    users has all the slowdown.
+    """
+    names = [name for _, name in jobs.classes.get("user", ())]
+    done = np.isfinite(jobs.lasted_s)
+    users = [name for name in dict.fromkeys(names) if np.any(done[np.array(names) == name])]
+    if len(users) < 2:
+        return ()
+    lasted_s = np.where(done, jobs.lasted_s, 0.0)
+    slow = np.maximum((jobs.waits_s + lasted_s) / np.maximum(lasted_s, tau_s), 1.0)
+    hours = jobs.sizes * lasted_s / 3600
+    rows = []
+    for user in users:
+        its = done & (np.array(names) == user)
+        half, tail = np.quantile(jobs.waits_s[its], (0.5, 0.95), method="inverted_cdf").tolist()
+        used = float(hours[its].sum())
+        part = used / (float(hours.sum()) or 1.0)
+        rows.append((user, int(its.sum()), used, part, half, tail, float(slow[its].mean())))
+    means = np.array([row[-1] for row in rows])
+    index = float(means.sum() ** 2 / (len(means) * (means**2).sum()))
+    caption = f"What users got; fairness of their mean bounded slowdowns (Jain): {number(index)}, "
+    heads = ("user", "jobs", what, "of all", "median wait", "95 % wait", "mean bounded slowdown")
+    kinds = ("text", "count", "number", "share", "time", "time", "number")
+    return (Table(heads, rows, kinds=kinds, caption=f"{caption}where 1 is equal", order=(6, True),
+                  key=(3, 6), same=(4, 5)),)  # fmt: skip
 
 
 def slowdown_sections(results: Results) -> list[Section]:

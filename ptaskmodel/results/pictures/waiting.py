@@ -36,11 +36,15 @@ RUNNING = len(slurm_reading.LENGTHS), "still running"
 class Waited(NamedTuple):
     """Jobs that started, in order: what each waited, s, whether it was killed, and its classes.
 
+    lasted_s: how long each ran, nan while it runs. sizes: hosts, of Slurm's jobs CPUs.
+
     classes: of each kind, such as "hosts", for each job (the place among the classes, its name).
     """
 
     waits_s: NDArray[np.float64]
     killed: NDArray[np.bool_]
+    lasted_s: NDArray[np.float64]
+    sizes: NDArray[np.float64]
     classes: dict[str, list[tuple[Any, str]]]
 
     def strips(self, kind: str) -> list[Strip]:
@@ -68,11 +72,12 @@ def waited(results: Results, users: Mapping[str, str] | None = None) -> Waited:
         waits, lasted = [job.wait_s for job in jobs], [job.run_s for job in jobs]
         classes = {kind: [slurm_reading.GROUPINGS[kind](job) for job in jobs]
                    for kind in ("partition", "size")}  # fmt: skip
-        named = [job.user for job in jobs]
+        named, sizes = [job.user for job in jobs], [job.cpus for job in jobs]
     else:
         jobs = [task for task in results.tasks if task.waiting_s is not None]
         waits, lasted = [job.waiting_s for job in jobs], [job.duration_s for job in jobs]
-        classes = {"size": [_size(len(job.hosts)) for job in jobs]}
+        sizes = [len(job.hosts) for job in jobs]
+        classes = {"size": [_size(hosts) for hosts in sizes]}
         named = [(users or {}).get(job.task_id, "") for job in jobs]
     classes["run time"] = [
         RUNNING if seconds is None else slurm_reading.length_of(seconds) for seconds in lasted
@@ -81,7 +86,9 @@ def waited(results: Results, users: Mapping[str, str] | None = None) -> Waited:
         most = Counter(named)
         classes["user"] = [(-most[name], name or "(none)") for name in named]
     cut = [outcome_of(job.state) == KILLED for job in jobs]
-    return Waited(np.array(waits, dtype=float), np.array(cut, dtype=bool), classes)
+    numbers = (np.array(values, dtype=float) for values in (waits, lasted, sizes))
+    waits_s, lasted_s, held = numbers
+    return Waited(waits_s, np.array(cut, dtype=bool), lasted_s, held, classes)
 
 
 @picture

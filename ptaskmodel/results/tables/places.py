@@ -150,7 +150,7 @@ def host_groups(hosts: Sequence[str], places: Mapping[str, Place]) -> list[list[
             host, _, switch = place.name.partition(" → ")
             above[host.rpartition(": ")[2]] = switch
     if not above:
-        size = -(-len(hosts) // GROUPS)
+        size = max(-(-len(hosts) // GROUPS), 1)
         starts = range(0, len(hosts), size)
         return [[f"{hosts[k]} …", k, min(size, len(hosts) - k)] for k in starts]
     groups: list[list[Any]] = []
