@@ -25,7 +25,7 @@ from ptaskmodel.mpi.run import (
     hosts_of_ranks,
 )
 from ptaskmodel.mpi.state import SPAN
-from ptaskmodel.options import parameters_of, values
+from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
 from ptaskmodel.remarks import for_summary, joining
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
@@ -39,7 +39,7 @@ from ptaskmodel.results.tables.mpi import (
     column_of,
     doing,
 )
-from ptaskmodel.runs.options.replay import REPLAY, check_rank_options
+from ptaskmodel.runs.options.replay import REPLAY, ReplayFiles, check_rank_options
 from ptaskmodel.runs.options.shared import check_nothing_to_write, fresh
 from ptaskmodel.workload.actions import ACTIONS, COMPUTE
 
@@ -51,24 +51,6 @@ if TYPE_CHECKING:
 
 
 RANK_COLUMNS = ("rank", "host", "end_s", *map(column_of, STATES))
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayFiles:
-    """What to write of a replay besides summary.json, ranks.csv and actions.csv.
-
-    timeline: each action that took time (spans.csv), each message (messages.csv) and what each rank
-    sent to each other (matrix.csv). timelines: the same for other programs, by names of
-    `mpi_timelines.FORMATS`. critical_path: the chain that determines the end. traces,
-    attribution, trace_limit_GB: as `Observation` takes them.
-    """
-
-    timeline: bool = False
-    timelines: tuple[str, ...] = ()
-    critical_path: bool = False
-    traces: tuple[str, ...] = ()
-    attribution: bool = False
-    trace_limit_GB: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,14 +105,7 @@ def replay_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fres
         given["network_model"],
         given["solver"],
         given["collectives"],
-        ReplayFiles(
-            given["timeline"],
-            given["timelines"],
-            given["critical_path"],
-            given["trace_formats"],
-            given["attribution"],
-            given["trace_limit_GB"],
-        ),
+        ReplayFiles(**fields_in(ReplayFiles, given)),
         tuple(map(Path, files)),
         parameters_of(REPLAY, given),
     )
@@ -191,7 +166,7 @@ def replay_into(
             timeline=wanted.timeline,
             timelines=wanted.timelines,
             attribution=wanted.attribution,
-            traces=wanted.traces,
+            traces=wanted.trace_formats,
         )
     watch = Stopwatch()
     made = Replay(platform, trace, hosts, model=model, solver=solver, collectives=collectives)
@@ -213,12 +188,12 @@ def replay_into(
         if wanted.timeline:
             listeners.append(stack.enter_context(Timeline(place, trace)))
             files += [SPANS, MESSAGES, MATRIX]
-        if wanted.traces or wanted.attribution:
+        if wanted.trace_formats or wanted.attribution:
             from ptaskmodel.mpi.activities import Activities
             from ptaskmodel.runs.recording import Observation
 
             activities = Activities(made)
-            options = wanted.traces, wanted.attribution, wanted.trace_limit_GB
+            options = wanted.trace_formats, wanted.attribution, wanted.trace_limit_GB
             observation = Observation(activities, place, *options, users=activities)
             files += stack.enter_context(observation).files
         result = made.run(_together(listeners), progress)

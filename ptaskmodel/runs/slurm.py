@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,12 +37,11 @@ from ptaskmodel.results.tables.slurm_summary import (
     unread_notes,
 )
 from ptaskmodel.runs.options.shared import fresh
-from ptaskmodel.runs.options.slurm import CHANGES, SLURM
+from ptaskmodel.runs.options.slurm import CHANGES, SLURM, SlurmOptions
 from ptaskmodel.slurm.accounts.facts import AUTO, Accounts, accounts_of_jobs
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import Conf
 from ptaskmodel.slurm.conf.phases import (
-    FREE,
     Costs,
     Phases,
     Recorded,
@@ -77,25 +76,6 @@ if TYPE_CHECKING:
 
 # With fewer jobs, loading the kernel of backfill's cycles takes longer than cycles without it.
 MANY_JOBS = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class SlurmOptions:
-    """How to simulate; the names are those of the options of ``ptaskmodel slurm``.
-
-    controllers: how many share the nodes (see `parts_of`), their jobs drawn by ``seed``.
-    priorities: how often those of waiting jobs are written, s; None: never. explain: ids of jobs
-    whose story is told. profiles, ratio, pattern: see `with_profiles`.
-    """
-
-    controllers: int = 1
-    seed: int = 0
-    costs: Costs = FREE
-    priorities: float | None = None
-    explain: Collection[str] = ()
-    profiles: str = AS_GIVEN
-    ratio: float = 0.5
-    pattern: str = "alltoall"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +153,7 @@ def slurm_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh
         return None if given[name] is None else reader(given[name], *more)
 
     more = ("platform", "accounts", "meta", "cycles", "reservations", "failures")
-    options = SlurmOptions(costs=Costs(given["test_cost"]), **fields_in(SlurmOptions, given))
+    options = SlurmOptions(**fields_in(SlurmOptions, given))
     return SlurmInputs(
         conf,
         submissions,
@@ -300,7 +280,7 @@ def slurm_into(
             "not_used": [one.key for one in conf.others],
             **({} if submissions.t0 is None else {"begin_unix_s": submissions.t0}),
             "seed": options.seed,
-            "test_cost_s": options.costs.test_s,
+            "test_cost_s": options.test_cost,
             "settings": settings_of(conf),
             "simulation_wall_time_s": took_s,
             **provenance(inputs, parameters),
@@ -342,7 +322,7 @@ def check_options(
             raise SlurmError(
                 f"--explain {shown(job)}: the workload has no such job; give a job's id"
             )
-    if recorded is not None and (options.controllers > 1 or options.costs != FREE):
+    if recorded is not None and (options.controllers > 1 or options.test_cost > 0):
         raise SlurmError("--cycles gives the times of one real controller; leave out "
                          "--controllers and --test-cost")  # fmt: skip
     if platform is None and options.profiles != AS_GIVEN:
@@ -364,7 +344,9 @@ def _together(
 ) -> list[Simulated]:
     """Several controllers, whose jobs share a platform."""
     watches = [_watch(part, options) for part in parts]
-    runs = simulate_together(conf, parts, execution, watches, costs=options.costs, **given)
+    runs = simulate_together(
+        conf, parts, execution, watches, costs=Costs(options.test_cost), **given
+    )
     return [Simulated(run, watch) for run, watch in zip(runs, watches, strict=True)]
 
 
@@ -376,7 +358,7 @@ def _simulated(part: Part, options: SlurmOptions, given: Mapping[str, Any]) -> S
         part.jobs,
         watch=watch,
         compiled=len(part.jobs) >= MANY_JOBS,
-        costs=options.costs,
+        costs=Costs(options.test_cost),
         **given,
     )
     return Simulated(run, watch)

@@ -35,8 +35,8 @@ from ptaskmodel.results.tables.slurm import (
     write_table,
 )
 from ptaskmodel.results.tables.slurm_summary import outcome_of, settings_of, state_counts
-from ptaskmodel.runs.options.slurm import SLURM_LIVE
-from ptaskmodel.runs.slurm import SlurmOptions, times_alone
+from ptaskmodel.runs.options.slurm import SLURM_LIVE, SlurmOptions
+from ptaskmodel.runs.slurm import times_alone
 from ptaskmodel.slurm.accounts.facts import AUTO, Accounts, accounts_of_jobs, commands_of
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.phases import BACKFILL_CYCLE, VIRTUAL

@@ -13,7 +13,8 @@ import pytest
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.mpi import read_trace, trace_of_actions
 from ptaskmodel.platform import Platform
-from ptaskmodel.runs.replay import ReplayFiles, replay_into
+from ptaskmodel.runs.options.replay import ReplayFiles
+from ptaskmodel.runs.replay import replay_into
 
 TEXT = (
     "0 compute 1e9\n0 isend 1 0 1e6\n0 waitall\n0 barrier\n"

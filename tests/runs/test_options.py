@@ -13,10 +13,9 @@ from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.options import FLAG, PAIRS
 from ptaskmodel.runs.options.batch import BATCH, BatchWriting
-from ptaskmodel.runs.options.replay import REPLAY
+from ptaskmodel.runs.options.replay import REPLAY, ReplayFiles
 from ptaskmodel.runs.options.simulate import SIMULATE, SimulationOptions
-from ptaskmodel.runs.options.slurm import SLURM
-from ptaskmodel.runs.slurm import SlurmOptions
+from ptaskmodel.runs.options.slurm import SLURM, SlurmOptions
 
 ROWS = {"batch": BATCH, "simulate": SIMULATE, "replay": REPLAY, "slurm": SLURM}
 PLATFORM = """<?xml version="1.0"?>
@@ -265,6 +264,7 @@ def test_every_option_of_a_campaign_is_compared(kind):
     [
         ("batch", (BatchOptions, BatchWriting)),
         ("simulate", (SimulationOptions,)),
+        ("replay", (ReplayFiles,)),
         ("slurm", (SlurmOptions,)),
     ],
 )

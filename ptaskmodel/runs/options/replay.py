@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ptaskmodel.engine.options import NETWORK_MODEL, SOLVER
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.mpi.names import MODELS
-from ptaskmodel.options import COUNT, FILE, FLAG, PAIRS, PLACES, RESULTS, TEXT, Option
+from ptaskmodel.options import (
+    COUNT,
+    FILE,
+    FLAG,
+    PAIRS,
+    PLACES,
+    RESULTS,
+    TEXT,
+    Option,
+    option,
+    rows_of,
+    taken,
+)
 from ptaskmodel.results import TIMELINE_FORMATS
 from ptaskmodel.runs.options.shared import TRACE_LIMIT, TRACES
 
@@ -32,6 +45,45 @@ COLLECTIVES = Option(
     PLACES, flag="--collective", metavar="NAME=ALGORITHM",
 )  # fmt: skip
 
+
+@dataclass(frozen=True, slots=True)
+class ReplayFiles:
+    """What to write of a replay besides summary.json, ranks.csv and actions.csv.
+
+    timeline: each action that took time (spans.csv), each message (messages.csv) and what each rank
+    sent to each other (matrix.csv). timelines: the same for other programs, by names of
+    `mpi_timelines.FORMATS`. critical_path: the chain that determines the end. attribution,
+    trace_formats, trace_limit_GB: as `Observation` takes them.
+    """
+
+    # fmt: off
+    timeline: bool = option(
+        False, FLAG,
+        "Also write what each rank did when, each message, and the traffic between "
+        "ranks (needs --output).",
+        RESULTS, writes=True,
+    )
+    timelines: tuple[str, ...] = option(
+        (), TIMELINE_FORMATS,
+        "Also write the timeline for the Perfetto UI or for Paje's tools (needs "
+        "--output). Repeatable.",
+        RESULTS, flag="--timeline-as", many=True, writes=True,
+    )
+    critical_path: bool = option(
+        False, FLAG,
+        "Also find the chain of computations and messages that determines the makespan.", RESULTS,
+    )
+    attribution: bool = option(
+        False, FLAG,
+        "Also write what limited each computation and message, and utilisation (needs"
+        " --output).",
+        RESULTS, writes=True,
+    )
+    trace_formats: tuple[str, ...] = taken(TRACES)
+    trace_limit_GB: float | None = taken(TRACE_LIMIT)
+    # fmt: on
+
+
 REPLAY = (
     *RANKS,
     COLLECTIVES,
@@ -39,31 +91,8 @@ REPLAY = (
     SOLVER._replace(
         help="Rule by which tasks share resources  [default: maxmin; with L07 fairbottleneck]"
     ),
-    Option(
-        "timeline", FLAG, False, None,
-        "Also write what each rank did when, each message, and the traffic between "
-        "ranks (needs --output).",
-        RESULTS, writes=True,
-    ),
-    Option(
-        "timelines", TIMELINE_FORMATS, (), None,
-        "Also write the timeline for the Perfetto UI or for Paje's tools (needs "
-        "--output). Repeatable.",
-        RESULTS, flag="--timeline-as", many=True, writes=True,
-    ),
-    Option(
-        "critical_path", FLAG, False, None,
-        "Also find the chain of computations and messages that determines the makespan.", RESULTS,
-    ),
-    Option(
-        "attribution", FLAG, False, None,
-        "Also write what limited each computation and message, and utilisation (needs"
-        " --output).",
-        RESULTS, writes=True,
-    ),
-    TRACES._replace(name="trace_formats"),
-    TRACE_LIMIT,
-)  # fmt: skip
+    *rows_of(ReplayFiles),
+)
 
 
 def check_rank_options(given: Mapping[str, Any]) -> None:

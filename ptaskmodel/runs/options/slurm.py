@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
+
 from ptaskmodel.batch.names import FAILURE_LAW
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.engine.options import PATTERN, RATIO, profiles_row
@@ -19,19 +22,66 @@ from ptaskmodel.options import (
     RESULTS,
     TEXT,
     Option,
+    option,
     rows_of,
+    taken,
 )
 from ptaskmodel.slurm.conf.versions import REFERENCE, VERSIONS
 
+# Rows of `BatchOptions` that Slurm's runs take, of nodes.
+SHARED = {row.name: row for row in rows_of(BatchOptions)}
+NODE_LAW = tuple(name for name in FAILURE_LAW if not name.startswith("link_"))
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmOptions:
+    """How to simulate; the names are those of the options of ``ptaskmodel slurm``.
+
+    profiles, ratio, pattern: see `with_profiles`. seed: of the threads' wake-up times. controllers:
+    how many share the nodes (see `parts_of`), their jobs drawn by ``seed``. test_cost: time of
+    backfill to test a job, s. priorities: how often those of waiting jobs are written, s; None:
+    never. explain: ids of jobs whose story is told.
+    """
+
+    # fmt: off
+    profiles: str = taken(profiles_row("as-given", "ptask", "smpi"))
+    ratio: float = taken(RATIO)
+    pattern: str = taken(PATTERN)
+    seed: int = taken(SHARED["seed"]._replace(
+        help="Seed of the wake-up times of the controller's threads; 0: fixed times.",
+    ))
+    controllers: int = option(
+        1, COUNT,
+        "Number of independent controllers; each has its own partitions, or a part of"
+        " the nodes.", POLICY,
+    )
+    test_cost: float = option(
+        0.0, NOT_NEGATIVE,
+        "Time that backfill takes to test a job; bf_max_time and pauses then apply.", POLICY,
+        unit="s",
+    )
+    priorities: float | None = option(
+        None, POSITIVE,
+        "Write the priorities of waiting jobs at this interval, as sprio shows them: "
+        "priorities.csv.",
+        RESULTS, metavar="SECONDS", writes=True,
+    )
+    explain: Collection[str] = option(
+        (), TEXT, "Write what each scheduling cycle found for a job. Repeatable.",
+        RESULTS, metavar="JOB", many=True, writes=True,
+    )
+    # fmt: on
+
+
+# Of what jobs run, which a real Slurm is told too; and how the simulated one is run.
+WORKS, SIMULATED = rows_of(SlurmOptions)[:3], rows_of(SlurmOptions)[3:]
 # What a Slurm, simulated or real, is given besides its configuration and a workload.
 SLURM_READING = (
     Option(
         "platform", FILE, None, None,
         "SimGrid XML: its hosts are the nodes; jobs that are parallel tasks share it.", PLATFORM,
     ),
-    profiles_row("as-given", "ptask", "smpi"),
-    RATIO,
-    PATTERN,
+    *WORKS,
     Option(
         "accounts", FILE, None, None,
         "Accounts, users, QOSs: a script of sacctmgr, or its dump; auto: those of the jobs.", JOBS,
@@ -42,9 +92,6 @@ SLURM_READING = (
         "[default: jobs ask for processors]", JOBS,
     ),
 )  # fmt: skip
-# Rows of `BatchOptions` that Slurm's runs take, of nodes.
-SHARED = {row.name: row for row in rows_of(BatchOptions)}
-NODE_LAW = tuple(name for name in FAILURE_LAW if not name.startswith("link_"))
 
 SLURM = (
     *SLURM_READING,
@@ -71,32 +118,10 @@ SLURM = (
         "ignore_memory", FLAG, False, None,
         "Do not count memory, for logs that do not say how much jobs asked for.", JOBS,
     ),
-    SHARED["seed"]._replace(
-        help="Seed of the wake-up times of the controller's threads; 0: fixed times.",
-    ),
     Option("meta", FILE, None, None, "Wake-up times of a recorded run: its meta.json.", POLICY),
     Option("cycles", FILE, None, None,
            "Events of a recorded run, for the dates of its cycles.", POLICY),
-    Option(
-        "controllers", COUNT, 1, None,
-        "Number of independent controllers; each has its own partitions, or a part of"
-        " the nodes.", POLICY,
-    ),
-    Option(
-        "test_cost", NOT_NEGATIVE, 0.0, "s",
-        "Time that backfill takes to test a job; bf_max_time and pauses then apply.", POLICY,
-    ),
-    Option(
-        "priorities", POSITIVE, None, None,
-        "Write the priorities of waiting jobs at this interval, as sprio shows them: "
-        "priorities.csv.",
-        RESULTS, metavar="SECONDS", writes=True,
-    ),
-    Option(
-        "explain", TEXT, (), None, "Write what each scheduling cycle found for a job. Repeatable.",
-        RESULTS, metavar="JOB",
-        many=True, writes=True,
-    ),
+    *SIMULATED,
 )  # fmt: skip
 # Keys of a slurm.conf that campaigns change, as ``set.KEY``.
 CHANGES = "set"
