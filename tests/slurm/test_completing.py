@@ -62,3 +62,22 @@ def test_a_recorded_run_without_the_pass_that_an_end_asks_for_had_nodes_that_too
     cycles = ((0.0, FULL), (31.0, DEFAULT_DEPTH), (40.0, BACKFILL_CYCLE), (60.0, FULL))
     ends = {"soon": 30.2, "late": 33.0, "last": 61.0}
     assert late_cleaning(Recorded(cycles, {}, ends), 3) == {"late": 60.0}
+
+
+def test_of_jobs_killed_together_only_the_nodes_of_their_scripts_are_not_clean_at_once(tmp_path):
+    """As a real slurmctld 22.05.8 did: a's end makes a pass, which finds b on its first node."""
+    jobs = [
+        job("a", 0.5, 900, 1, nodes=1),
+        job("b", 0.6, 900, 1, nodes=3),
+        job("c", 2.5, 60, 10, nodes=3),
+    ]
+    found, done = run(conf_of(tmp_path, LINEAR + FOUR), jobs)
+    assert done["a"].end_s == done["b"].end_s == done["c"].start_s == 75
+    assert nodes_of(found, done["c"]) == [1, 3, 4]
+
+
+def test_a_job_may_name_nodes_that_are_not_clean_yet(tmp_path):
+    """As a real slurmctld 22.05.8 did in the pass of the turn in which it killed the other job."""
+    jobs = [job("a", 0.5, 900, 1, nodes=4), job("b", 2.5, 60, 10, nodes=1, nodelist=("n2",))]
+    _, done = run(conf_of(tmp_path, LINEAR + FOUR), jobs, phases=Phases(boot_s=-45.0, clean_s=9.0))
+    assert done["b"].start_s == done["a"].end_s == 75

@@ -156,13 +156,15 @@ SOON_S, BEFORE_S = 0.5, 1e-4
 class Completing(NamedTuple):
     """A job that is over, and whose nodes are clean at a date.
 
-    at_once: a pass is asked for then, at once. requeued: it begins anew.
+    at_once: a pass is asked for then, at once. requeued: it begins anew. killed: all but the node
+    of its script are clean as soon as those of others that are over with it.
     """
 
     date_s: float
     job: JobRecord
     at_once: bool
     requeued: bool
+    killed: bool
 
 
 def nodes_of(job: JobRecord) -> Mask:
@@ -229,7 +231,9 @@ class Cleaning:
         over = self._jobs.pop(0)
         self.nodes = 0
         for each in self._jobs:
-            self.nodes |= nodes_of(each.job)
+            nodes = nodes_of(each.job)
+            together = each.killed and each.job.end_s == over.job.end_s
+            self.nodes |= nodes & -nodes if together else nodes
         return over
 
     def since(self, date_s: float) -> list[JobRecord]:

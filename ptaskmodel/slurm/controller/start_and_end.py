@@ -304,7 +304,8 @@ class Runs:
             clean_s += EPILOG_S
         at_once = not by_itself or self._conf.epilog
         clean = self._allocations.cleaning.date_of(job, date, clean_s, at_once=at_once)
-        self._free(Completing(clean, job, at_once, requeued), date)
+        killed = not (by_itself or self._conf.epilog)
+        self._free(Completing(clean, job, at_once, requeued, killed), date)
 
     def _free(self, completing: Completing, date: float) -> None:
         """The nodes of a job may be used again, now or when its processes are gone."""

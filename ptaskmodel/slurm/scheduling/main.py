@@ -292,7 +292,9 @@ class _Pass:
             self._withdraw_required(need)
             return True
         within = controller.reservations.allowed(job, need, now) & ~self._withdrawn
-        found = controller.allocations.find(job, entry.which, within & ~self._completing, now)
+        # Of nodes that are not clean yet Slurm takes those that a job names.
+        clean = within & ~(self._completing & ~need.required)
+        found = controller.allocations.find(job, entry.which, clean, now)
         reason = controller.rules.exceeds(job, partition, found, tried=left)
         if reason is not None:
             self.is_plain = False
