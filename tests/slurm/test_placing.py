@@ -270,3 +270,20 @@ def test_a_job_shares_the_nodes_of_another_only_if_they_are_those_it_names(tmp_p
     named = job("c", 5, 60, 10, nodes=1, nodelist=("n2",))
     found, records = run(conf_of(tmp_path, LINEAR + forced), [*first, named])
     assert nodes_of(found, records["c"]) == [2]
+
+
+def test_what_a_higher_tier_leaves_of_a_node_is_a_whole_node_where_it_would_be_shared(tmp_path):
+    """As a real slurmctld 22.05.8 placed them: w beside h, as l keeps it from n2."""
+    text = CORES + "PreemptType=preempt/partition_prio\nPreemptMode=SUSPEND,GANG\n"
+    text += "NodeName=n[1-2] CPUs=8\nPartitionName=DEFAULT Nodes=ALL OverSubscribe=FORCE:1\n"
+    text += "PartitionName=low PriorityTier=1 Default=YES\nPartitionName=high PriorityTier=10\n"
+    jobs = [
+        job("h", 0.5, 900, 20, tasks=2, partitions=("high",)),
+        job("l", 4.5, 900, 20, tasks=4, nodelist=("n2",)),
+        job("w", 8.5, 60, 20, nodes=1),
+    ]
+    found, done = run(conf_of(tmp_path, text), jobs)
+    assert done["w"].start_s < 15
+    assert nodes_of(found, done["w"]) == [1]
+    assert cores_of(done["w"]) == [set(range(2, 8))]
+    assert done["w"].allocation.cpus == (8,)

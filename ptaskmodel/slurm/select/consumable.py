@@ -25,7 +25,7 @@ from ptaskmodel.slurm.select.cores import (
 )
 from ptaskmodel.slurm.select.fitting import Style, dealt, fit, memory_of, takes_any
 from ptaskmodel.slurm.select.gpus import cpus_and_tasks, with_gpus, with_units
-from ptaskmodel.slurm.select.occupancy import Occupancy
+from ptaskmodel.slurm.select.occupancy import Occupancy, in_groups
 from ptaskmodel.slurm.select.offers import (
     Room,
     as_asked,
@@ -44,8 +44,6 @@ from ptaskmodel.slurm.select.switches import Leaves, Tree
 
 # So many answers of free nodes are kept at most.
 MOST_KEPT = 50_000
-# As many jobs are removed at once in a prediction, and one more.
-MOST_REMOVED = 200
 
 
 class Consumable:
@@ -166,8 +164,8 @@ class Consumable:
             among = [node for node in among if not self._taken.present[node]]
         rooms = partial(self._chosen, need, among, busy=busy)
 
-        def attempt(used: Used) -> Allocation | None:
-            found = rooms(used, mine)
+        def attempt(used: Used, above: Used | None = None) -> Allocation | None:
+            found = rooms(used, mine, above=above)
             return None if found is None else self._allocation(need, found, used, mine)
 
         def fits_if_free() -> bool:
@@ -242,7 +240,7 @@ class Consumable:
         self,
         need: Need,
         among: Sequence[int],
-        attempt: Callable[[Used], Allocation | None],
+        attempt: Callable[[Used, Used], Allocation | None],
         fits: Callable[[Used], bool],
     ) -> Allocation | None:
         """Where a job can run on cores that others hold: of lower tiers, or row by row."""
@@ -253,12 +251,12 @@ class Consumable:
             return None
         equal = [p for p in taken.partitions if p.tier == own.tier]
         used = joined([base, *taken.used_by(equal)], among)
-        found = attempt(used)
+        found = attempt(used, base)
         if found is not None:
             for partition in taken.partitions:
                 if partition.tier < own.tier:
                     fewer = joined([used, *taken.used_by([partition])], among)
-                    better = attempt(fewer)
+                    better = attempt(fewer, base)
                     if better is None:
                         break
                     found, used = better, fewer
@@ -267,10 +265,10 @@ class Consumable:
         if mine.may_share:
             mine.sort()
         for row in mine.rows:
-            found = attempt(joined([base, row.used], among))
+            found = attempt(joined([base, row.used], among), base)
             if found is not None:
                 return found
-        return attempt(base) if mine.free_row else None
+        return attempt(base, base) if mine.free_row else None
 
     def _chosen(
         self,
@@ -280,10 +278,12 @@ class Consumable:
         mine: Used | None,
         *,
         busy: Used | None,
+        above: Used | None = None,
     ) -> Sequence[Room] | None:
         """The nodes that a job would take, of some.
 
-        mine: cores that the partition uses; None: all nodes count as free.
+        mine: cores that the partition uses; None: all nodes count as free. above: cores that jobs
+        of higher tiers use; those of a node without them are a whole node.
         """
         lines, full = self.nodes.lines, self._full
         if mine is not None:
@@ -299,8 +299,10 @@ class Consumable:
         touched = 0 if mine is None else self._taken.rows[need.partition.name].touched
         for node in among:
             own = mine[node] if mine is not None and touched >> node & 1 else None
-            if not alike:
-                room = self._room(need, node, used[node], own)
+            if above is not None and need.whole and used[node] & ~above[node]:
+                continue
+            if not alike or above is not None:
+                room = self._room(need, node, used[node], own, partly=above is not None)
             else:
                 spare_MiB = 0 if need.memory is None else self._taken.spare_MiB(node)
                 in_use = tuple(units[node].items()) if need.gres else ()
@@ -338,11 +340,16 @@ class Consumable:
         found = free_sockets(line, free, own, need.partition.name in self._by_sockets)
         return as_asked(need, found)
 
-    def _room(self, need: Need, node: int, used: Mask, own: Mask | None) -> Room | None:
-        """What a node offers, where some cores are used; None: it will not do."""
+    def _room(
+        self, need: Need, node: int, used: Mask, own: Mask | None, *, partly: bool = False
+    ) -> Room | None:
+        """What a node offers, where some cores are used; None: it will not do.
+
+        partly: whether what is left of it will do for a job that takes whole nodes.
+        """
         line, full = self.nodes.lines[node], self._full[node]
         free = full & ~used
-        if not free or (need.whole and free != full):
+        if not free or (need.whole and free != full and not partly):
             return None
         by_sockets = need.partition.name in self._by_sockets
         sockets = self._sockets(need, line, free, own)
@@ -420,12 +427,16 @@ class Consumable:
             node, line = room.node, self.nodes.lines[room.node]
             own = mine[node] if mine is not None and touched >> node & 1 else None
             sockets = self._sockets(need, line, self._full[node] & ~used[node], own)
-            taken, by_sockets = self._full[node], need.partition.name in self._by_sockets
+            taken, by_sockets = (
+                self._full[node] & ~used[node],
+                need.partition.name in self._by_sockets,
+            )
             if not need.whole:
                 taken = cores_taken(need, line, sockets, count, by_sockets)
             held.append(taken)
+            counted = self._full[node] if need.whole else taken  # of a whole node all that it has
             own_count = self._of_cpus and not need.whole
-            cpus.append(count if own_count else taken.bit_count() * line.threads)
+            cpus.append(count if own_count else counted.bit_count() * line.threads)
             if need.memory is not None:
                 memory.append(memory_of(need, self.nodes.memory_MiB[node], cpus[-1]))
         return Allocation(mask_of(chosen), len(chosen), tuple(held), tuple(cpus), tuple(memory))
@@ -458,40 +469,16 @@ class Consumable:
         trial = self.copy()
         busy = self._taken.today if self._busy_first else None
         among = within & need.nodes
-        position, window = 0, 30
         # An upper bound; whoever may do with cores of others has none.
         lines, bounded = self.nodes.lines, not self._gang and need.sharing != OVER_OTHERS
         most = inf
         if bounded:
             most = free_cpus(lines, self._full, self._taken.in_use, nodes_in(among))
-        horizon: float | None = None
-        while position < len(ends):
-            last: float | None = None
-            removed = 0
-            while position < len(ends):
-                end, _, job = ends[position]
-                position += 1
+        for last, gone in in_groups(ends, among, grows_s):
+            for job in gone:
                 assert job.allocation is not None
-                if not job.allocation.nodes & among:
-                    continue
-                if horizon is None:
-                    horizon = end + 30 - end % 30
                 trial.remove(job)
                 most += held_cpus(lines, job.allocation, among) if bounded else 0
-                last = end
-                if position == len(ends) or ends[position][0] > horizon + window:
-                    break
-                if removed > MOST_REMOVED:
-                    break
-                removed += 1
-            if last is None or horizon is None:
-                return None
-            if position < len(ends) and ends[position][0] <= horizon + window:
-                continue  # there were too many: the rest of them first
-            while True:
-                window += grows_s or window
-                if position == len(ends) or ends[position][0] <= horizon + window:
-                    break
             if most < need.cpus and leaves is None:
                 continue
             found = trial.place(need, within, busy=busy, leaves=leaves)

@@ -12,7 +12,7 @@ from itertools import repeat
 from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
 from ptaskmodel.slurm.conf.facts import FORCE, OFF, YES, Conf, Nodes, Partition
 from ptaskmodel.slurm.jobs.needs import BESIDE_OTHERS, EXCLUSIVELY, OVER_OTHERS, Need
-from ptaskmodel.slurm.jobs.record import JobRecord
+from ptaskmodel.slurm.jobs.record import Ends, JobRecord
 from ptaskmodel.slurm.select.cores import Rows, Used, joined, nodes_in
 from ptaskmodel.slurm.select.offers import has_memory, memory_on_each
 
@@ -169,3 +169,45 @@ class Occupancy:
         if need.sharing == OVER_OTHERS:
             return not self._unshared[node]
         return not any(row.used[node] for rows in others for row in rows.rows)
+
+
+# As many jobs are removed at once in a prediction, and two more.
+MOST_REMOVED = 200
+
+
+def in_groups(ends: Ends, among: Mask, grows_s: int) -> Iterator[tuple[float, list[JobRecord]]]:
+    """The jobs that hold nodes `among` some in groups as predictions remove them, and their end.
+
+    ends: of the jobs, earliest first. grows_s: how much later each group ends; 0: it doubles.
+    """
+    position, window = 0, 30
+    horizon: float | None = None
+    gone: list[JobRecord] = []
+    while position < len(ends):
+        last: float | None = None
+        removed = 0
+        while position < len(ends):
+            end, _, job = ends[position]
+            position += 1
+            assert job.allocation is not None
+            if not job.allocation.nodes & among:
+                continue
+            if horizon is None:
+                horizon = end + 30 - end % 30
+            gone.append(job)
+            last = end
+            if position == len(ends) or ends[position][0] > horizon + window:
+                break
+            if removed > MOST_REMOVED:
+                break
+            removed += 1
+        if last is None or horizon is None:
+            return
+        if position < len(ends) and ends[position][0] <= horizon + window:
+            continue  # there were too many: the rest of them first
+        while True:
+            window += grows_s or window
+            if position == len(ends) or ends[position][0] <= horizon + window:
+                break
+        yield last, gone
+        gone = []
