@@ -127,6 +127,33 @@ def test_the_kernel_makes_the_same_cycles_on_shared_nodes(tmp_path, seed):
     assert found[0].loop.statistics.tested > 200
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_the_kernel_makes_the_same_cycles_of_a_long_queue(tmp_path, seed):
+    draw = random.Random(seed)
+    text = f"NodeName=n[1-70] CPUs={8 + 12 * seed}\nPartitionName=p Nodes=ALL Default=YES\n"
+    text += "PartitionName=q Nodes=n[40-70]\nSchedulerParameters=bf_window=600\n"
+    conf = conf_of(tmp_path, CORES.replace("basic", "multifactor") + text)
+    assert suits(conf, nodes_of(conf))
+    jobs = []
+    for k in range(160):
+        limit = draw.randint(1, 90)
+        asked = {"partitions": ("q",)} if draw.random() < 0.3 else {}
+        asked["tasks"] = int(2 ** draw.uniform(0, 8))
+        if draw.random() < 0.2:
+            asked["nodes"] = draw.choice([(2, 9), (5, 20)])
+        jobs.append(job(f"j{k}", 900 * draw.random(), limit * draw.randint(5, 60), limit, **asked))
+    watches = Plans(), Plans()
+    found = [
+        simulate_slurm(conf, jobs, phases=Phases(boot_s=-41.0), compiled=compiled, watch=watch)
+        for compiled, watch in zip((False, True), watches, strict=True)
+    ]
+    slow, quick = ([(one.id, one.start_s, one.allocation) for one in run.jobs] for run in found)
+    assert slow == quick
+    assert watches[0].planned == watches[1].planned
+    assert found[0].loop.statistics == found[1].loop.statistics
+    assert found[0].loop.statistics.most_tested > 50
+
+
 def test_a_pass_whose_partitions_are_all_blocked_ends_as_one_that_looks_at_each_job(tmp_path):
     draw = random.Random(5)
     jobs = [

@@ -21,8 +21,10 @@ from ptaskmodel.slurm.scheduling.shared_kernel import (
     HAS_STARTED,
     IS_NOT_PLAIN,
     IS_NOT_TESTED,
+    MOST_RULES,
     NOT_PLAIN,
     NOT_TOLD,
+    RULES,
     TOLD,
     SharedState,
 )
@@ -151,6 +153,7 @@ def _state_for(slots: int, nodes: int) -> SharedState:
         needs=np.zeros((FEW, NEEDS), dtype=np.int64),
         musts=np.zeros((FEW, words), dtype=np.uint64),
         known=np.zeros((FACTS, 0), dtype=np.int64),
+        ruled_out=np.zeros((MOST_RULES, RULES), dtype=np.int64),
         masks=np.zeros((1, words), dtype=np.uint64),
         free=np.zeros((slots, words), dtype=np.uint64),
         counts=np.zeros((slots, 1), dtype=np.int64),

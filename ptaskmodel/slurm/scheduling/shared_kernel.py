@@ -23,6 +23,7 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     POSTPONED,
     RECORDS,
     ROOM,
+    RULED_OUT,
     RUNNING,
     STEP,
     TESTED,
@@ -46,6 +47,7 @@ from ptaskmodel.slurm.select.offer_kernel import (
     SharedNodes,
     cpus_after,
     ended_by,
+    enough_after,
     size_of,
 )
 
@@ -66,7 +68,9 @@ class SharedState(NamedTuple):
     needs, musts, late_s: of each row of needs its numbers, the nodes that it must have, and how
     long after its limit a job is expected to end. sizes: of each entry the CPUs that it was last
     found to take; new: entries for which these are others than those that were told. later_cpus: of
-    each row of masks, the CPUs on free cores when so many jobs have ended. seen: see `numbers`.
+    each row of masks, the CPUs on free cores when so many jobs have ended. ruled_out: which entries
+    do not fit, from a first date on and before a last one: those of a row of masks with so many
+    CPUs, seconds and nodes, or more.
     """
 
     numbers: Ints
@@ -78,6 +82,7 @@ class SharedState(NamedTuple):
     known: Ints
     planned: Ints
     tested: Ints
+    ruled_out: Ints
     sizes: Ints
     new: Ints
     masks: Words
@@ -94,6 +99,10 @@ class SharedState(NamedTuple):
     chosen: Words
     left: Words
 
+
+# What ``ruled_out`` holds of each, by place; so many there are at most.
+R_ROW, R_CPUS, R_SECONDS, R_LEAST, R_FIRST, R_LAST = range(6)
+RULES, MOST_RULES = 6, 128
 
 # What `cycle` returns; what it is told of the entry at POSITION, in place of 0.
 DONE, STARTS, NOT_PLAIN = range(3)
@@ -119,7 +128,7 @@ def cycle(s, outcome, until):
             if s.known[NEED, s.jobs[k]] == IS_NOT_PLAIN:
                 return 2
         begin_map(s)
-        numbers[UNTIL] = LAST
+        numbers[UNTIL], numbers[RULED_OUT] = LAST, 0
         for k in range(numbers[ENTRIES]):
             s.sizes[k] = 0
     else:
@@ -203,9 +212,9 @@ def _test(s, k):
     while True:
         start = later
         slot = slot_at(s.slot_end, s.following, slot, start)
+        is_open = False
         if counts and is_told:
-            start = _not_before(s, row, slot, start, lasts, need, fewest)
-            slot = slot_at(s.slot_end, s.following, slot, start)
+            start, slot, is_open = _not_before(s, row, slot, start, lasts, need, fewest)
         end = start + lasts
         grown = growth_after(s.slot_begin, s.following, s.grows, slot, end, row)
         later = s.slot_end[grown] if grown >= 0 else np.int64(0)
@@ -220,11 +229,11 @@ def _test(s, k):
                 _last_until(numbers, same_until)
         enough = fewest <= (ended_by(s.nodes.ends, running, later) if early else running)
         if enough or not counts:
-            if start >= crowded:
+            if start >= crowded and not is_open:
                 crowded = crowded_until(
                     s.slot_begin, s.slot_end, s.following, s.counts, slot, end, row, least
                 )
-            is_open = start >= crowded and find_open(s, s.up, row, slot, end, least)
+                is_open = start >= crowded and find_open(s, s.up, row, slot, end, least)
             is_open = is_open and _within(must, s.left)
             if is_open and s.tested[k] == 0:
                 s.tested[k] = 1
@@ -266,13 +275,15 @@ def _test(s, k):
 
 @jit
 def _not_before(s, row, slot, start, lasts, need, fewest):
-    """The first date at which an entry is to be tested: at those before, it would not fit.
+    """The first date at which an entry is to be tested, its slot, and whether left is known then.
 
-    It would be tested at start, which is in slot, and then whenever something has grown. What is
-    free from the last of some of these dates until the entry ended that began at the first, is more
-    than is free from any of them on.
+    At the dates before, it would not fit. It would be tested at start, which is in slot, and then
+    whenever something has grown. What is free from the last of some of these dates until the entry
+    ended that began at the first, is more than is free from any of them on.
     """
     nodes, running, many = s.nodes, s.numbers[RUNNING], np.int64(MANY)
+    first = start
+    start, slot = _pass_over(s, row, slot, start, lasts, need)
     while True:
         end, last, later, count = start + lasts, slot, start, np.int64(0)
         while count < many and later <= end:
@@ -283,7 +294,8 @@ def _not_before(s, row, slot, start, lasts, need, fewest):
             last, later = after, s.slot_end[grown]
             count += 1
         if count == 0:
-            return start
+            _rule_out(s, row, first, start, lasts, need)
+            return start, slot, False
         ended = ended_by(nodes.ends, running, later)
         if (
             ended < fewest
@@ -293,9 +305,70 @@ def _not_before(s, row, slot, start, lasts, need, fewest):
             start, slot = later, slot_at(s.slot_end, s.following, last, later)
             many = 2 * count
         elif count == 1:
-            return start
+            _rule_out(s, row, first, start, lasts, need)
+            return start, slot, True
         else:
             many = (count + 3) // 4
+
+
+@jit
+def _pass_over(s, row, slot, start, lasts, need):
+    """The last date of those at which an entry is tested, from start on, before which it was ruled
+    out, and its slot.
+
+    The map only fills within a cycle: what did not suffice for an entry does not for a larger one.
+    """
+    until, count, again = start, s.numbers[RULED_OUT], True
+    while again:
+        again = False
+        for i in range(count):
+            r = s.ruled_out[i]
+            if (
+                r[R_FIRST] <= until < r[R_LAST]
+                and r[R_CPUS] <= need[CPUS]
+                and r[R_SECONDS] <= lasts
+                and r[R_LEAST] <= need[LEAST]
+                and r[R_ROW] == row
+            ):
+                until, again = r[R_LAST], True
+    while start < until:
+        grown = growth_after(s.slot_begin, s.following, s.grows, slot, start + lasts, row)
+        if grown < 0 or s.slot_end[grown] > until:
+            break
+        start = s.slot_end[grown]
+        slot = slot_at(s.slot_end, s.following, grown, start)
+    return start, slot
+
+
+@jit
+def _rule_out(s, row, first, last, lasts, need):
+    """Note that from a first date on, and before a last one, an entry does not fit."""
+    count = s.numbers[RULED_OUT]
+    place = count
+    for i in range(count):
+        r = s.ruled_out[i]
+        if r[R_ROW] == row:
+            if (
+                r[R_FIRST] <= first
+                and last <= r[R_LAST]
+                and r[R_CPUS] <= need[CPUS]
+                and r[R_SECONDS] <= lasts
+                and r[R_LEAST] <= need[LEAST]
+            ):
+                return
+            if (
+                first <= r[R_FIRST]
+                and r[R_LAST] <= last
+                and need[CPUS] <= r[R_CPUS]
+                and lasts <= r[R_SECONDS]
+                and need[LEAST] <= r[R_LEAST]
+            ):
+                place = np.int64(i)
+    if first < last and place < len(s.ruled_out):
+        r = s.ruled_out[place]
+        r[R_ROW], r[R_CPUS], r[R_SECONDS], r[R_LEAST] = row, need[CPUS], lasts, need[LEAST]
+        r[R_FIRST], r[R_LAST] = first, last
+        s.numbers[RULED_OUT] = max(count, place + 1)
 
 
 @jit
@@ -327,13 +400,17 @@ def _within(some, others):
 def _date_of(s, k, need, must, late_s, fewest, latest):
     """When an entry fits on left; chosen: what it takes. -1: never, or after the latest date."""
     numbers, nodes = s.numbers, s.nodes
-    count, date = np.int64(0), numbers[NOW]
-    if fewest == 0:
+    count, date, running = np.int64(0), numbers[NOW], numbers[RUNNING]
+    most = running if latest == 0 else ended_by(nodes.ends, running, latest)
+    enough = max(fewest, enough_after(nodes, s.left, need[CPUS], most))
+    if enough > most:
+        return np.int64(-1)
+    if enough == 0:
         count = fit_in(
             nodes, need, s.left, nodes.has_free, must, nodes.free, nodes.spare, nodes.present
         )
     if count == 0:
-        ended, count = end_of(nodes, need, s.left, must, numbers[RUNNING], fewest, latest)
+        ended, count = end_of(nodes, need, s.left, must, running, enough, most)
         if count == 0:
             return np.int64(-1)
         end = nodes.ends[ended - 1]

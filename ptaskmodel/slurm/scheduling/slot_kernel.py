@@ -14,8 +14,8 @@ from ptaskmodel.slurm.select.bitsets import ones
 
 # What ``numbers`` of a cycle holds, by place.
 NOW, STEP, WINDOW, ENTRIES, POSITION, TESTED, MOST, RECORDS, ROOM = range(9)
-RUNNING, POSTPONED, PLANS_IDLE, NEW, UNTIL = range(9, 14)
-NUMBERS = 14
+RUNNING, POSTPONED, PLANS_IDLE, NEW, UNTIL, RULED_OUT = range(9, 15)
+NUMBERS = 15
 NOT_PLANNED = -1
 
 

@@ -38,9 +38,9 @@ from ptaskmodel.slurm.select.offer_kernel import (
     TASKS_ASKED,
     WANTED,
     WHOLE,
-    cpus_after,
     deal,
     ended_by,
+    enough_after,
     list_rooms,
     look_at,
     note_free,
@@ -71,7 +71,8 @@ def predict(s, need, among, required, running):
     Those that it takes are marked as taken, with the CPUs that are given of each. running: how many
     jobs run.
     """
-    ended, count = end_of(s, need, among, required, running, np.int64(0), np.int64(0))
+    enough = enough_after(s, among, need[CPUS], running)
+    ended, count = end_of(s, need, among, required, running, enough, running)
     if count > 0:
         deal(s, need, count)
     return ended, count
@@ -94,21 +95,18 @@ def fit_in(s, need, among, has_free, required, free, spare, present):
 
 
 @jit
-def end_of(s, need, among, required, running, fewest, latest):
+def end_of(s, need, among, required, running, enough, most):
     """After how many ends a job fits, and how many nodes are available then; 0: never.
 
-    fewest: so many jobs must end, whatever the nodes. latest: the date after which no end is of
-    interest; 0: there is none.
+    enough: so many jobs must end, whatever the nodes. most: after how many ends it no longer is of
+    interest.
 
     Ends are taken together that a window of time holds, which grows. A group ends with a job that
     has some of the nodes in question, the first behind which the window is over.
     """
     position, window, horizon = np.int64(0), np.int64(30), np.int64(-1)
     grows_s = s.facts[GROWS_S]
-    most = running if latest == 0 else ended_by(s.ends, running, latest)
-    if cpus_after(s, among, most) < need[CPUS]:
-        return np.int64(0), np.int64(0)
-    while position < running:
+    while position < running and enough <= most:
         if horizon < 0:
             first = _next_among(s, among, position, running)
             if first == running:
@@ -129,8 +127,8 @@ def end_of(s, need, among, required, running, fewest, latest):
                 break
         if last >= most:
             break
-        if last + 1 >= fewest and cpus_after(s, among, last + 1) >= need[CPUS]:
-            look_at(s, need, last + 1)
+        if last + 1 >= enough:
+            look_at(s, need, among, last + 1)
             count = fit_in(
                 s,
                 need,

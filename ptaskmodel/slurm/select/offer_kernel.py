@@ -34,7 +34,7 @@ BY_CPUS, IS_CONS_RES, GROWS_S, THREADS = range(4)
 FACTS = 4
 LIGHTEST = 255
 # After each so many ends, what is free then is kept.
-STRIDE = 16
+STRIDE = 4
 
 
 class SharedNodes(NamedTuple):
@@ -43,7 +43,8 @@ class SharedNodes(NamedTuple):
     free, spare, present: its free cores, its free memory (MiB), its jobs; trial_*: the same in a
     prediction. has_free, trial_has_free: the nodes that have free cores. ends: of the jobs that
     run, by end; first, last: of each, its nodes among held: the node, the cores and the memory.
-    ahead: the free cores of each node after each STRIDE ends, and zeros that fill the last word.
+    ahead: the free cores of each node after each STRIDE ends, in binary: the last digits of all
+    nodes as words, then the digits before these, and so on.
 
     The available nodes: node, cpus, resources (see `Room`), weight, whether it must be; kept:
     whether it is not dropped; is_open: whether runs hold it; taken: whether the job takes it. run:
@@ -69,7 +70,7 @@ class SharedNodes(NamedTuple):
     first: Ints
     last: Ints
     held: Ints
-    ahead: Ints
+    ahead: Words
     node: Ints
     cpus: Ints
     resources: Ints
@@ -102,14 +103,30 @@ def note_free(s):
 def look_ahead(s, running):
     """Note what is free now, and after each STRIDE ends of so many jobs that run."""
     note_free(s)
+    for i in range(s.ahead.shape[1]):
+        s.ahead[0, i] = np.uint64(0)
     for k in range(len(s.free)):
-        s.ahead[0, k] = s.free[k]
+        _add_cores(s, 0, k, s.free[k])
     for c in range(running // STRIDE):
-        for k in range(len(s.free)):
-            s.ahead[c + 1, k] = s.ahead[c, k]
+        for i in range(s.ahead.shape[1]):
+            s.ahead[c + 1, i] = s.ahead[c, i]
         for j in range(c * STRIDE, (c + 1) * STRIDE):
             for h in range(s.first[j], s.last[j]):
-                s.ahead[c + 1, s.held[0, h]] += s.held[1, h]
+                _add_cores(s, c + 1, s.held[0, h], s.held[1, h])
+
+
+@jit
+def _add_cores(s, c, node, cores):
+    """Add free cores of a node to a row of ahead."""
+    i, bit = node >> 6, np.uint64(1) << np.uint64(node & 63)
+    carry = np.int64(0)
+    while (cores > 0 or carry > 0) and i < s.ahead.shape[1]:
+        digit = np.int64(s.ahead[c, i] & bit != np.uint64(0))
+        total = digit + (cores & 1) + carry
+        if total & 1 != digit:
+            s.ahead[c, i] ^= bit
+        carry, cores = total >> 1, cores >> 1
+        i += len(s.has_free)
 
 
 @jit
@@ -130,12 +147,11 @@ def cpus_after(s, some, ended):
     """The most CPUs that some nodes can have on free cores after so many ends."""
     c = ended // STRIDE
     cores = np.int64(0)
-    for w in range(len(some)):
-        word = some[w]
-        if word != np.uint64(0):
-            for b in range(64):
-                bit = np.int64(word >> np.uint64(b) & np.uint64(1))
-                cores += s.ahead[c, w * 64 + b] & -bit
+    for b in range(s.ahead.shape[1] // len(some)):
+        found = np.int64(0)
+        for w in range(len(some)):
+            found += ones(some[w] & s.ahead[c, b * len(some) + w])
+        cores += found << b
     for j in range(c * STRIDE, ended):
         for h in range(s.first[j], s.last[j]):
             k = s.held[0, h]
@@ -145,26 +161,51 @@ def cpus_after(s, some, ended):
 
 
 @jit
-def look_at(s, need, ended):
-    """Let trials find what is free after so many ends."""
-    c = ended // STRIDE
-    for k in range(len(s.free)):
-        s.trial_free[k] = s.ahead[c, k]
-        s.trial_spare[k], s.trial_present[k] = s.spare[k], s.present[k]
+def enough_after(s, some, cpus, most):
+    """After how many ends, of so many at most, some nodes can have so many CPUs on free cores.
+
+    More than that: they have fewer after all of these.
+    """
+    if cpus_after(s, some, most) < cpus:
+        return most + 1
+    low, high = np.int64(-1), most
+    while high - low > 1:
+        middle = (low + high) // 2
+        if cpus_after(s, some, middle) >= cpus:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@jit
+def look_at(s, need, some, ended):
+    """Let trials on some nodes find what is free after so many ends."""
+    c, words = ended // STRIDE, len(some)
+    for w in range(words):
+        s.trial_has_free[w] = np.uint64(0)
+        if some[w] == np.uint64(0):
+            continue
+        for k in range(64):
+            s.trial_free[w * 64 + k] = 0
+        for b in range(s.ahead.shape[1] // words):
+            word = s.ahead[c, b * words + w]
+            s.trial_has_free[w] |= word
+            for k in range(64):
+                s.trial_free[w * 64 + k] += np.int64(word >> np.uint64(k) & np.uint64(1)) << b
     for j in range(c * STRIDE, ended):
         for h in range(s.first[j], s.last[j]):
-            s.trial_free[s.held[0, h]] += s.held[1, h]
+            k = s.held[0, h]
+            s.trial_free[k] += s.held[1, h]
+            s.trial_has_free[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
     if need[MEMORY_KIND] != NO_MEMORY or need[ALONE]:
+        for k in range(len(s.free)):
+            s.trial_spare[k], s.trial_present[k] = s.spare[k], s.present[k]
         for j in range(ended):
             for h in range(s.first[j], s.last[j]):
                 k = s.held[0, h]
                 s.trial_spare[k] += s.held[2, h]
                 s.trial_present[k] -= 1
-    for w in range(len(s.trial_has_free)):
-        s.trial_has_free[w] = np.uint64(0)
-    for k in range(len(s.free)):
-        if s.trial_free[k] > 0:
-            s.trial_has_free[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
 
 
 @jit

@@ -27,6 +27,8 @@ from ptaskmodel.slurm.select.offers import cpus_of_core, memory_on_each
 # So many needs are kept at most, and so many jobs and nodes of jobs there is room for at first.
 MOST_KEPT = 50_000
 FEW = 64
+# So many ends are compared at once.
+MANY = 64
 _MEMORY = {PER_NODE: OF_NODE, PER_CPU: OF_CPU, ALL: OF_ALL}
 
 # The nodes that a job takes, and the CPUs that it is given of each.
@@ -67,7 +69,7 @@ class PlainFit:
         # The ends that were noted last; whether what is held is as it was then.
         self._noted: Ends = []
         self._is_noted = False
-        self.state = shared_nodes(len(nodes))
+        self.state = shared_nodes(len(nodes), max(nodes.cores, default=1))
         state = self.state
         state.facts[kernel.BY_CPUS] = self._by_cpus
         state.facts[kernel.IS_CONS_RES] = self._is_cons_res
@@ -145,20 +147,17 @@ class PlainFit:
             room: dict[str, Any] = {
                 name: np.zeros(2 * count, np.int64) for name in ("ends", "first", "last")
             }
-            ahead = np.zeros((2 * count // kernel.STRIDE + 1, state.ahead.shape[1]), np.int64)
+            ahead = _ahead(2 * count, state.ahead.shape[1])
             self.state = state = state._replace(ahead=ahead, **room)
-        # Most of them are the same as before, in the same order.
-        same = _same(old, ends)
-        left = min(len(old), count) - same
-        after = _same(old[len(old) - left :][::-1], ends[count - left :][::-1])
-        now, before = count - after, len(old) - after
+        kept, fresh = _same(old, ends)
         for array in (state.ends, state.first, state.last):
-            array[now:count] = array[before : len(old)].copy()
-        if same < now:
-            fresh, held = ends[same:now], self._held
-            state.ends[same:now] = [end for end, _, _ in fresh]
-            places = [held[job.number] for _, _, job in fresh]
-            state.first[same:now], state.last[same:now] = zip(*places, strict=True)
+            before = array.copy()
+            for i, j, length in kept:
+                array[j : j + length] = before[i : i + length]
+        for j in fresh:
+            end, _, job = ends[j]
+            state.ends[j] = end
+            state.first[j], state.last[j] = self._held[job.number]
         with as_compiled():
             kernel.look_ahead(state, count)
         return count
@@ -267,24 +266,42 @@ class PlainFit:
         return Allocation(nodes, len(choice), (), tuple(cpus), tuple(memory))
 
 
-def _same(some: Ends, others: Ends) -> int:
-    """How many of the first ones of two lists are the same."""
-    low, high = 0, min(len(some), len(others)) + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if some[low:middle] == others[low:middle]:
-            low = middle
+def _same(old: Ends, new: Ends) -> tuple[list[tuple[int, int, int]], list[int]]:
+    """Which ends of two sorted lists are the same, and the places of the new ones that are not.
+
+    Of those, runs: from where in the old list, from where in the new one, and how many.
+    """
+    i = j = 0
+    runs, fresh = [], []
+    while j < len(new):
+        length = 0
+        for size in (MANY, 1):
+            part = old[i + length : i + length + size]
+            while part and part == new[j + length : j + length + size]:
+                length += len(part)
+                part = old[i + length : i + length + size]
+        if length:
+            runs.append((i, j, length))
+            i, j = i + length, j + length
+        elif i < len(old) and old[i][:2] < new[j][:2]:
+            i += 1
         else:
-            high = middle
-    return low
+            fresh.append(j)
+            j += 1
+    return runs, fresh
 
 
-def shared_nodes(count: int) -> SharedNodes:
-    """The state of the kernels for so many nodes, on which nothing runs."""
+def _ahead(running: int, words: int) -> NDArray[np.uint64]:
+    return np.zeros((running // kernel.STRIDE + 1, words), np.uint64)
+
+
+def shared_nodes(count: int, cores: int = 1) -> SharedNodes:
+    """The state of the kernels for so many nodes, idle, each of so many cores at most."""
     of_nodes = ("cores", "threads", "weights", "memory", "free", "spare", "present", "node")
-    trial = ("trial_free", "trial_spare", "trial_present", "given", "tasks", "cpus", "resources")
+    trial = ("trial_spare", "trial_present", "given", "tasks", "cpus", "resources")
     rooms = ("weight", "required", "kept", "is_open", "taken")
     arrays = {name: np.zeros(count, np.int64) for name in (*of_nodes, *trial, *rooms)}
+    arrays["trial_free"] = np.zeros((count + 63) // 64 * 64, np.int64)
     few = {name: np.zeros(FEW, np.int64) for name in ("ends", "first", "last")}
     return SharedNodes(
         facts=np.zeros(kernel.FACTS, np.int64),
@@ -292,7 +309,7 @@ def shared_nodes(count: int) -> SharedNodes:
         has_free=np.zeros((count + 63) // 64, np.uint64),
         trial_has_free=np.zeros((count + 63) // 64, np.uint64),
         held=np.zeros((3, FEW), np.int64),
-        ahead=np.zeros((FEW // kernel.STRIDE + 1, (count + 63) // 64 * 64), np.int64),
+        ahead=_ahead(FEW, (count + 63) // 64 * cores.bit_length()),
         run=np.zeros((count + 1, kernel.RUN), np.int64),
         taking=np.zeros(kernel.TAKING, np.int64),
         **arrays,
