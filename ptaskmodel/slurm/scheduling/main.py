@@ -419,7 +419,7 @@ def _all_wait(
         job = entry[-1]
         if job.state != PENDING:
             continue
-        if not steady and not _is_queued(controller, entry, rejected, taken):
+        if not steady and job not in taken and not _is_queued(controller, entry, rejected, taken):
             continue
         left -= 1
         if job.reason in _NOT_TOLD:
