@@ -82,14 +82,21 @@ def find_open(s, some, row, slot, end, wanted):
     for w in range(len(left)):
         left[w] = mask[w] & some[w]
         found += ones(left[w])
+    # Where any will do, they are counted at the end.
+    counts = wanted > 1
     while found >= wanted and slot >= 0 and s.slot_begin[slot] <= end:
         after = s.following[slot]
         # A slot behind which nothing grows has all that the following one has.
         if s.grows[slot, row] or after < 0 or s.slot_begin[after] > end:
-            found = np.int64(0)
+            any_left = np.uint64(0)
             for w in range(len(left)):
                 left[w] &= free[slot, w]
-                found += ones(left[w])
+                any_left |= left[w]
+            found = np.int64(any_left != np.uint64(0))
+            if counts and found > 0:
+                found = np.int64(0)
+                for w in range(len(left)):
+                    found += ones(left[w])
         slot = after
     return found >= wanted
 
@@ -122,12 +129,11 @@ def _note_growth(grows, masks, free, following, slot):
     """grows: whether nodes of each mask are free behind a slot that are not in it."""
     after = following[slot]
     for row in range(len(masks)):
-        grows[slot, row] = 0
+        more = np.uint64(0)
         if after >= 0:
             for w in range(masks.shape[1]):
-                if masks[row, w] & free[after, w] & ~free[slot, w]:
-                    grows[slot, row] = 1
-                    break
+                more |= masks[row, w] & free[after, w] & ~free[slot, w]
+        grows[slot, row] = np.int64(more != np.uint64(0))
 
 
 @jit
@@ -136,9 +142,11 @@ def collides(slot_begin, slot_end, following, free, chosen, begin, end):
     slot = np.int64(0)
     while slot >= 0 and slot_begin[slot] < end:
         if slot_end[slot] > begin:
+            taken = np.uint64(0)
             for w in range(len(chosen)):
-                if chosen[w] & ~free[slot, w]:
-                    return True
+                taken |= chosen[w] & ~free[slot, w]
+            if taken:
+                return True
         slot = following[slot]
     return False
 

@@ -44,7 +44,8 @@ class SharedNodes(NamedTuple):
     prediction. has_free, trial_has_free: the nodes that have free cores. ends: of the jobs that
     run, by end; first, last: of each, its nodes among held: the node, the cores and the memory.
     ahead: the free cores of each node after each STRIDE ends, in binary: the last digits of all
-    nodes as words, then the digits before these, and so on.
+    nodes as words, then the digits before these, and so on. holders: the jobs of each node; among:
+    those that hold some of the nodes in question.
 
     The available nodes: node, cpus, resources (see `Room`), weight, whether it must be; kept:
     whether it is not dropped; is_open: whether runs hold it; taken: whether the job takes it. run:
@@ -71,6 +72,8 @@ class SharedNodes(NamedTuple):
     last: Ints
     held: Ints
     ahead: Words
+    holders: Words
+    among: Words
     node: Ints
     cpus: Ints
     resources: Ints
@@ -105,6 +108,12 @@ def look_ahead(s, running):
     note_free(s)
     for i in range(s.ahead.shape[1]):
         s.ahead[0, i] = np.uint64(0)
+    for k in range(len(s.free)):
+        for w in range(running + 63 >> 6):
+            s.holders[k, w] = np.uint64(0)
+    for j in range(running):
+        for h in range(s.first[j], s.last[j]):
+            s.holders[s.held[0, h], j >> 6] |= np.uint64(1) << np.uint64(j & 63)
     for k in range(len(s.free)):
         _add_cores(s, 0, k, s.free[k])
     for c in range(running // STRIDE):
@@ -146,41 +155,62 @@ def ended_by(ends, running, date):
 def cpus_after(s, some, ended):
     """The most CPUs that some nodes can have on free cores after so many ends."""
     c = ended // STRIDE
+    cores = _cores_kept(s, some, c)
+    for j in range(c * STRIDE, ended):
+        cores += _cores_back(s, some, j)
+    return cores * s.facts[THREADS]
+
+
+@jit
+def _cores_kept(s, some, c):
+    """The free cores of some nodes after c times STRIDE ends."""
     cores = np.int64(0)
     for b in range(s.ahead.shape[1] // len(some)):
         found = np.int64(0)
         for w in range(len(some)):
             found += ones(some[w] & s.ahead[c, b * len(some) + w])
         cores += found << b
-    for j in range(c * STRIDE, ended):
-        for h in range(s.first[j], s.last[j]):
-            k = s.held[0, h]
-            if some[k >> 6] >> np.uint64(k & 63) & np.uint64(1):
-                cores += s.held[1, h]
-    return cores * s.facts[THREADS]
+    return cores
+
+
+@jit
+def _cores_back(s, some, j):
+    """The cores of some nodes that a job that runs gives back."""
+    cores = np.int64(0)
+    for h in range(s.first[j], s.last[j]):
+        k = s.held[0, h]
+        if some[k >> 6] >> np.uint64(k & 63) & np.uint64(1):
+            cores += s.held[1, h]
+    return cores
 
 
 @jit
 def enough_after(s, some, cpus, most):
-    """After how many ends, of so many at most, some nodes can have so many CPUs on free cores.
+    """After how many ends of jobs of `s`, at most `most`, `some` nodes can have free `cpus`.
 
-    More than that: they have fewer after all of these.
+    More than `most`: after all of these they have fewer.
     """
     if cpus_after(s, some, most) < cpus:
         return most + 1
-    low, high = np.int64(-1), most
+    low, high = np.int64(-1), most // STRIDE + 1
     while high - low > 1:
         middle = (low + high) // 2
-        if cpus_after(s, some, middle) >= cpus:
+        if _cores_kept(s, some, middle) * s.facts[THREADS] >= cpus:
             high = middle
         else:
             low = middle
-    return high
+    if low < 0:
+        return np.int64(0)
+    cores, ended = _cores_kept(s, some, low), low * STRIDE
+    while cores * s.facts[THREADS] < cpus:
+        cores += _cores_back(s, some, ended)
+        ended += 1
+    return ended
 
 
 @jit
 def look_at(s, need, some, ended):
-    """Let trials on some nodes find what is free after so many ends."""
+    """Let trials of a `need` on `some` nodes of `s` find what is free after `ended` jobs."""
     c, words = ended // STRIDE, len(some)
     for w in range(words):
         s.trial_has_free[w] = np.uint64(0)

@@ -147,8 +147,8 @@ class PlainFit:
             room: dict[str, Any] = {
                 name: np.zeros(2 * count, np.int64) for name in ("ends", "first", "last")
             }
-            ahead = _ahead(2 * count, state.ahead.shape[1])
-            self.state = state = state._replace(ahead=ahead, **room)
+            room |= _room_ahead(2 * count, *state.ahead.shape[1:], len(self._nodes))
+            self.state = state = state._replace(**room)
         kept, fresh = _same(old, ends)
         for array in (state.ends, state.first, state.last):
             before = array.copy()
@@ -291,8 +291,14 @@ def _same(old: Ends, new: Ends) -> tuple[list[tuple[int, int, int]], list[int]]:
     return runs, fresh
 
 
-def _ahead(running: int, words: int) -> NDArray[np.uint64]:
-    return np.zeros((running // kernel.STRIDE + 1, words), np.uint64)
+def _room_ahead(running: int, words: int, nodes: int) -> dict[str, Any]:
+    """Arrays for so many jobs that run. words: of the free cores of all nodes, in binary."""
+    room = (running + 63) // 64
+    return {
+        "ahead": np.zeros((running // kernel.STRIDE + 1, words), np.uint64),
+        "holders": np.zeros((nodes, room), np.uint64),
+        "among": np.zeros(room, np.uint64),
+    }
 
 
 def shared_nodes(count: int, cores: int = 1) -> SharedNodes:
@@ -309,7 +315,7 @@ def shared_nodes(count: int, cores: int = 1) -> SharedNodes:
         has_free=np.zeros((count + 63) // 64, np.uint64),
         trial_has_free=np.zeros((count + 63) // 64, np.uint64),
         held=np.zeros((3, FEW), np.int64),
-        ahead=_ahead(FEW, (count + 63) // 64 * cores.bit_length()),
+        **_room_ahead(FEW, (count + 63) // 64 * cores.bit_length(), count),
         run=np.zeros((count + 1, kernel.RUN), np.int64),
         taking=np.zeros(kernel.TAKING, np.int64),
         **arrays,
