@@ -3,18 +3,36 @@
 `replay` runs one, and `Replay` runs it step by step. The ``hosts_*`` functions place ranks on
 hosts. `Several` reports progress over several replays of one trace. `prepare_kernels` calls the
 kernels of replays for the build.
+
+`Activities` numbers and names the computations and messages of a replay for recorders. The event
+stream reuses the numbers of ranks and message slots. Here each computation and each
+message gets a unique number, and an id: ``rank 3 #7`` is the eighth computation of rank 3, ``3>5
+#12`` is message number 12 in order of their beginnings. ``3>5`` names a pair of ranks, by which
+messages are also counted.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from ptaskmodel.engine.driver import Core
-from ptaskmodel.engine.state import OK, PAUSED
+from ptaskmodel.engine.state import (
+    CAPACITY,
+    ENDED,
+    LIMIT_DELAY,
+    LIMIT_LATENCY,
+    LIMIT_NOTHING,
+    OK,
+    PAUSED,
+    RATE,
+    STARTED,
+)
+from ptaskmodel.engine.stream import Listener
 from ptaskmodel.errors import PTaskModelError, SimulationError, shown
 from ptaskmodel.files import AnyPath, read_text
 from ptaskmodel.kernels.decorators import as_compiled
@@ -27,7 +45,9 @@ from ptaskmodel.platform import Platform
 from ptaskmodel.remarks import Account, reader
 from ptaskmodel.workload.formats.host_names import expand
 from ptaskmodel.workload.formats.ti_trace import trace_in
+from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.traces import Trace
+from ptaskmodel.workload.works import ParallelWork
 
 # Between two calls of `Progress`: events at most, and about how many actions, so that little of a
 # large trace is in memory at a time.
@@ -35,7 +55,7 @@ PAUSE_EVENTS = 1 << 18
 PAUSE_ACTIONS = 1 << 17
 
 # Takes what a replay tells, a part at a time: spans and flights (see `state`).
-Listener = Callable[[np.ndarray, np.ndarray], None]
+OnEvents = Callable[[np.ndarray, np.ndarray], None]
 # Told now and then of the date, the number of actions that are over, and their number in all.
 Progress = Callable[[float, int, int], None]
 
@@ -156,7 +176,7 @@ def replay(
     model: str | None = None,
     solver: str | None = None,
     collectives: Mapping[str, str] | None = None,
-    listener: Listener | None = None,
+    listener: OnEvents | None = None,
     progress: Progress | None = None,
 ) -> ReplayResult:
     """Replay the ``trace`` of an application on ``platform``, rank k on ``hosts[k]``, from date 0.
@@ -213,7 +233,7 @@ class Replay:
         return self.applications.state
 
     def run(
-        self, listener: Listener | None = None, progress: Progress | None = None
+        self, listener: OnEvents | None = None, progress: Progress | None = None
     ) -> ReplayResult:
         """Replay to the end and return the times of the ranks.
 
@@ -265,7 +285,7 @@ class Replay:
         """From now on, the event stream says which messages begin, and what ends."""
         self.applications.name_activities()
 
-    def _hand_over(self, listener: Listener) -> None:
+    def _hand_over(self, listener: OnEvents) -> None:
         counts, x = self.state.counts, self.state
         spans, flights = int(counts["n_spans"][0]), int(counts["n_flights"][0])
         counts["n_spans"] = counts["n_flights"] = 0
@@ -320,3 +340,120 @@ def _replay() -> Replay:
     build = Platform.build("world")
     build.cluster("c", 2, prefix="c", speed=1e9, bandwidth=1e9, latency=1e-6)
     return Replay(build.finish(), trace_in(TRACE, "a small trace"), ["c0", "c1"])
+
+
+# What recorders ask of the task of an activity is nothing that a replay knows.
+ANY_TASK = Task(("host",), ParallelWork.of(1), "activity")
+
+
+class Activity(NamedTuple):
+    """A computation or a message, with what recorders ask of a task."""
+
+    id: str
+    start_s: float
+    end_s: float | None
+    state: str
+    task: Task
+
+
+class Activities:
+    """Numbers what a replay does from now on, for one listener. No result changes."""
+
+    def __init__(self, made: Replay) -> None:
+        self.core: Core = made.core
+        self.platform: Platform = made.core.platform
+        self._made = made
+        self._ids: list[str] = []
+        self._starts: list[float] = []
+        self._ends: list[float | None] = []
+        self._messages = 0
+        # The pair of ranks that each activity is for (of computations: any), and their names.
+        self._pair = np.zeros(1024, dtype=np.int64)
+        self._pairs: dict[str, int] = {}
+        # By owner in the stream: the number of what it does now, -1: nothing; of ranks also how
+        # many computations it has begun.
+        self._now = np.full(0, -1)
+        self._computations = [0] * made.trace.ranks
+
+    @property
+    def now(self) -> float:
+        return self.core.now
+
+    @property
+    def applications(self) -> None:
+        """Nothing that is handed on is told of ranks: each activity has a number."""
+
+    def listen(self, listener: Listener, ranks: bool = False) -> None:
+        self._listener = listener
+        self._made.name_activities()
+        self.core.listen(self, ranks=True)
+
+    def tasks(self) -> Iterator[Activity]:
+        """All that has begun so far, by number."""
+        for name, start, end in zip(self._ids, self._starts, self._ends, strict=True):
+            yield Activity(name, start, end, "completed", ANY_TASK)
+
+    def users_of(self, tasks: np.ndarray) -> np.ndarray:
+        """Return the pair of ranks (its number) of each message of `tasks` (numbers, shape n)."""
+        return self._pair[tasks]
+
+    def user_names(self) -> list[str]:
+        """Pairs of ranks that have sent, by number."""
+        return list(self._pairs)
+
+    def forget(self, patterns: list[int]) -> None:
+        self._listener.forget(patterns)
+
+    def take(self, events: np.ndarray) -> None:
+        """Pass on `events`, a chunk of the stream, numbered by message and computation."""
+        own = np.isin(events["kind"], (STARTED, RATE, ENDED))
+        kept = np.ones(len(events), dtype=np.bool_)
+        numbered = events.copy()
+        # The wait before the bytes of a message is its latency, whatever its factor.
+        waits = (events["kind"] == RATE) & (events["limit"] == LIMIT_DELAY)
+        numbered["limit"][waits] = LIMIT_LATENCY
+        rows = np.flatnonzero(own)
+        # Owners of what a replay does are below 0.
+        owners = ~events["subject"][rows]
+        most = int(owners.max(initial=-1)) + 1
+        if most > len(self._now):
+            room = np.full(max(most, 2 * len(self._now)) - len(self._now), -1)
+            self._now = np.concatenate([self._now, room])
+        now = self._now
+        columns = [events[name][rows].tolist() for name in ("kind", "value", "limit")]
+        dates = events["date"][rows].tolist()
+        for row, date, owner, kind, value, limit in zip(
+            rows.tolist(), dates, owners.tolist(), *columns, strict=True
+        ):
+            number = int(now[owner])
+            if number < 0 and kind == RATE and value == 0.0 and limit == LIMIT_NOTHING:
+                kept[row] = False  # it stops, and has ended already
+                continue
+            if kind == STARTED or number < 0:
+                number = now[owner] = len(self._ids)
+                self._ids.append(self._name(owner, value))
+                self._starts.append(date)
+                self._ends.append(None)
+            if kind == ENDED:
+                self._ends[number] = date
+                now[owner] = -1
+            numbered["subject"][row] = number
+        self._listener.take(numbered[kept & (own | (events["kind"] == CAPACITY))])
+
+    def _name(self, owner: int, pair: float) -> str:
+        rank, is_message = divmod(owner, 2)
+        if is_message:
+            source, target = divmod(int(pair), len(self._made.state.ranks))
+            self._messages += 1
+            between = f"{source}>{target}"
+            self._note(self._pairs.setdefault(between, len(self._pairs)))
+            return f"{between} #{self._messages - 1}"
+        self._computations[rank] += 1
+        return f"rank {rank} #{self._computations[rank] - 1}"
+
+    def _note(self, pair: int) -> None:
+        """The pair that the activity which begins now is for."""
+        number = len(self._ids)
+        if number >= len(self._pair):
+            self._pair = np.concatenate([self._pair, np.zeros_like(self._pair)])
+        self._pair[number] = pair

@@ -39,7 +39,7 @@ from ptaskmodel.remarks import placed
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.build import PlatformBuild
-    from ptaskmodel.platform.routing.fabric import Fabric
+    from ptaskmodel.platform.routing.choice import Fabric
 
 CACHED_ROUTES = 2**16
 
@@ -208,8 +208,8 @@ class Platform:
 
     @functools.cached_property
     def fabric(self) -> Fabric:
-        """The graph in which flows may choose their ways; see ``routing.fabric``."""
-        from ptaskmodel.platform.routing.fabric import Fabric
+        """The graph in which flows may choose their ways; see ``routing.choice``."""
+        from ptaskmodel.platform.routing.choice import Fabric
 
         return Fabric(self.facts)
 

@@ -16,7 +16,7 @@ from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.mpi import read_trace
 from ptaskmodel.mpi.collectives.names import algorithms_of
 from ptaskmodel.mpi.run import (
-    Listener,
+    OnEvents,
     Progress,
     Replay,
     ReplayResult,
@@ -184,12 +184,12 @@ def replay_into(
         return ReplayRun(result, summary)
     with whole_directory(directory) as place, ExitStack() as stack:
         files = [SUMMARY, RANKS, ACTION_TIMES]
-        listeners: list[Listener] = [told] if told else []
+        listeners: list[OnEvents] = [told] if told else []
         if wanted.timeline:
             listeners.append(stack.enter_context(Timeline(place, trace)))
             files += [SPANS, MESSAGES, MATRIX]
         if wanted.trace_formats or wanted.attribution:
-            from ptaskmodel.mpi.activities import Activities
+            from ptaskmodel.mpi.run import Activities
             from ptaskmodel.runs.recording import Observation
 
             activities = Activities(made)
@@ -217,7 +217,7 @@ def replay_into(
     return ReplayRun(result, summary, Path(directory), tuple(files))
 
 
-def _together(listeners: list[Listener]) -> Listener | None:
+def _together(listeners: list[OnEvents]) -> OnEvents | None:
     def tell(spans: np.ndarray, flights: np.ndarray) -> None:
         for listener in listeners:
             listener(spans, flights)

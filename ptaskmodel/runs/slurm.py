@@ -51,7 +51,7 @@ from ptaskmodel.slurm.conf.phases import (
 )
 from ptaskmodel.slurm.conf.reading import read_conf, without_memory
 from ptaskmodel.slurm.conf.reservations import Reserved, read_reservations
-from ptaskmodel.slurm.controller.node_failures import Changes, failures_of_nodes
+from ptaskmodel.slurm.controller.controller import Changes, failures_of_nodes
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.jobs.record import REFUSED, JobRecord
 from ptaskmodel.slurm.jobs.request import Submissions

@@ -167,7 +167,7 @@ NODE = np.dtype(
 # the next free block.
 USER = np.dtype([("slot", INT), ("usage", REAL), ("node", INT)], align=True)
 
-# The place of a heavy constraint (see `sharing.fair_bottleneck.heavy_rounds`); mark, local: in its
+# The place of a heavy constraint (see `sharing.fair_bottleneck.heavy`); mark, local: in its
 # subproblem.
 PLACE = np.dtype([("mark", INT), ("local", INT), ("resource", INT)], align=True)
 

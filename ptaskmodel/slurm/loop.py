@@ -35,8 +35,7 @@ from ptaskmodel.slurm.conf.phases import (
     late_cleaning,
     script_of,
 )
-from ptaskmodel.slurm.controller.controller import Controller
-from ptaskmodel.slurm.controller.node_failures import NodeFailures
+from ptaskmodel.slurm.controller.controller import Controller, NodeFailures
 from ptaskmodel.slurm.jobs.needs import YEAR_S
 from ptaskmodel.slurm.jobs.record import RUNNING, JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest

@@ -30,9 +30,8 @@ from ptaskmodel.slurm.accounts.facts import Accounts
 from ptaskmodel.slurm.conf.facts import Conf, NodeLine, Nodes, Partition, Switch, nodes_of
 from ptaskmodel.slurm.conf.phases import FREE, Costs, Phases, Recorded, second_of
 from ptaskmodel.slurm.conf.reservations import Reserved
-from ptaskmodel.slurm.controller.controller import Controller
+from ptaskmodel.slurm.controller.controller import Changes, Controller, NodeFailures
 from ptaskmodel.slurm.controller.job_list import Running
-from ptaskmodel.slurm.controller.node_failures import Changes, NodeFailures
 from ptaskmodel.slurm.controller.rules import Rules
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.jobs.record import JobRecord

@@ -7,9 +7,14 @@ from slurm import small_clusters
 
 from ptaskmodel.slurm.accounts.facts import Accounts, Association, Qos, plain_accounts
 from ptaskmodel.slurm.accounts.facts import Limits as Given
-from ptaskmodel.slurm.accounts.fair_share import ShareTree
+from ptaskmodel.slurm.accounts.fair_share import (
+    INVALID_ACCOUNT,
+    INVALID_QOS,
+    Member,
+    Members,
+    ShareTree,
+)
 from ptaskmodel.slurm.accounts.limits import Limits, not_simulated
-from ptaskmodel.slurm.accounts.members import INVALID_ACCOUNT, INVALID_QOS, Member, Members
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import Conf, Partition
 from ptaskmodel.slurm.controller.limits import Licences, Room, refused_by, waits_for

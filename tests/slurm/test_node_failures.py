@@ -11,7 +11,7 @@ from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError, SlurmError
 from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.conf.reading import read_conf
-from ptaskmodel.slurm.controller.node_failures import failures_of_nodes
+from ptaskmodel.slurm.controller.controller import failures_of_nodes
 from ptaskmodel.slurm.event_log import Watch
 
 SIX = "NodeName=n[1-6] CPUs=2\nPartitionName=p Nodes=ALL Default=YES MaxTime=1-0\n"

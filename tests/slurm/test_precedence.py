@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from slurm.small_clusters import FOUR, LINEAR, conf_of, job
 
-from ptaskmodel.slurm.accounts.members import Member
+from ptaskmodel.slurm.accounts.fair_share import Member
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.queue.preemption import Precedence, Preemption

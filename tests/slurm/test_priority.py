@@ -11,8 +11,7 @@ from slurm.recorded_runs import folder, meta, rows
 from slurm.small_clusters import FOUR, conf_of, job, run
 
 from ptaskmodel.slurm.accounts.facts import Accounts, Association, Qos, plain_accounts
-from ptaskmodel.slurm.accounts.fair_share import ShareTree
-from ptaskmodel.slurm.accounts.members import Member, Members
+from ptaskmodel.slurm.accounts.fair_share import Member, Members, ShareTree
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import Conf, Partition, PriorityParameters
 from ptaskmodel.slurm.conf.reading import read_conf

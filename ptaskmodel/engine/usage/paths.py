@@ -17,8 +17,7 @@ from ptaskmodel.engine.usage.placement import Cluster, Clusters, FlowName
 from ptaskmodel.errors import PTaskModelError, RouteError, SimulationError
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.facts import WIFI
-from ptaskmodel.platform.routing.choice import Routing
-from ptaskmodel.platform.routing.fabric import Way
+from ptaskmodel.platform.routing.choice import Routing, Way
 from ptaskmodel.platform.routing.zones import walk_pairs
 from ptaskmodel.platform.topologies.topology import LONGEST
 from ptaskmodel.workload.amounts import Demand

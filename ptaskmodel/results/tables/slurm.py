@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptaskmodel.batch.machine.failures import DOWN, UP
-from ptaskmodel.slurm.controller.node_failures import ANSWERS, DIES
+from ptaskmodel.slurm.controller.controller import ANSWERS, DIES
 from ptaskmodel.slurm.event_log import Watch, hostlist
 from ptaskmodel.slurm.jobs.record import COMPLETED, FAILED, JobRecord
 from ptaskmodel.slurm.live.run import LiveRun

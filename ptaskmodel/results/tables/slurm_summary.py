@@ -19,8 +19,8 @@ from ptaskmodel.errors import shown
 from ptaskmodel.remarks import Remark
 from ptaskmodel.results.tables.slurm import Alone, Run, Simulated, is_over, slowdown_of, suspended_s
 from ptaskmodel.slurm.accounts.facts import Accounts
+from ptaskmodel.slurm.accounts.fair_share import INVALID_ACCOUNT
 from ptaskmodel.slurm.accounts.limits import not_simulated
-from ptaskmodel.slurm.accounts.members import INVALID_ACCOUNT
 from ptaskmodel.slurm.conf.facts import Conf, NodeLine, Partition
 from ptaskmodel.slurm.conf.phases import BACKFILL_CYCLE
 from ptaskmodel.slurm.event_log import PASSES, hostlist

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
 from ptaskmodel.slurm.accounts.commands import limits_given
 from ptaskmodel.slurm.accounts.facts import Accounts, Amounts, requested
-from ptaskmodel.slurm.accounts.fair_share import ShareTree
+from ptaskmodel.slurm.accounts.fair_share import Member, ShareTree
 from ptaskmodel.slurm.accounts.limit_tests import (
     GROUP_WALL,
     JOBS,
@@ -28,7 +28,6 @@ from ptaskmodel.slurm.accounts.limit_tests import (
     TresTest,
     tests_of,
 )
-from ptaskmodel.slurm.accounts.members import Member
 from ptaskmodel.slurm.accounts.usage import Spending
 from ptaskmodel.slurm.conf.facts import Conf, Partition
 from ptaskmodel.slurm.jobs import record

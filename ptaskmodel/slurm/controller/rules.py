@@ -21,9 +21,8 @@ from ptaskmodel.slurm.accounts.facts import (
     plain_accounts,
     requested,
 )
-from ptaskmodel.slurm.accounts.fair_share import ShareTree
+from ptaskmodel.slurm.accounts.fair_share import Member, Members, ShareTree
 from ptaskmodel.slurm.accounts.limits import Limits
-from ptaskmodel.slurm.accounts.members import Member, Members
 from ptaskmodel.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Nodes, Partition
 from ptaskmodel.slurm.conf.reservations import Reserved
 from ptaskmodel.slurm.controller.limits import (

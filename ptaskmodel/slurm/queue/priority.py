@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.batch.machine.host_sets import Mask, members
 from ptaskmodel.slurm.accounts.facts import Accounts, Amounts, billed, gres_names, requested
-from ptaskmodel.slurm.accounts.fair_share import ShareTree
-from ptaskmodel.slurm.accounts.members import Member
+from ptaskmodel.slurm.accounts.fair_share import Member, ShareTree
 from ptaskmodel.slurm.accounts.usage import Rows, Usage
 from ptaskmodel.slurm.conf.facts import MULTIFACTOR, Conf, Nodes, Partition
 from ptaskmodel.slurm.jobs.request import JobRequest

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.machine.host_sets import Mask
-from ptaskmodel.slurm.accounts.members import ACCOUNT_NOT_ALLOWED
+from ptaskmodel.slurm.accounts.fair_share import ACCOUNT_NOT_ALLOWED
 from ptaskmodel.slurm.conf.facts import LINEAR, OFF
 from ptaskmodel.slurm.conf.phases import CHANGED, DEPTH, FREE, QUEUE, ROOM, STARTS, TIME, Costs
 from ptaskmodel.slurm.jobs.constraints import by_constraint
