@@ -272,9 +272,13 @@ def test_a_job_shares_the_nodes_of_another_only_if_they_are_those_it_names(tmp_p
     assert nodes_of(found, records["c"]) == [2]
 
 
-def test_what_a_higher_tier_leaves_of_a_node_is_a_whole_node_where_it_would_be_shared(tmp_path):
+@pytest.mark.parametrize("unit", ["CR_Core", "CR_CPU"])
+def test_what_a_higher_tier_leaves_of_a_node_is_a_whole_node_below_it(tmp_path, unit):
     """As a real slurmctld 22.05.8 placed them: w beside h, as l keeps it from n2."""
-    text = CORES + "PreemptType=preempt/partition_prio\nPreemptMode=SUSPEND,GANG\n"
+    text = (
+        CORES.replace("CR_Core", unit)
+        + "PreemptType=preempt/partition_prio\nPreemptMode=SUSPEND,GANG\n"
+    )
     text += "NodeName=n[1-2] CPUs=8\nPartitionName=DEFAULT Nodes=ALL OverSubscribe=FORCE:1\n"
     text += "PartitionName=low PriorityTier=1 Default=YES\nPartitionName=high PriorityTier=10\n"
     jobs = [
@@ -287,3 +291,18 @@ def test_what_a_higher_tier_leaves_of_a_node_is_a_whole_node_where_it_would_be_s
     assert nodes_of(found, done["w"]) == [1]
     assert cores_of(done["w"]) == [set(range(2, 8))]
     assert done["w"].allocation.cpus == (8,)
+    assert done["w"].end_s == done["w"].start_s + 60
+
+
+def test_no_job_is_put_over_one_that_has_whole_nodes_where_others_share_by_time_slices(tmp_path):
+    """As a real slurmctld 22.05.8 placed them, with PreemptMode=GANG."""
+    text = f"{CORES}PreemptMode=GANG\nNodeName=n[1-2] CPUs=8\n"
+    text += "PartitionName=p Nodes=ALL Default=YES OverSubscribe=YES:2\n"
+    jobs = [
+        job("a", 0, 300, 20, nodes=1),
+        job("b", 4, 300, 20, tasks=8),
+        job("c", 8, 60, 20, tasks=4),
+    ]
+    found, done = run(conf_of(tmp_path, text), jobs)
+    assert [nodes_of(found, done[name]) for name in "abc"] == [[1], [2], [2]]
+    assert done["c"].start_s < 15

@@ -13,6 +13,7 @@ from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.slurm.conf.facts import (
     CONS_TRES,
     EXCLUSIVE,
+    FORCE,
     LINEAR,
     SUSPEND,
     Conf,
@@ -161,6 +162,8 @@ class Allocations:
             job.set_needs(self._rules.needs(job, whole=True))
             need = job.needs[which]
         within &= ~self.of_others(job, need)
+        if self._conf.gang and isinstance(self.select, Consumable):
+            within &= ~self._closed() | sum_of(self.victims.candidates(job, need, now))
         leaves, limits = self.leaves(job, need, now), self._rules.limits
         counted = limits.nodes_counted(job, need.partition) if limits.enforced else 0
 
@@ -195,6 +198,16 @@ class Allocations:
             if counted or self._is_weighed:
                 self.select.weigh(need.nodes, counted)
                 self.answers.forget()
+
+    def _closed(self) -> Mask:
+        """Return the nodes that a job has for itself, though others could share them row by row."""
+        alone = [
+            job
+            for _, _, job in self._jobs.running
+            if job.need.whole
+            and not (job.partition.over_subscribe == FORCE and job.partition.max_share > 1)
+        ]
+        return sum_of(alone)
 
     def of_others(self, job: JobRecord, need: Need) -> Mask:
         """Return the nodes of other users that a `job` with a `need` must not share.
@@ -256,6 +269,14 @@ class Allocations:
     def _is_alone(self, need: Need) -> bool:
         """Whether a job shares its nodes with no other."""
         return need.share == 1 if self._conf.select_type == LINEAR else need.whole
+
+
+def sum_of(jobs: Sequence[JobRecord]) -> Mask:
+    """The nodes of some jobs."""
+    nodes = 0
+    for job in jobs:
+        nodes |= 0 if job.allocation is None else job.allocation.nodes
+    return nodes
 
 
 class Victims:

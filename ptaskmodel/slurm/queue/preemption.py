@@ -341,7 +341,7 @@ class Gang:
     def __init__(
         self, partitions: Sequence[Partition], nodes: Nodes, counted: bool = False
     ) -> None:
-        self._cpus = nodes.cpus if counted else None
+        self._cpus, self._cores = nodes.cpus if counted else None, nodes.cores
         self._partitions = sorted(partitions, key=lambda partition: -partition.tier)
         self._jobs: dict[str, list[JobRecord]] = {p.name: [] for p in partitions}
         # Who runs, and whether since a time slice began: others fill room that was left.
@@ -356,7 +356,7 @@ class Gang:
         """
         name = job.partition.name
         self._jobs[name].append(job)
-        self._uses[job] = _use(job, counted=self._cpus is not None)
+        self._uses[job] = _use(job, self._cores, counted=self._cpus is not None)
         row = self._shadow(job.partition)
         for other in self._active[name]:
             self._add(row, other)
@@ -447,11 +447,20 @@ class Gang:
                 row[node] = min(row.get(node, 0) + used, self._cpus[node])
 
 
-def _use(job: JobRecord, *, counted: bool) -> Use:
-    """Of each node of a job its CPUs, its cores as a mask, or 1 where it has the node."""
+def _use(job: JobRecord, cores: Sequence[int], *, counted: bool) -> Use:
+    """Of each node of a job its CPUs, its cores as a mask, or 1 where it has the node.
+
+    cores: how many each node has.
+    """
     allocation = job.allocation
     assert allocation is not None
     nodes = members(allocation.nodes)
     if not allocation.cores:
         return dict.fromkeys(nodes, 1)
-    return dict(zip(nodes, allocation.cpus if counted else allocation.cores, strict=True))
+    if not counted:
+        return dict(zip(nodes, allocation.cores, strict=True))
+    counts = allocation.cpus
+    if job.need.whole:  # of whole nodes it has what higher tiers left
+        fewer = zip(counts, allocation.cores, nodes, strict=True)
+        counts = tuple(n * mask.bit_count() // cores[node] for n, mask, node in fewer)
+    return dict(zip(nodes, counts, strict=True))
