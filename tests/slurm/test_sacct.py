@@ -246,3 +246,23 @@ def test_what_a_run_writes_is_read_back_whatever_its_names_hold(tmp_path):
 def test_a_name_of_two_lines_is_written_on_one(tmp_path):
     write_sacct(tmp_path / "sacct.txt", [("7", "a\nb\r")])
     assert (tmp_path / "sacct.txt").read_text().splitlines()[1] == "7|a b "
+
+
+def test_a_line_without_bars_that_goes_on_with_the_text_before_is_told(tmp_path):
+    path = tmp_path / "log.txt"
+    row = "{0}|2024-03-01T10:00:0{0}|00:10:00|1|COMPLETED|sbatch x"
+    lines = [
+        "JobID|Submit|Elapsed|ReqNodes|State|SubmitLine",
+        row.format(1),
+        " echo y",
+        row.format(2),
+    ]
+    path.write_text("\n".join(lines))
+    found = read_sacct(path)
+    assert [job.id for job in found.jobs] == ["1", "2"]
+    (remark,) = found.remarks
+    assert remark.text == "1 line goes on with the text of the row before (line 3)"
+    path.write_text("\n".join([*lines[:3], row.format(2)[:12], row.format(3), row.format(4)]))
+    found = read_sacct(path)
+    assert [job.id for job in found.jobs] == ["1", "3", "4"]
+    assert [remark.line for remark in found.remarks] == [4, None]

@@ -137,7 +137,7 @@ class _Found(NamedTuple):
 def _of_table(text: str, account: Account) -> Iterator[_Placed]:
     """The rows of a table, each with its line and place."""
     header = _header(text, account.file)
-    for line, row in table_rows(text, header):
+    for line, row in table_rows(text, header, account):
         yield line, f"{account.file}:{line}", row
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ptaskmodel.errors import SlurmError
+from ptaskmodel.remarks import Account
+from ptaskmodel.style.text import several
 
 Row = Mapping[str, str]
 
@@ -57,17 +59,21 @@ FORMS: Mapping[str, re.Pattern[str]] = {
 }
 
 
-def table_rows(text: str, header: Sequence[str]) -> Iterator[tuple[int, Row | str]]:
+def table_rows(
+    text: str, header: Sequence[str], account: Account
+) -> Iterator[tuple[int, Row | str]]:
     """The rows of a table, `text`, without its header, each with the number of its first line.
 
     A row that cannot be read is what is wrong with it. header: the names of the columns, in lower
     case; a last one that is empty stands for the bar at the end of each line, as -p prints it.
+    account: is told of lines that go on with the last column of the row before.
     """
     ends_in_bar = header[-1] == ""
     names = header[:-1] if ends_in_bar else header
     count = len(names)
     held: list[str] = []  # the cells of a row that goes on in the next line
     since = goes_on = 0
+    more: list[int] = []  # lines after a whole row that are none themselves
     for number, line in enumerate(text.split("\n")[1:], start=2):
         cells = line.split("|")
         if ends_in_bar and cells[-1] == "":
@@ -81,6 +87,7 @@ def table_rows(text: str, header: Sequence[str]) -> Iterator[tuple[int, Row | st
             held, since = [], number
             beside = not any(cells) or (goes_on and JOB_ID.fullmatch(cells[0]) is None)
             if len(cells) < count and beside:
+                more += [number] if any(cells) else []
                 continue
         if len(cells) < count:
             held = cells
@@ -99,6 +106,10 @@ def table_rows(text: str, header: Sequence[str]) -> Iterator[tuple[int, Row | st
         goes_on = names[-1] in FREE
     if held:
         yield since, _too_few(held, count)
+    if more:
+        what = several(len(more), "line goes", "lines go")
+        where = f"line {more[0]}" if len(more) == 1 else f"the first is line {more[0]}"
+        account.taken(f"{what} on with the text of the row before ({where})")
 
 
 def _too_few(cells: Sequence[str], count: int) -> str:

@@ -25,8 +25,9 @@ FIELDS = (
     *("ReqResources", "VOID", "ProjectID"),
 )
 # Columns in which logs have names.
-NAMED = frozenset({name for name, _ in swf.ORIGINS} | set(FIELDS[SHARED:]))
-LAYOUT = Layout("GWF", FIELDS, "#", NAMED)
+NAMED = swf.NAMED | set(FIELDS[SHARED:])
+# Archives leave out the last columns, of which nothing is used.
+LAYOUT = Layout("GWF", FIELDS, "#", NAMED, least=SHARED)
 
 
 def looks_like(start: bytes) -> bool:
@@ -47,8 +48,7 @@ def read(path: str | os.PathLike[str], cleaning: Cleaning, account: Account) -> 
         account.unused(f"columns that are not used: {', '.join(unread)}")
     rows = np.full((len(lines.rows), len(swf.FIELDS)), UNKNOWN)
     rows[:, :SHARED] = lines.rows[:, :SHARED]
-    names = {name: lines.names[name] for name, _ in swf.ORIGINS}
-    log = swf.SwfLog(swf.header_of(lines), rows, account.file, names=names)
+    log = swf.SwfLog(swf.header_of(lines), rows, account.file, names=lines.names)
     return swf.workload_of(log, cleaning)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,10 @@ LARGE = 200_000
 BLOCK = 500
 LARGEST = 2.0**53
 UNKNOWN = -1.0
+# What logs write where a number is unknown, in lower case.
+UNKNOWN_WORDS = frozenset(("", "na", "n/a", "null", "none", "unknown", "?", "-"))
+# Numbers of names while a log is read: beyond those that it has itself.
+OF_NAMES = 2.0**52
 # Between the numbers of several preceding jobs.
 AND = "&"
 _SEPARATED = {
@@ -38,8 +42,8 @@ class Layout(NamedTuple):
     """How a format of logs writes a job.
 
     name: of the format. fields: names of its columns. comment: how lines begin that hold no job, as
-    those that begin with #.
-    named: columns of names, which become numbers. listed: the column that may have several numbers.
+    those that begin with #. named: columns that may hold names, which become numbers. listed: the
+    column that may have several numbers. least: fields that a job has at least; None: all.
     """
 
     name: str
@@ -47,19 +51,20 @@ class Layout(NamedTuple):
     comment: str
     named: frozenset[str] = frozenset()
     listed: str | None = None
+    least: int | None = None
 
 
 class LogLines(NamedTuple):
     """What a log holds.
 
-    comments: without their mark. rows: float64, shape (jobs, fields). names: of columns of names,
-    those that the numbers stand for. several: where the listed column has more than one number,
-    these, by row.
+    comments: without their mark. rows: float64, shape (jobs, fields). names: of columns that hold
+    names, what those numbers stand for that do. several: where the listed column has more than one
+    number, these, by row.
     """
 
     comments: tuple[str, ...]
     rows: NDArray[np.float64]
-    names: Mapping[str, tuple[str, ...]]
+    names: Mapping[str, Mapping[float, str]]
     several: Mapping[int, tuple[float, ...]]
 
 
@@ -84,21 +89,20 @@ def parsed(
 def read_lines(content: bytes, layout: Layout, account: Account) -> LogLines:
     """The jobs of a log in a ``layout``.
 
-    A line of names before the first job is passed over; an empty field is unknown (-1). The
+    A line of names before the first job is passed over; an empty field, or NA, is unknown (-1). The
     ``account`` is told so, and which lines were left out. Raises WorkloadError if ``content`` is
     empty, or if most of its lines cannot be read.
     """
-    if not layout.named:
-        head, body = _split(content, layout.comment.encode())
-        rows = parsed(body, len(layout.fields), LARGEST) if body else None
-        if rows is not None:
-            if b"," in content[len(head) :]:
-                account.taken(_SEPARATED[","])
-            text = head.decode("utf-8", errors="surrogateescape")
-            reading = _Reading(layout, account)
-            for number, line in enumerate(text.splitlines(), start=1):
-                reading.line(number, line)
-            return LogLines(tuple(reading.comments), rows, {}, {})
+    head, body = _split(content, layout.comment.encode())
+    rows = parsed(body, len(layout.fields), LARGEST) if body else None
+    if rows is not None:
+        if b"," in content[len(head) :]:
+            account.taken(_SEPARATED[","])
+        text = head.decode("utf-8", errors="surrogateescape")
+        reading = _Reading(layout, account)
+        for number, line in enumerate(text.splitlines(), start=1):
+            reading.line(number, line)
+        return LogLines(tuple(reading.comments), rows, {}, {})
     text = content.decode("utf-8", errors="surrogateescape")
     if not text.strip():
         raise WorkloadError(f"{account.file}: is empty; give a log")
@@ -141,16 +145,19 @@ class _Reading:
         self._blocks: list[NDArray[np.float64]] = []
         self._count = 0  # of the jobs of these blocks
         self._several: dict[int, tuple[float, ...]] = {}
-        self._names: dict[str, dict[str, float]] = {name: {} for name in sorted(layout.named)}
-        self._named = [(layout.fields.index(name), of) for name, of in self._names.items()]
+        self._named: list[tuple[int, dict[str, float]]] = [
+            (column, {}) for column, name in enumerate(layout.fields) if name in layout.named
+        ]
+        self._least = layout.least or self._num_fields
+        self._holding: dict[int, dict[str, float]] = {}  # those of columns that have names
         self._listed = -1 if layout.listed is None else layout.fields.index(layout.listed)
         self._separator: str | None = None
         self._begun = False
-        self._seen = self._longer = self._empty = 0
+        self._seen = self._longer = self._shorter = self._empty = 0
 
     def block(self, number: int, lines: Sequence[str], scan: bool) -> None:
         """Read lines, the first of a `number`; scan: by the scanner, if they are all plain."""
-        scanned = scan and self._begun and self._separator is None and not self._named
+        scanned = scan and self._begun and self._separator is None
         if scanned and (self._scan(lines, {}) or self._scan_cut(lines)):
             return
         for k, line in enumerate(lines, start=number):
@@ -223,7 +230,13 @@ class _Reading:
     def _cells(self, line: str) -> list[str]:
         if self._separator is None:
             return line.split()
-        cells = [cell.strip().strip('"') for cell in line.split(self._separator)]
+        if '"' in line:
+            import csv
+
+            cells = next(csv.reader([line], delimiter=self._separator, skipinitialspace=True))
+        else:
+            cells = line.split(self._separator)
+        cells = [cell.strip() for cell in cells]
         if not cells[-1] and len(cells) == len(self._layout.fields) + 1:
             cells.pop()
         return cells
@@ -231,54 +244,86 @@ class _Reading:
     def _job(self, line: str) -> str | None:
         """Read a job; what is wrong with it, or None."""
         fields, count = self._layout.fields, self._num_fields
-        cells = line.split() if self._separator is None else self._cells(line)
-        if len(cells) < count:
+        cells: list[Any] = line.split() if self._separator is None else self._cells(line)
+        if len(cells) < self._least:
             return (
-                f"{several_of(len(cells), 'field')} instead of {count}, so this is no "
+                f"{several_of(len(cells), 'field')} instead of {self._least}, so this is no "
                 f"{self._layout.name} job; write -1 for unknown values"
             )
         several: tuple[float, ...] = ()
-        for column, known in self._named:
-            name = cells[column]
-            cells[column] = str(known.setdefault(name, len(known))) if name != "-1" else "-1"
+        is_longer, is_shorter = len(cells) > count, len(cells) < count
+        if is_longer:
+            del cells[count:]
+        elif is_shorter:
+            cells += ["-1"] * (count - len(cells))
+        for column, known in self._holding.items():
+            cells[column] = known.get(cells[column], cells[column])
         try:
             if self._listed >= 0 and AND in cells[self._listed]:
                 several = tuple(dict.fromkeys(map(float, cells[self._listed].split(AND))))
-                cells[self._listed] = str(several[0])
-            row = list(map(float, cells if len(cells) == count else cells[:count]))
+                cells[self._listed] = several[0]
+            row = list(map(float, cells))
         except ValueError:
-            if "" not in cells:
-                return _no_number(cells, fields)
-            empty = [cell or "-1" for cell in cells[:count]]
+            self._empty += self._name(cells)
             try:
-                row = list(map(float, empty))
+                row = list(map(float, cells))
             except ValueError:
-                return _no_number(empty, fields)
-            self._empty += 1
+                return _no_number(cells, fields)
         # The sum of numbers in these bounds is one, and not that of those beside nan.
         numbers = [*row, *several] if several else row
         if not (sum(numbers) < math.inf and min(numbers) >= -LARGEST and max(numbers) <= LARGEST):
             return f"a value is not finite or beyond {LARGEST:g}; correct it"
-        self._longer += len(cells) > count
+        self._longer += is_longer
+        self._shorter += is_shorter
         if len(several) > 1:
             self._several[self._count + len(self._rows)] = several
         self._rows.append(row)
         return None
 
+    def _name(self, cells: list[Any]) -> bool:
+        """Replace what is unknown, and names where they may be; whether anything is unknown."""
+        is_unknown = False
+        for column, cell in enumerate(cells):
+            if isinstance(cell, str) and cell.lower() in UNKNOWN_WORDS:
+                cells[column] = UNKNOWN
+                is_unknown = True
+        for column, known in self._named:
+            cell = cells[column]
+            if isinstance(cell, str) and not _is_number(cell):
+                cells[column] = known.setdefault(cell, OF_NAMES + len(known))
+                self._holding[column] = known
+        return is_unknown
+
     def whole(self) -> LogLines:
         """All that was read. Raises WorkloadError if most of it could not be."""
-        account, count = self._account, len(self._layout.fields)
+        account, fields = self._account, self._layout.fields
+        count = len(fields)
         account.check_rows(self._seen)
         if self._longer:
             account.unused(f"ignored what follows the {count}th field on {self._longer} lines")
+        if self._shorter:
+            what = f"{several_of(self._shorter, 'line')} with fewer than {count} fields"
+            account.assumed(f"{what}: the others are unknown (-1)")
         if self._empty:
-            account.assumed(f"empty fields on {self._empty} lines are unknown (-1)")
+            what = f"empty fields, or such as NA, on {several_of(self._empty, 'line')}"
+            account.assumed(f"{what} are unknown (-1)")
         if self._separator is not None:
             account.taken(_SEPARATED[self._separator])
         self._close_block()
         rows = np.concatenate(self._blocks)
-        names = {name: tuple(known) for name, known in self._names.items()}
+        names = {
+            fields[column]: _of_names(rows[:, column], known)
+            for column, known in self._holding.items()
+        }
         return LogLines(tuple(self.comments), rows, names, self._several)
+
+
+def _of_names(column: NDArray[np.float64], known: Mapping[str, float]) -> dict[float, str]:
+    """What numbers of a column stand for names: those after its own, which it gets here."""
+    is_name = column >= OF_NAMES
+    first = column[~is_name].max(initial=-1.0) + 1.0
+    column[is_name] += first - OF_NAMES
+    return {number - OF_NAMES + first: name for name, number in known.items()}
 
 
 def _separator(line: str) -> str | None:

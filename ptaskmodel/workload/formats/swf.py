@@ -65,7 +65,8 @@ BEGIN = "UnixStartTime"
 CANCELLED = 5
 PARTIAL = (2, 3, 4)
 LINES_AT_ONCE = 50_000
-LAYOUT = Layout("SWF", FIELDS, ";", listed="preceding_job")
+NAMED = frozenset(name for name, _ in ORIGINS)
+LAYOUT = Layout("SWF", FIELDS, ";", NAMED, "preceding_job")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,14 +75,14 @@ class SwfLog:
 
     rows: float64, shape (jobs, 18), columns as in FIELDS; -1 is the format's own "unknown".
     several: the numbers of preceding jobs where a job has more than one, by its number. names: of
-    columns that hold names, those that their numbers stand for.
+    columns that hold names, what those numbers stand for that do.
     """
 
     header: tuple[tuple[str, str], ...]
     rows: NDArray[np.float64]
     origin: str = ""
     several: Mapping[float, tuple[float, ...]] = field(default_factory=dict)
-    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    names: Mapping[str, Mapping[float, str]] = field(default_factory=dict)
 
     def column(self, name: str) -> NDArray[np.float64]:
         return self.rows[:, COLUMN[name]]
@@ -102,7 +103,8 @@ class SwfLog:
 
 def looks_like(start: bytes) -> bool:
     """Whether a file that begins so may be a log: a comment or a number, or names before one."""
-    first, _, second = start.partition(b"\n")
+    first, _, second = start.replace(b'"', b"").partition(b"\n")
+    start = start.lstrip(b'"')
     is_row = second[:1].isdigit() and len(re.split(rb"[\s,;]", first.strip())) >= len(FIELDS)
     return start[:1] in (b";", b"-") or start[:1].isdigit() or is_row
 
@@ -142,7 +144,7 @@ def read_swf(path: AnyPath, account: Account) -> SwfLog:
 def _log(path: AnyPath, account: Account) -> SwfLog:
     content = read_bytes(path, error=WorkloadError).removeprefix(UTF8_MARK)
     lines = read_lines(content, LAYOUT, account)
-    return SwfLog(header_of(lines), lines.rows, account.file, several_of(lines))
+    return SwfLog(header_of(lines), lines.rows, account.file, several_of(lines), lines.names)
 
 
 def header_of(lines: LogLines) -> tuple[tuple[str, str], ...]:
@@ -321,10 +323,9 @@ def _each(values: Sequence[Any], which: NDArray[np.int64]) -> list[Any]:
 def _named(log: SwfLog, name: str, least: int, order: NDArray[np.int64]) -> list[str | None]:
     """A column of numbers as text, one object for each; below ``least`` means unknown."""
     values, which = np.unique(log.column(name)[order], return_inverse=True)
-    known = log.names.get(name)
+    known = log.names.get(name, {})
     texts = [
-        None if value < least else _number(value) if known is None else known[int(value)]
-        for value in values.tolist()
+        None if value < least else known.get(value) or _number(value) for value in values.tolist()
     ]
     return _each(texts, which)
 

@@ -72,7 +72,50 @@ def test_a_large_log_with_names_is_read_as_a_small_one(read, mark, monkeypatch):
 def test_an_empty_field_is_unknown(read):
     made = read(THREE.replace("1&2", "2").replace(" ", ",").replace(",-1,", ",,"))
     assert made.jobs[0].preceding_job is None
-    assert "empty fields on 3 lines are unknown (-1)" in made.notes
+    assert "empty fields, or such as NA, on 3 lines are unknown (-1)" in made.notes
+
+
+@pytest.mark.parametrize("large", [0, 10**9])
+def test_users_may_have_names_and_what_is_unknown_may_be_na(read, monkeypatch, large, tmp_path):
+    monkeypatch.setattr(log_lines, "LARGE", large)
+    rows = [f"{k} {10 * k} 0 60 2 NA -1 2 600 -1 1 {user} {group} 1 {queue} -1 -1 -1"
+            for k, (user, group, queue) in enumerate(
+                [("ann", "7", "N/A"), ("4", "7", "short"), ("bob", "NA", "short"), ("4", "0", "3")],
+                1)]  # fmt: skip
+    made = read("\n".join(rows))
+    assert [job.user for job in made.jobs] == ["ann", "4", "bob", "4"]
+    assert [job.group for job in made.jobs] == ["7", "7", None, "0"]
+    assert [job.queue for job in made.jobs] == [None, "short", "short", "3"]
+    assert "empty fields, or such as NA, on 4 lines are unknown (-1)" in made.notes
+    with pytest.warns(UserWarning, match="such as NA"):
+        log = read_swf(tmp_path / "log.swf")
+    assert log.column("user").tolist() == [5, 4, 6, 4]  # names after the numbers
+    assert log.names["user"] == {5: "ann", 6: "bob"}
+    with pytest.raises(WorkloadError, match=r"field 4 \(run_time_s\) is 'soon'; give a number"):
+        read(rows[0].replace(" 60 ", " soon "))
+
+
+def test_fields_may_be_quoted(read):
+    plain = read(THREE)
+    lines = [FIELDS, *(line.split() for line in THREE.splitlines())]
+    text = "".join(",".join(f'"{cell}"' for cell in line) + "\n" for line in lines)
+    assert read(text, "log.csv").frame().equals(plain.frame())
+    line = [f'"{cell}"' for cell in lines[1]]
+    line[FIELDS.index("user")] = '"Doe, Ann ""A"""'
+    assert read(",".join(line)).jobs[0].user == 'Doe, Ann "A"'
+
+
+@pytest.mark.parametrize("count", [16, 20, 28])
+def test_grid_logs_may_lack_their_last_columns(read, count):
+    whole = read(GWF, "grid.gwf")
+    lines = [line if line[0] == "#" else " ".join(line.split()[:count]) for line in
+             GWF.splitlines()]  # fmt: skip
+    short = read("\n".join(lines), "grid.gwf")
+    assert short.frame().equals(whole.frame())
+    jobs = sum(line[0] != "#" for line in lines)
+    assert f"{jobs} lines with fewer than 29 fields: the others are unknown (-1)" in short.notes
+    with pytest.raises(WorkloadError, match="15 fields instead of 16, so this is no GWF job"):
+        read(" ".join(lines[-1].split()[:15]), "grid.gwf")
 
 
 def test_several_preceding_jobs_are_kept_by_both_formats_and_by_transforms(read, tmp_path):
