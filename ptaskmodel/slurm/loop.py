@@ -371,7 +371,7 @@ class Loop:
         return turn
 
     def _pass_idle_time(self, until: float) -> None:
-        """Leave out turns that find no job, up to some before a date: only their dates count."""
+        """Leave out turns that find no job, up to some before a date; nobody is told of them."""
         controller, options, phases = self.controller, self._options, self._phases
         before = self._last_check, self._last_purge, self._last_full
         end = until - IDLE_S
@@ -384,7 +384,7 @@ class Loop:
             or self._events.at_once
             or controller.jobs.remembers
             or self._backfill.look_date(self._now, self._last_turn) < inf
-            or not self._unreserved
+            or self._now + phases.t0 < self._reserved.over_s + IDLE_S
             or any(self._events.second(phases.turn_after(s - phases.t0)) != s for s in before)
         ):
             return
@@ -393,8 +393,6 @@ class Loop:
         check, purge, full = (
             s + max(last - s, 0) // each * each for s, each in zip(before, periods, strict=True)
         )
-        for second in range(before[-1] + periods[-1], full + 1, periods[-1]):
-            self._tell(Turn(phases.turn_after(second - phases.t0), phases_of.FULL))
         while self._refresh_date < end:
             controller.refresh(self._refresh_date)
             self._refresh_date += self._period_s

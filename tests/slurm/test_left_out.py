@@ -8,6 +8,7 @@ from slurm.small_clusters import CORES, FOUR, LINEAR, conf_of, job
 
 from ptaskmodel.slurm import loop
 from ptaskmodel.slurm.conf.phases import drawn
+from ptaskmodel.slurm.conf.reservations import Reservation, Reserved
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.slurm.select import plugin
@@ -23,23 +24,48 @@ PartitionName=q Nodes=n[2-4] PriorityTier=2 OverSubscribe=FORCE:2
 """
 
 
-def told(conf, jobs, seed=0):
+def told(conf, jobs, seed=0, **more):
     watch = Watch(explained=[jobs[-1].id])
-    run = simulate_slurm(conf, jobs, phases=drawn(seed), watch=watch)
+    run = simulate_slurm(conf, jobs, phases=drawn(seed), watch=watch, **more)
     starts = [(one.start_s, one.end_s, one.allocation, one.by) for one in run.jobs]
     seen = watch.events, watch.cycles, watch.reasons, watch.stories
     return starts, seen, run.loop.statistics
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_turns_of_an_idle_controller(tmp_path, monkeypatch, seed):
+@pytest.mark.parametrize("reserves", [False, True])
+def test_turns_of_an_idle_controller(tmp_path, monkeypatch, seed, reserves):
     kind = LINEAR if seed == 0 else LINEAR.replace("basic", "multifactor") + DATABASE
     dates = 0, 10, DAY_S + 3.7, DAY_S + 50, DAY_S + 700.2, 3 * DAY_S, 3 * DAY_S + 1
     jobs = [job(f"j{k}", date, 300 + k, 20, nodes=2) for k, date in enumerate(dates)]
     conf = conf_of(tmp_path, kind + FOUR)
-    quick = told(conf, jobs, seed)
+    begins = (500, 5000), (DAY_S // 10, 600), (6000, 700)
+    more = {
+        "reserved": Reserved(
+            [Reservation(f"r{k}", since, since + lasts, 0b0111) for k, (since, lasts) in
+             enumerate(begins)]
+        )
+    } if reserves else {}  # fmt: skip
+    quick, (events, *seen), counts = told(conf, jobs, seed, **more)
+    assert sum(event.who == "main" for event in events) < 800  # of 4,300 minutes
     monkeypatch.setattr(loop, "IDLE_S", inf)
-    assert told(conf, jobs, seed) == quick
+    slow, (all_events, *all_seen), all_counts = told(conf, jobs, seed, **more)
+    assert (slow, all_seen, all_counts) == (quick, seen, counts)
+    passes = [event for event in all_events if event.what == "full queue"]
+    assert len(passes) > 4000
+    assert [each for each in events if each.what != "full queue"] == [
+        each for each in all_events if each.what != "full queue"
+    ]
+    assert set(passes) >= {each for each in events if each.what == "full queue"}
+
+
+def test_idle_years_are_no_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "PROGRESS_EVERY", 1)
+    steps = []
+    conf = conf_of(tmp_path, LINEAR + FOUR)
+    jobs = [job("a", 0, 300, 20, nodes=2), job("b", 10 * 365 * DAY_S, 300, 20, nodes=2)]
+    simulate_slurm(conf, jobs, progress=lambda *state: steps.append(state))
+    assert len(steps) < 300
 
 
 @pytest.mark.parametrize("select", [CORES, LINEAR])

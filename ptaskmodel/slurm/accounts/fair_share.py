@@ -93,6 +93,8 @@ class ShareTree:
 
     def add_all(self, associations: NDArray[np.integer], amounts: NDArray[np.float64]) -> None:
         """Add usage to associations, in their order, and to all above each."""
+        if not len(associations):
+            return
         count = self._lengths[associations]
         begin = np.repeat(self._begins[associations] - np.cumsum(count) + count, count)
         above = self._chains[begin + np.arange(int(count.sum()))]

@@ -99,6 +99,9 @@ class Rows:
         return np.concatenate(found) if found else np.empty(0, self.columns[name])
 
 
+_NO_PLACES, _NO_AMOUNTS = np.empty(0, dtype=np.int64), np.empty(0)
+
+
 class Fading:
     """How usage is forgotten: by halves as time passes, all of it at the ends of periods.
 
@@ -232,6 +235,8 @@ class Usage:
 
     def _amounts(self, now: int) -> tuple[NDArray, NDArray, NDArray[np.float64]]:
         """Places, associations and usage since the last refresh of running jobs, by place."""
+        if not self._begun:
+            return _NO_PLACES, _NO_PLACES, _NO_AMOUNTS
         rows = self._running.records()
         rows = rows[np.argsort(rows["place"], kind="stable")]
         lasted = (now - np.maximum(rows["start"], self._fading.last_s)).tolist()

@@ -57,6 +57,8 @@ _PASSES = {"full queue": FULL, "default depth": DEFAULT_DEPTH}
 # Why a cycle was over: all were looked at, or a limit, or something changed in a pause.
 QUEUE, DEPTH, TIME, CHANGED, STARTS, ROOM = "queue", "depth", "time", "changed", "starts", "room"
 LIMITS_S = 30
+# Passes that are further apart have no jobs between them: limits are not checked there.
+MOST_GAP_S = 86_400
 (
     CLEAN,
     SUBMIT,
@@ -311,6 +313,7 @@ def _checks(recorded: Recorded) -> set[float]:
     found = {*recorded.checked, *full}
     for date, following in pairwise([*full, inf]):
         gap = round(following - date) if following < inf else 2 * LIMITS_S
+        gap *= gap <= MOST_GAP_S
         if gap % LIMITS_S == 0:
             found |= {date + late for late in range(LIMITS_S, gap, LIMITS_S)}
     return found
