@@ -12,11 +12,15 @@ import ptaskmodel
 from ptaskmodel.calibration.measurements import read_measurements
 from ptaskmodel.cli import main
 from ptaskmodel.connect.batsim.events import read_external_events
+from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform.routing.choice import read_routes
 from ptaskmodel.remarks import Account
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.conf.lines import read_topology
 from ptaskmodel.slurm.conf.phases import read_cycles
 from ptaskmodel.workload.formats.table import FORMATS
 from ptaskmodel.workload.formats.tasks_json import load_tasks
+from ptaskmodel.workload.formats.ti_trace import read_trace
 
 SEEDS = 6
 
@@ -184,3 +188,26 @@ def test_a_bad_line_of_external_events_is_left_out_and_told(folder):
     with pytest.warns(UserWarning, match="e.txt:2: left out: is not JSON"):
         events = read_external_events("e.txt", 2, False)
     assert [event.date_s for event in events] == [3, 9]
+
+
+CIRCLES = """sacctmgr -i add account a,x
+sacctmgr -i add account b parent=a
+sacctmgr -i add account y parent=x
+sacctmgr -i modify account a set parent=b
+sacctmgr -i modify account x set parent=y
+"""
+TREES = "SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=c Switches=c\n"
+BAD_TRACE = "0 init\n0 compute x\n0 sned 1 0 10\n0 send 9 0 10\n1 init\n1 bcast\n1 reduce 5\n"
+
+
+def test_all_circles_and_all_problems_of_a_trace_are_told_at_once(folder):
+    for name, text, read, lines in (
+        ("accounts.txt", CIRCLES, read_accounts, [2, 3, 4, 5]),
+        ("topology.conf", TREES, lambda path: read_topology(path, {}), [1, 3]),
+        ("trace.txt", BAD_TRACE, read_trace, [2, 3, 4, 6, 7]),
+    ):
+        (folder / name).write_text(text)
+        with pytest.raises(PTaskModelError) as refused:
+            read(name)
+        told = refused.value.message.splitlines()[1:]
+        assert [int(line.split("line ")[1].split(":")[0]) for line in told] == lines, told

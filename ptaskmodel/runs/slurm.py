@@ -51,6 +51,7 @@ from ptaskmodel.slurm.conf.phases import (
 )
 from ptaskmodel.slurm.conf.reading import read_conf, without_memory
 from ptaskmodel.slurm.conf.reservations import Reserved, read_reservations
+from ptaskmodel.slurm.conf.values import date as date_of
 from ptaskmodel.slurm.controller.controller import Changes, failures_of_nodes
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.jobs.record import REFUSED, JobRecord
@@ -146,6 +147,8 @@ def slurm_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh
     if "jobs" in parameters:
         submissions = replace(submissions, jobs=submissions.jobs[: parameters["jobs"]])
     meta, law = given["meta"], given["failure_law"]
+    if given["begin"] is not None:
+        submissions = _begun(submissions, given["begin"], meta)
     t0 = submissions.t0 or 0
     phases = drawn(given["seed"], t0) if meta is None else read_phases(meta, conf)
 
@@ -177,6 +180,17 @@ def slurm_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fresh
         ),
         parameters=parameters_of(SLURM, given),
     )
+
+
+def _begun(submissions: Submissions, begin: str, meta: object) -> Submissions:
+    """The jobs with the date of second 0 that is given; SlurmError if it is known otherwise."""
+    known = "the jobs have dates" if submissions.t0 is not None else meta and "--meta has the date"
+    if known:
+        raise SlurmError(f"--begin {begin}: {known}; leave out --begin")
+    try:
+        return replace(submissions, t0=date_of(begin))
+    except ValueError as fault:
+        raise SlurmError(f"--begin is {shown(begin)}: {fault}") from None
 
 
 def _submissions(

@@ -177,6 +177,7 @@ CASES = {
         "accounts": {"accounts": "accounts.txt"},
         "processors_per_node": {"workload": "log.swf", "processors_per_node": 1},
         "reservations": {"meta": "meta.json", "reservations": "reserved.txt"},
+        "begin": {"begin": "2024-03-01T10:00:00"},
         "failures": {"failures": "down.csv"},
         "failure_law": {"failure_law": {"mtbf": "1h", "repair": 60, "seed": 2}},
         "seed": {"seed": 5},

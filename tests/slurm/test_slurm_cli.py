@@ -209,3 +209,31 @@ def test_a_qos_that_is_not_among_the_accounts_is_told(files, capsys, enforced, b
     said = capsys.readouterr().out
     assert "1 job asks for QOS 'gold', which is not among the accounts" in said
     assert becomes in said
+
+
+SHOWN = """ReservationName=maint StartTime=2024-03-01T10:05:00 EndTime=2024-03-01T11:05:00 Duration=01:00:00
+   Nodes=n[1-2] NodeCnt=2 CoreCnt=16 Features=(null) PartitionName=(null) Flags=MAINT,SPEC_NODES
+   TRES=cpu=16
+   Users=root Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null) Watts=n/a
+   MaxStartDelay=(null)
+"""  # noqa: E501
+
+
+def test_jobs_without_dates_meet_printed_reservations_if_their_begin_is_given(tmp_path, capsys):
+    (tmp_path / "slurm.conf").write_text(
+        "SelectType=select/linear\nNodeName=n[1-2] CPUs=8\nPartitionName=p Nodes=ALL Default=YES\n"
+    )
+    (tmp_path / "jobs.csv").write_text("id,submit,nodes,limit,run\na,0,1,240,60\nb,1,1,600,60\n")
+    (tmp_path / "r.txt").write_text(SHOWN)
+    words = ["slurm", *(str(tmp_path / name) for name in ("slurm.conf", "jobs.csv"))]
+    words += ["--reservations", str(tmp_path / "r.txt"), "-o", str(tmp_path / "out")]
+    assert main(words) == 2
+    assert "give the date of second 0 (--begin)" in capsys.readouterr().err
+    assert main([*words, "--begin", "2024-03-01T10:00:00"]) == 0
+    rows = csv.DictReader((tmp_path / "out" / "jobs.csv").read_text().splitlines())
+    starts = {row["job_id"]: float(row["starting_time"]) for row in rows}
+    assert starts["a"] < 60  # ends before 10:05
+    assert 3900 <= starts["b"] < 3990  # would not: after 11:05
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["begin_unix_s"] == 1709287200
+    assert main([*words, "--begin", "March"]) == 2
+    assert "--begin is 'March': give a date such as" in capsys.readouterr().err

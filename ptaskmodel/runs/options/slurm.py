@@ -105,6 +105,11 @@ SLURM = (
         "Advance reservations: `create reservation` lines, or what scontrol shows of them.",
         FAILURES,
     ),
+    Option(
+        "begin", TEXT, None, None,
+        "Date of second 0 (UTC), if the jobs do not say it: reservations have dates.", JOBS,
+        metavar="YYYY-MM-DDTHH:MM:SS",
+    ),
     SHARED["failures"]._replace(
         help="Nodes that fail and recover: a CSV file with date,resource,event (down or up).",
     ),

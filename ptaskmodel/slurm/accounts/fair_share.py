@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import SlurmError, shown
+from ptaskmodel.remarks import Account
 from ptaskmodel.slurm.accounts.facts import NORMAL, Accounts, Association, Qos
 from ptaskmodel.slurm.conf.facts import Conf, Partition
 from ptaskmodel.slurm.jobs.request import JobRequest
@@ -32,15 +33,24 @@ class ShareTree:
     """The associations of a cluster with their usage; an association is its index here.
 
     associations: in order of creation, root first. usage: raw usage with that of all below, billing
-    seconds. Raises SlurmError for an association whose account is not there.
+    seconds. Raises SlurmError for associations whose accounts are not there, or are no tree.
     """
 
     def __init__(self, accounts: Accounts) -> None:
         self.associations = accounts.associations
         count = len(self.associations)
         self._index = _indexed(accounts)
-        self.above = [self._account(one, accounts.origin) for one in self.associations]
-        self.paths = [self._path(k) for k in range(count)]
+        problems = Account(accounts.origin, SlurmError)
+        self.above = [-1] * count
+        for k, one in enumerate(self.associations):
+            with problems.problems():
+                self.above[k] = self._account(one, accounts.origin)
+        problems.check()
+        self.paths: list[tuple[int, ...]] = []
+        for k in range(count):
+            with problems.problems():
+                self.paths.append(self._path(k))
+        problems.check()
         # From whom it has its share: the next above that does not pass its parent's on.
         self._from = [self._giver(k) for k in range(count)]
         # Siblings of equal level are visited in this order: the account created last comes first.

@@ -371,11 +371,14 @@ def _check_tree(switches: Mapping[str, Switch], account: Account) -> None:
                         f"{one.where}: {name} is below {above[name]} and {one.name}; "
                         "take it from one"
                     )
+    told = set[str]()
     for name in switches:
-        place, steps = name, 0
-        while place in above and steps <= len(above):
-            place, steps = above[place], steps + 1
-        if steps > len(above):
-            raise SlurmError(
-                f"{switches[place].where}: the switch {place} is below itself; correct Switches"
-            )
+        walked: dict[str, None] = {}
+        place: str | None = name
+        while place is not None and place not in walked:
+            walked[place] = None
+            place = above.get(place)
+        if place is not None and told.isdisjoint(walked):
+            what = f"the switch {place} is below itself; correct Switches"
+            account.refused(SlurmError(f"{switches[place].where}: {what}"))
+            told.update(walked)

@@ -399,7 +399,7 @@ def _end(fields: Mapping[str, str], start_s: int, t0: int) -> int:
     if end_s > t0 + values.LONGEST_S:
         zero = datetime.fromtimestamp(t0, UTC).isoformat(" ")
         raise ValueError(
-            f"it ends more than 20 years after date 0, which is {zero}; correct it, or begin it at "
-            "now+3600, such seconds after date 0"
+            f"it ends more than 20 years after date 0, which is {zero}; correct it, give the date "
+            "of second 0 (--begin), or begin it at now+3600, such seconds after date 0"
         )
     return end_s

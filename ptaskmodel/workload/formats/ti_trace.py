@@ -128,7 +128,6 @@ def read_trace(path: AnyPath, account: Account, ranks: int | None = None) -> Tra
             foreign = reading.file(own, rank)
         if foreign:
             account.left_out(f"{own}: left out {foreign} lines of ranks other than {rank}")
-    account.check()
     return trace_of(reading.lines(), len(names), account)
 
 
@@ -149,7 +148,8 @@ def _one_file(path: Path, head: bytes, ranks: int | None, account: Account) -> T
 
 
 def _of_one(reading: _Reading, ranks: int | None) -> Trace:
-    reading.account.check()
+    if reading.ranks == 0:
+        reading.account.check()
     count = reading.ranks if ranks is None else ranks
     _check_ranks(count, reading.ranks, reading.account.file)
     return trace_of(reading.lines(), count, reading.account)
@@ -317,6 +317,11 @@ class _Reading:
             self._tell_old(where)
         if self._old is not None:
             content = self._old.as_now(content)
+        return self._lines(content, rank)
+
+    def _lines(self, content: bytes, rank: int | None) -> int:
+        """Read lines of now, as `file`; those after one that is refused, too."""
+        where = self._files[-1][0]
         text = np.frombuffer(content, dtype=np.uint8)
         ends = int(np.count_nonzero(text == 10))
         most = ends + 1
@@ -331,23 +336,22 @@ class _Reading:
             text, NAMES, LENGTHS, MEANT, IS_UNREAD, TENS, ranks, actions, numbers, start, values,
             odd,
         )  # fmt: skip
-        first, rest = self._line, content
-        while why != FINE:  # what follows is scanned for problems alone
-            first += line
-            self._refuse(f"{where}:{first}: {_why(rest, why, line)}")
-            rest = rest.split(b"\n", line)[line] if rest.count(b"\n") >= line else b""
-            _, why, line, _ = scan(
-                np.frombuffer(rest, dtype=np.uint8), NAMES, LENGTHS, MEANT, IS_UNREAD, TENS,
-                *(array.copy() for array in (ranks, actions, numbers, start, values, odd)),
-            )  # fmt: skip
+        rest = b""
+        if why != FINE:
+            self._refuse(f"{where}:{self._line + line}: {_why(content, why, line)}")
+            rest = b"".join(content.split(b"\n", line)[line:])
+            ends = line
         ranks, actions, start = ranks[:n], actions[:n], start[: n + 1]
         numbers = numbers[:n] + np.int32(self._line)
         values = values[: start[n]]
         for entry, first, last in odd[:oddities].tolist():
+            if entry >= len(values):  # on the line that is refused
+                break
             word = content[first:last]
             try:
                 values[entry] = float(word)
             except ValueError:
+                values[entry] = 0.0
                 action = int(np.searchsorted(start, entry, side="right")) - 1
                 text_of = word.decode("utf-8", errors="replace")
                 self._refuse(
@@ -372,7 +376,7 @@ class _Reading:
             self._values.append(values)
         except OSError as fault:
             raise WorkloadError(self._no_room(fault)) from None
-        return left_out
+        return left_out + (self._lines(rest, rank) if rest else 0)
 
     def _refuse(self, text: str) -> None:
         """The trace cannot be read, as a text says; after many such, no more is looked at."""
