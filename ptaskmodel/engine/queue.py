@@ -35,7 +35,10 @@ RUNS = 4
 
 @jit
 def run_to_join(s, row, date, order):
-    """Where the run is noted that an activity can join, -1: none. row: IN_ENDS or IN_QUEUE."""
+    """Where the run is noted that an activity can join at this date and order, -1: none.
+
+    row: IN_ENDS or IN_QUEUE.
+    """
     first = RUNS if row == IN_QUEUE else 0
     for k in range(first, first + RUNS):
         c = s.clock[k]
@@ -60,7 +63,7 @@ def join_run(s, row, k, slot):
 
 @jit
 def begin_run(s, row, slot, date):
-    """Note that an activity, alone at its place in a heap, can be joined."""
+    """Note that an activity, alone at its date in a heap (row: which), can be joined."""
     first = RUNS if row == IN_QUEUE else 0
     s.lists[AFTER, slot] = NOTHING
     c = s.clock[first]
@@ -83,7 +86,7 @@ def leave_run(s, row, slot):
 
 @jit
 def put_date(s, i, date, order, kind, number):
-    """Write a place of the queue of dates."""
+    """Write place i of the queue: an event of a kind at a date, its order there, whose number."""
     entry = s.queue[i]
     entry.date = date
     entry.order = order
@@ -99,7 +102,7 @@ def put_date(s, i, date, order, kind, number):
 
 @jit
 def raise_date(s, i, date, order, kind, number):
-    """Put a date in place i, which is free, or nearer to the top."""
+    """Put (date, order, kind, number) in place i, which is free, or nearer to the top."""
     while i > 0:
         above = s.queue[(i - 1) >> 2]
         if above.date < date or (above.date == date and above.order < order):
@@ -111,7 +114,7 @@ def raise_date(s, i, date, order, kind, number):
 
 @jit
 def lower_date(s, i, date, order, kind, number):
-    """Put a date in place i, which is free, or farther from the top."""
+    """Put (date, order, kind, number) in place i, which is free, or farther from the top."""
     n = s.clock[0].n_queue
     while True:
         first = 4 * i + 1
@@ -133,7 +136,7 @@ def lower_date(s, i, date, order, kind, number):
 
 @jit
 def push_date(s, date, kind, number):
-    """Add an event at ``date``; there is always space: one place for each possible entry."""
+    """Add an event of a kind at ``date``, with its number; each possible entry has a place."""
     clock = s.clock[0]
     order = TRACES_FIRST + number
     if kind == TRACE:
@@ -244,14 +247,14 @@ def free_wake(s, number):
 
 @jit
 def cancel_wake(s, number):
-    """Forget a wake-up that has not come yet."""
+    """Forget the wake-up with this number, which has not come yet."""
     remove_date(s, s.wakes[number].queued)
     free_wake(s, number)
 
 
 @jit
 def put_end(s, i, date, order, slot):
-    """Write a place of the heap of ends."""
+    """Write place i of the heap of ends: an activity, its date and its order there."""
     end = s.heap[i]
     end.date = date
     end.order = order
@@ -261,7 +264,7 @@ def put_end(s, i, date, order, slot):
 
 @jit
 def raise_end(s, i, date, order, slot):
-    """Put an end in place i, which is free, or nearer to the top."""
+    """Put an end (date, order, slot) in place i, which is free, or nearer to the top."""
     while i > 0:
         above = s.heap[(i - 1) >> 2]
         if above.date < date or (above.date == date and above.order < order):
@@ -273,7 +276,7 @@ def raise_end(s, i, date, order, slot):
 
 @jit
 def lower_end(s, i, date, order, slot):
-    """Put an end in place i, which is free, or farther from the top."""
+    """Put an end (date, order, slot) in place i, which is free, or farther from the top."""
     n = s.clock[0].n_heap
     while True:
         first = 4 * i + 1
@@ -295,7 +298,7 @@ def lower_end(s, i, date, order, slot):
 
 @jit
 def place_end(s, i, date, order, slot):
-    """Put an end in place i, which is free, or where it belongs above or below."""
+    """Put (date, order, slot) in place i, which is free, or where it belongs above or below."""
     if i > 0:
         above = s.heap[(i - 1) >> 2]
         if date < above.date or (date == above.date and order < above.order):

@@ -33,7 +33,7 @@ def has_room_for_events(s, count):
 
 @jit
 def emit(s, kind, subject, value):
-    """Add an event to the stream (the caller has made sure of room)."""
+    """Add an event (kind, subject, value) to the stream; the caller has made sure of room."""
     clock = s.clock[0]
     event = s.events[clock.n_events]
     event.date = clock.now

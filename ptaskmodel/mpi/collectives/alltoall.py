@@ -165,17 +165,18 @@ def edge_of(n):
 
 
 @jit
-def among(own, count, k, is_ring):
+def among(own, members, k, is_ring):
     """Step k of what a rank of a group sends to the others in turn: (what, rank in the group).
 
-    In the order of ranks, or from the one after one's own on. Receives are posted before.
+    own, members: its rank in the group, and how many ranks that has. In the order of ranks, or, if
+    is_ring, from the one after one's own on. Receives are posted before.
     """
-    if k >= 3 * (count - 1):
+    if k >= 3 * (members - 1):
         return NO_MORE, 0
-    i, what = k % (count - 1), REQUEST_RECEIVE
-    if k >= count - 1:
-        what = DO_SEND if k < 2 * (count - 1) else AWAIT_ANY
-    return what, (own + 1 + i) % count if is_ring else other(i, own)
+    i, what = k % (members - 1), REQUEST_RECEIVE
+    if k >= members - 1:
+        what = DO_SEND if k < 2 * (members - 1) else AWAIT_ANY
+    return what, (own + 1 + i) % members if is_ring else other(i, own)
 
 
 @jit
