@@ -92,6 +92,7 @@ def test_a_batch_begins_with_what_became_of_the_jobs(place, capsys):
     [
         "simulate p.xml t.json --attribution --neighbours --solver maxmin --until 9",
         "batch p.xml w.json --attribution --allocation random --seed 3 --no-contention --tau 30",
+        "batch p.xml w.json --neighbours --policy fcfs",
         "slurm slurm.conf jobs.txt --seed 2",
     ],
 )

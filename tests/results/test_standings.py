@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -199,3 +200,14 @@ def test_every_state_has_plain_words():
     assert {in_words(state) for state in states} <= set(WORDS)
     ended = {state for state in states if outcome_of(state) == "ended"}
     assert ended == {"completed", attempt.SUCCESS, record.COMPLETED}
+
+
+def test_allocations_are_told_in_the_order_of_their_contention_slowdown(tmp_path):
+    runs = [made(tmp_path, "wide", [OK, OK, OK, CUT]), made(tmp_path, "narrow", [OK] * 4)]
+    found = standings(runs)
+    slow = {"wide": 3.0, "narrow": 1.5}
+    for name, results in found.runs.items():
+        tasks = [replace(task, slowdown=slow[name]) for task in results.tasks]
+        found.runs[name] = replace(results, tasks=tasks)
+    again = standings(list(found.runs.values())).sentences()
+    assert again[1] == "Mean contention slowdown: narrow 1.5, wide 3."

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LINE = 0.27  # inches of a metric
+SLOWED = "mean contention slowdown"
 # Runs that the sentence at the head names.
 MOST_NAMED = 5
 
@@ -97,8 +98,12 @@ class Standings:
         return f"{shown}, {change_text(metric.kind, base, value)}"
 
     def head(self) -> str:
-        """How much of the work each run did, and what filled a full machine, in one sentence."""
-        return " ".join(_head(self))
+        """How much of the work each run did, and what filled a full machine, in sentences."""
+        return " ".join(self.sentences())
+
+    def sentences(self) -> list[str]:
+        """Return the sentences of `head`, that of the work of comparable runs first."""
+        return list(_head(self))
 
     def choices(self) -> list[tuple[str, ...]]:
         """(name, its value in each run) of the inputs and choices that differ."""
@@ -223,12 +228,25 @@ def _head(found: Standings) -> Iterable[str]:
         if more := order[MOST_NAMED:]:
             texts.append(f"{len(more)} more at least {count(counts[more[-1]][0])}")
         yield ", ".join(texts) + _wasted(found, order) + "."
+        yield from _slowed(found, order)
     for name, why in found.apart.items():
         results = found.runs[name]
         yield (
             f"{name} is not comparable ({why}): it ends {count(len(ended(results)))} of "
             f"{count(results.submitted, what)}."
         )
+
+
+def _slowed(found: Standings, order: Sequence[str]) -> Iterable[str]:
+    """By how much contention slows each run, the least first; killed tasks are in it."""
+    rows = (row for group in found.groups for row in group.rows)
+    values = next((its for metric, its in rows if metric.name.startswith(SLOWED)), ())
+    slow = {name: its for name, its in zip(found.runs, values, strict=False)
+            if its is not None and name in order}  # fmt: skip
+    if slow and len(slow) == len(order) and max(slow.values()) > min(slow.values()) * (1 + SAME):
+        least = sorted(slow, key=lambda name: slow[name])[:MOST_NAMED]
+        told = ", ".join(f"{name} {number(slow[name])}" for name in least)
+        yield f"{SLOWED[0].upper()}{SLOWED[1:]}: {told}."
 
 
 def _first_difference(found: Standings, order: Sequence[str]) -> Iterable[str]:

@@ -80,7 +80,8 @@ def write_comparison_page(
         " and ".join((", ".join(names[:-1]), names[-1])) if len(names) < MANY else "Runs compared"
     )
     before = [*outcomes, sections[0], *_differences(found), *sections[1:]]
-    write_page(path, data, title=title, subject=_subject(found), answer=found.head(),
+    answer = "\n".join(found.sentences())
+    write_page(path, data, title=title, subject=_subject(found), answer=answer,
                before=before, after=details)  # fmt: skip
 
 

@@ -114,7 +114,8 @@ def write_report(
         before = [*slurm.sections_of(results, earlier), *before]
         answer = slurm.answer_of_slurm(results, earlier, answer)
         if earlier is not None:
-            subject = f"What a change of slurm.conf does: {title}"
+            changed = slurm.changed_text(earlier, results)
+            subject = f"What a change of slurm.conf does{changed}: {title}"
             title = f"From {earlier.directory.name} to {results.directory.name}"
             cards = slurm.numbers_against(earlier, results)
     elif against is not None:
@@ -167,11 +168,13 @@ def command_of(results: Results) -> str:
     parameters |= summary.get("parameters") or {}
     for name, value in parameters.items():
         option = OPTIONS.get(name) or "--" + name.replace("_", "-")
-        if value is True or (value is False and name == "contention"):
-            words += [option] if value else ["--no-contention"]
+        if name == "contention":
+            words += [] if value else ["--no-contention"]
+        elif value is True:
+            words.append(option)
         elif isinstance(value, Mapping):
             words += [part for key, one in value.items() for part in (option, f"{key}={one}")]
-        elif value not in (None, False, "", [], ()) and name != "contention":
+        elif value not in (None, False, "", [], ()):
             words += [option, str(value)]
     there = set(summary.get("files") or [])
     words += [option for file, option in WRITTEN.items() if file in there]

@@ -31,7 +31,7 @@ from ptaskmodel.results.tables.slurm_reading import (
 )
 from ptaskmodel.style.text import count, date, duration, number
 
-MOST_SETTINGS = 200
+MOST_SETTINGS, MOST_CHANGED = 200, 2  # in the table, and below the title
 # Shorter ones, in which few CPUs work although jobs wait, are not worth a sentence.
 LEAST_SPELL_s = 300.0
 # What the summary says of backfill, in words.
@@ -189,6 +189,15 @@ def answer_of_slurm(results: Results, against: Results | None, answer: str) -> s
         lines[-1] += f" {count(len(again), 'job')} began anew, {count(sum(again), 'time')} in all."
     lines[-1] = f"{lines[-1]} {log_answer(results.summary)}".rstrip()
     return "\n".join([*lines, _idle_spell(results)])
+
+
+def changed_text(against: Results, results: Results) -> str:
+    """Return which settings differ from the run `against` to `results`, with how, in brackets."""
+    settings = compare_slurm(against, results).settings()
+    told = [f"{name} {before} → {after}" for name, before, after in settings[:MOST_CHANGED]]
+    if len(settings) > MOST_CHANGED:
+        told.append(f"{len(settings) - MOST_CHANGED} more")
+    return f" ({', '.join(told)})" if told else ""
 
 
 def numbers_against(against: Results, results: Results) -> list[list[str]]:

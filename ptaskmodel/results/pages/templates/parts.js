@@ -202,7 +202,7 @@ function table(node, spec) {
   const clear = add(bar, "button", "Show all", {type: "button", hidden: true});
   clear.onclick = () => { only(null); if (spec.cleared) spec.cleared(); };
   whole.onclick = () => { most = values.length > 5 * MORE_ROWS ? most + MORE_ROWS : values.length; fill(); };
-  const [grid, cut] = boxed(node, spec.caption, folds ? "folds" : "", spec.quiet);
+  const [grid, cut] = boxed(node, spec.caption, "folds", spec.quiet);
   const head = add(add(grid, "thead"), "tr"), body = add(grid, "tbody");
   heads.forEach((text, c) => {
     const cell = add(head, "th", undefined, {className: `${words[c] ? "" : "number"}${important.has(c) ? "" : " extra"}`, scope: "col", title: WORDS[spec.heads[kept[c]]] || ""});

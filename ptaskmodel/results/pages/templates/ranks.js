@@ -46,7 +46,9 @@ function lines(pen, view, toX, toY) {
   pen.lineWidth = 1;
 }
 const there = new Set(ranks.flatMap(({state}) => [...new Set(state)]));
-const legend = data.states.filter((_, s) => there.has(s));
+const roles = new Map();
+data.states.forEach(([name, role], s) => { if (there.has(s)) roles.set(role, [...(roles.get(role) || []), name]); });
+const legend = [...roles].map(([role, names]) => [names.join(", "), role]);
 if (data.messages.length) legend.push(["message", "soft"]);
 if (data.path.length) legend.push(["critical path", "ink"]);
 return {bar, at, lines, legend};
