@@ -257,7 +257,8 @@ def changes_of(comparison: Comparison) -> list[Cumulative]:
     charts = [_of_both(f"time of the {count(len(timed), what)} that ended in both", times)]
     if ratios:
         (curve,) = curves({"b / a": [ratios]})
-        charts.append(Cumulative("time in b over time in a", "number", [curve]))
+        alone = curve._replace(role="use")  # compared with none
+        charts.append(Cumulative("time in b over time in a", "number", [alone]))
     return charts if timed else []
 
 

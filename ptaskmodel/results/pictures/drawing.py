@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # Inches: of a picture in a column of text, and of one over the whole page. Text has 8 points there.
 COLUMN, WIDE = 6.5, 13.0
 POINTS: Final = 8.0
+LETTERS: Final = 12.5  # of a title, on an inch
 # The first has all but Chinese, Japanese and Korean; of the others those that are there are asked.
 FONTS: Final = (
     *("DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK KR", "Noto Sans SC"),
@@ -113,7 +115,8 @@ def finished(figure: Figure, title: str, note: str, sentence: str) -> Figure:
     title: what it says. note: what is drawn, of how many, in which unit. sentence: what it shows,
     with numbers, for those who do not see it (`sentence_of`).
     """
-    figure.suptitle(title, x=0.005, ha="left")
+    letters = round(LETTERS * figure.get_figwidth())
+    figure.suptitle(textwrap.fill(title, letters), x=0.005, ha="left")
     figure.axes[0].set_title(note)
     figure.set_label(sentence)
     return figure
@@ -164,7 +167,7 @@ def unit_axis(axes: Any, name: str, kind: str, largest: float) -> None:
         )
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:g}"))
     axes.set_ylim(0.0, 1.05 * (largest or 1.0))
-    axes.set_ylabel(f"{name} ({unit})" if unit else name)
+    axes.set_ylabel(f"{name} ({unit})".strip() if unit else name)
 
 
 def heat() -> Colormap:
