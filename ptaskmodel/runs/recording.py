@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.simulation.checkpoint import load_checkpoint, save_checkpoint
 from ptaskmodel.workload.works import Work
 
 if TYPE_CHECKING:
@@ -200,6 +199,8 @@ class Checkpoints:
         """
         if not self._resume or not self.path.exists():
             return None
+        from ptaskmodel.simulation.checkpoint import load_checkpoint
+
         simulation, about = load_checkpoint(self.path)
         if about != self._about:
             changed = [key for key, value in self._about.items() if about.get(key) != value]
@@ -220,6 +221,8 @@ class Checkpoints:
         every_s = self._every_s
         if every_s is None:
             return progress
+        from ptaskmodel.simulation.checkpoint import save_checkpoint
+
         written = time.monotonic()
 
         def tell(now_s: float, ended: int, tasks: int) -> None:

@@ -26,8 +26,7 @@ from ptaskmodel.workload.amounts import (
     check_triples,
     own,
 )
-from ptaskmodel.workload.jobs import objects_of_columns
-from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.tasks import Task, objects_of_columns
 from ptaskmodel.workload.work_tables import ParallelWorks, WorkTable, firsts_of
 from ptaskmodel.workload.works import Work
 

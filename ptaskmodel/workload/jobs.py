@@ -7,10 +7,9 @@ returns jobs as arrays, for workloads of many jobs.
 from __future__ import annotations
 
 import functools
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from itertools import repeat
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -21,7 +20,7 @@ from ptaskmodel.errors import PTaskModelError, WorkloadError, shown
 from ptaskmodel.lazy import OnDemand
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.remarks import Account, Remark
-from ptaskmodel.workload.tasks import in_order
+from ptaskmodel.workload.tasks import default_of, in_order, objects_of_columns
 from ptaskmodel.workload.works import Work
 
 if TYPE_CHECKING:
@@ -110,20 +109,6 @@ def jobs_of_columns(columns: Mapping[str, Sequence[Any]]) -> tuple[Job, ...]:
     The same as to make one after the other, in a third of the time.
     """
     return tuple(objects_of_columns(Job, columns))
-
-
-def objects_of_columns(kind: type[T], columns: Mapping[str, Sequence[Any]]) -> list[T]:
-    """Objects of a dataclass with slots by the values of their fields, which are right."""
-    made = [kind.__new__(kind) for _ in columns["id"]]
-    for each in fields(kind):  # type: ignore[arg-type]
-        values = columns.get(each.name, repeat(default_of(each), len(made)))
-        deque(map(getattr(kind, each.name).__set__, made, values), maxlen=0)
-    return made
-
-
-def default_of(each: Field[Any]) -> Any:
-    """What a field is if nothing is said of it."""
-    return each.default if each.default_factory is MISSING else each.default_factory()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

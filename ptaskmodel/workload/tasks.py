@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import graphlib
+from collections import deque
 from collections.abc import Hashable, Iterable, Mapping
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, fields
+from itertools import repeat
 from typing import Any, NoReturn, TypedDict, TypeVar, Unpack
 
 from numpy.typing import ArrayLike
@@ -19,6 +21,7 @@ from ptaskmodel.workload.amounts import FieldError, check_number, plural_hosts
 from ptaskmodel.workload.works import DelayWork, ParallelWork, SequenceWork, Work
 
 Node = TypeVar("Node", bound=Hashable)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -326,3 +329,17 @@ def check_acyclic(waits: Iterable[tuple[int, Iterable[int]]], ids: Seq[str]) -> 
         raise WorkloadError(
             f"task {name!r}: waits for itself through its `after` list; remove one of these"
         )
+
+
+def objects_of_columns(kind: type[T], columns: Mapping[str, Seq[Any]]) -> list[T]:
+    """Objects of a dataclass with slots by the values of their fields, which are right."""
+    made = [kind.__new__(kind) for _ in columns["id"]]
+    for each in fields(kind):  # type: ignore[arg-type]
+        values = columns.get(each.name, repeat(default_of(each), len(made)))
+        deque(map(getattr(kind, each.name).__set__, made, values), maxlen=0)
+    return made
+
+
+def default_of(each: Field[Any]) -> Any:
+    """What a field is if nothing is said of it."""
+    return each.default if each.default_factory is MISSING else each.default_factory()
