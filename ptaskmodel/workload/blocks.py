@@ -344,8 +344,7 @@ class TableMaker:
         else:
             each = zip(self._flops, ranks.tolist(), strict=True)
             flops = np.concatenate([np.broadcast_to(one, count) for one, count in each])
-        flows = np.concatenate(self._flows) if self._flows else np.zeros((0, 3))
-        self._flops, self._flows = [], []
+        flows, self._flops, self._flows = self._flows, [], []
         return ParallelWorks.of(ranks, flops, counts, flows)
 
 

@@ -24,8 +24,6 @@ from ptaskmodel.workload.works import DelayWork, ParallelWork, Work
 
 # So many flows are looked at together: these arrays stay in a processor's cache.
 FLOWS_AT_ONCE = 1 << 15
-# Where the flows of each work begin; from, to and bytes of all.
-Flows = tuple[IntArray, IntArray, IntArray, FloatArray]
 
 
 def firsts_of(counts: IntArray) -> IntArray:
@@ -33,6 +31,10 @@ def firsts_of(counts: IntArray) -> IntArray:
     firsts = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=firsts[1:])
     return firsts
+
+
+def _joined(flows: Sequence[FloatArray]) -> FloatArray:
+    return np.concatenate(flows) if flows else np.zeros((0, 3))
 
 
 class ParallelWorks(NamedTuple):
@@ -51,30 +53,42 @@ class ParallelWorks(NamedTuple):
 
     @classmethod
     def of(
-        cls, ranks: IntArray, flops: FloatArray, counts: IntArray, flows: FloatArray
+        cls,
+        ranks: IntArray,
+        flops: FloatArray,
+        counts: IntArray,
+        flows: FloatArray | Sequence[FloatArray],
     ) -> ParallelWorks:
         """Those of works of so many ``ranks`` and flows (``counts``), shape (works,).
 
-        flops: of all ranks. flows: (from, to, bytes) of all, shape (flows, 3), in any order in each
-        work, each pair once; those of 0 bytes are dropped. Raises FieldError.
+        flops: of all ranks. flows: (from, to, bytes) of all, shape (flows, 3), or those of each
+        work that has some, in any order in each work, each pair once; those of 0 bytes are dropped.
+        Raises FieldError.
         """
         check_amounts("flops", flops)
         first_flow = firsts_of(counts)
-        parts: list[Flows] = []
+        with_flows = firsts_of((counts > 0).astype(np.int64))
+        total, done = first_flow[-1].item(), 0
+        start = np.zeros_like(first_flow)
+        columns: tuple[Any, ...] = (*np.empty((2, total), dtype=np.int64), np.empty(total))
         cuts = np.flatnonzero(np.diff(first_flow // FLOWS_AT_ONCE)).tolist()
         for first, last in pairwise([0, *cuts, len(ranks)]):
-            begin, end = first_flow[first].item(), first_flow[last].item()
+            begin = first_flow[first].item()
             some = slice(first, last)
+            if isinstance(flows, np.ndarray):
+                given = flows[begin : first_flow[last]]
+            else:
+                given = _joined(flows[with_flows[first] : with_flows[last]])
             try:
-                parts.append(flows_of_lists(ranks[some], counts[some], flows[begin:end]))
+                starts, *laid = flows_of_lists(ranks[some], counts[some], given)
             except FieldError as error:
                 place = (error.place[0] + begin, *error.place[1:]) if error.place else ()
                 raise FieldError(error.field, error.problem, place) from None
-        start, flow_from, flow_to, flow_bytes = parts[0]
-        if len(parts) > 1:
-            starts, *columns = zip(*parts, strict=True)
-            start = firsts_of(np.concatenate([np.diff(each) for each in starts]))
-            flow_from, flow_to, flow_bytes = (own(np.concatenate(each)) for each in columns)
+            start[first + 1 : last + 1] = done + starts[1:]
+            begin, done = done, done + len(laid[0])
+            for column, part in zip(columns, laid, strict=True):
+                column[begin:done] = part
+        flow_from, flow_to, flow_bytes = (own(column[:done]) for column in columns)
         return cls(firsts_of(ranks), own(flops), start, flow_from, flow_to, flow_bytes)
 
     def works(self, numbers: IntArray) -> list[ParallelWork]:
