@@ -117,7 +117,8 @@ def say_why_interpreted() -> None:
 def _remedy() -> str:
     if is_checkout():
         return "`pip install --editable '.[jit]'`, then `make kernels`"
-    return "install the package anew where there is a C compiler, or `pip install numba`"
+    anew = "install the package anew where there is a C compiler"
+    return anew if has_numba() else f"{anew}, or `pip install numba`"
 
 
 @functools.cache

@@ -332,7 +332,7 @@ def check_acyclic(waits: Iterable[tuple[int, Iterable[int]]], ids: Seq[str]) -> 
 
 
 def objects_of_columns(kind: type[T], columns: Mapping[str, Seq[Any]]) -> list[T]:
-    """Objects of a dataclass with slots by the values of their fields, which are right."""
+    """Make objects of a dataclass with slots (`kind`); `columns`: right values, by field."""
     made = [kind.__new__(kind) for _ in columns["id"]]
     for each in fields(kind):  # type: ignore[arg-type]
         values = columns.get(each.name, repeat(default_of(each), len(made)))
@@ -341,5 +341,5 @@ def objects_of_columns(kind: type[T], columns: Mapping[str, Seq[Any]]) -> list[T
 
 
 def default_of(each: Field[Any]) -> Any:
-    """What a field is if nothing is said of it."""
+    """The value of a field (`each`) if nothing is said of it."""
     return each.default if each.default_factory is MISSING else each.default_factory()
