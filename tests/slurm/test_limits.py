@@ -376,3 +376,16 @@ def test_a_job_that_waits_counts_with_the_nodes_that_it_would_get_of_an_empty_ma
     _, done = small_clusters.run(conf, jobs, accounts=accounts)
     assert done["d"].start_s < 10
     assert done["c"].start_s == 300
+
+
+def test_backfill_gives_the_least_time_and_limits_count_that(tmp_path):
+    """As in a real slurmctld 22.05.8: 8 CPUs for 60 minutes are too many, for 10 they are not."""
+    text = "add account lab MaxTRESMins=cpu=100\nadd user ann account=lab\n"
+    (tmp_path / "accounts.txt").write_text(text)
+    conf = small_clusters.CORES + small_clusters.FOUR
+    conf += "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageEnforce=limits\n"
+    jobs = [small_clusters.job("a", 1, 60, 60, tasks=8, user="ann", time_min_min=10)]
+    accounts = read_accounts(tmp_path / "accounts.txt")
+    conf = small_clusters.conf_of(tmp_path, conf)
+    _, done = small_clusters.run(conf, jobs, accounts=accounts)
+    assert (done["a"].by, done["a"].state) == ("backfill", "COMPLETED")

@@ -166,17 +166,25 @@ class Limits:
         return found
 
     def exceeds(
-        self, job: Limited, partition: Partition, tres: Amounts, nodes: tuple[int, ...]
+        self,
+        job: Limited,
+        partition: Partition,
+        tres: Amounts,
+        nodes: tuple[int, ...],
+        *,
+        least_time: bool = False,
     ) -> str | None:
         """Why a job may not start with what it would get; None: it may.
 
         nodes: the indices of its nodes, as far as they are known: a holder's limit to nodes counts
-        each node once.
+        each node once. least_time: whether it gets no more time than it asks for at least.
         """
         tests = self._of(job, partition)
         if tests is None:
             return None
-        minutes = _minutes(job.request, partition, tests.planned)
+        least = job.request.time_min_min if least_time else None
+        given = _minutes(job.request, partition, tests.planned)
+        minutes = given if least is None else least * tests.planned
         self.blocking_qos = None
         for test in tests.after:
             if self._over(test, tres, nodes, minutes, tests.factor):

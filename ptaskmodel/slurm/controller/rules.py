@@ -96,8 +96,7 @@ class Rules:
         self.owning = any(partition.exclusive_user for partition in conf.partitions) or any(
             request.exclusive == OF_USER for request in requests
         )
-        self.dependencies = Dependencies()
-        self._licences = Licences(conf.licenses)
+        self.dependencies, self._licences = Dependencies(), Licences(conf.licenses)
         # All arrays, and why those that came were refused.
         self.arrays = Arrays(conf, requests)
         self._arrays_refused: dict[str, str | None] = {}
@@ -363,11 +362,13 @@ class Rules:
         *,
         planned: bool = False,
         tried: Mask = 0,
+        least_time: bool = False,
     ) -> str | None:
         """The limit that keeps a job from what it would get, or from what it asked for.
 
         planned: whether that is for later; then nodes that a limit counts already are counted anew.
         tried: nodes on which it does not fit now; what it would get of them alone counts.
+        least_time: whether it gets the least time that it asks for, as from backfill.
         """
         if not self.limits.enforced:
             return None
@@ -376,10 +377,11 @@ class Rules:
             alone = self._alone(need, tried) or self._at_best(need)
             size = None if alone is None or need.required & ~tried else alone.size
             asked = requested(job.request, partition, self._conf, size, job.tested_cpus or None)
-            return self.limits.exceeds(job, partition, self._billed(asked, partition), ())
+            tres = self._billed(asked, partition)
+            return self.limits.exceeds(job, partition, tres, (), least_time=least_time)
         tres = self._tres(job, found, partition)
         nodes = () if planned else tuple(members(found.nodes))
-        return self.limits.exceeds(job, partition, tres, nodes)
+        return self.limits.exceeds(job, partition, tres, nodes, least_time=least_time)
 
     def tested_at_submit(self, job: JobRecord, select: Select) -> None:
         """A job waits: it was tried on an empty machine.
@@ -494,6 +496,5 @@ class Rules:
 
     def _billed(self, tres: Amounts, partition: Partition) -> Amounts:
         """The same, with what it is billed for."""
-        if not self.limits.enforced:
-            return tres
-        return {**tres, "billing": int(billed(tres, partition, self._conf))}
+        more = {"billing": int(billed(tres, partition, self._conf))} if self.limits.enforced else {}
+        return {**tres, **more}

@@ -354,7 +354,9 @@ class Cycle:
                 continue
             over = None
             if not self._options.assoc_limit_stop:
-                over = controller.rules.exceeds(job, job.partitions[which], found, planned=True)
+                over = controller.rules.exceeds(
+                    job, job.partitions[which], found, planned=True, least_time=True
+                )
             if over is None and not self._full(job, which):
                 return self._reserve(job, which, date, begin, finish, found.nodes)
             return NEXT
@@ -425,7 +427,7 @@ class Cycle:
                 controller.events.change_at(self._now)
                 return None
             found = controller.allocations.find(job, which, among, self._now, planned=True)
-            reason = rules.exceeds(job, job.partitions[which], found, tried=among)
+            reason = rules.exceeds(job, job.partitions[which], found, tried=among, least_time=True)
         if reason is not None:
             controller.queue.waits_because(job, reason)
             return LIMITED if self._options.assoc_limit_stop else NEXT
