@@ -1,6 +1,7 @@
 """Nodes of jobs that are over but not gone yet: who waits for them, and for how long."""
 
-from slurm.small_clusters import FOUR, LINEAR, conf_of, job, nodes_of, run, starts
+import pytest
+from slurm.small_clusters import CORES, FOUR, LINEAR, conf_of, job, nodes_of, run, starts
 
 from ptaskmodel.slurm.conf.phases import (
     BACKFILL_CYCLE,
@@ -76,8 +77,10 @@ def test_of_jobs_killed_together_only_the_nodes_of_their_scripts_are_not_clean_a
     assert nodes_of(found, done["c"]) == [1, 3, 4]
 
 
-def test_a_job_may_name_nodes_that_are_not_clean_yet(tmp_path):
+@pytest.mark.parametrize(("select", "start_s"), [(LINEAR, 75), (CORES, 84)])
+def test_with_whole_nodes_a_job_may_name_those_that_are_not_clean_yet(tmp_path, select, start_s):
     """As a real slurmctld 22.05.8 did in the pass of the turn in which it killed the other job."""
     jobs = [job("a", 0.5, 900, 1, nodes=4), job("b", 2.5, 60, 10, nodes=1, nodelist=("n2",))]
-    _, done = run(conf_of(tmp_path, LINEAR + FOUR), jobs, phases=Phases(boot_s=-45.0, clean_s=9.0))
-    assert done["b"].start_s == done["a"].end_s == 75
+    slow = Phases(boot_s=-45.0, clean_s=9.0)
+    _, done = run(conf_of(tmp_path, select + FOUR), jobs, phases=slow)
+    assert (done["a"].end_s, done["b"].start_s) == (75, start_s)

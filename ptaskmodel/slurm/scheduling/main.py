@@ -292,8 +292,9 @@ class _Pass:
             self._withdraw_required(need)
             return True
         within = controller.reservations.allowed(job, need, now) & ~self._withdrawn
-        # Of nodes that are not clean yet Slurm takes those that a job names.
-        clean = within & ~(self._completing & ~need.required)
+        # Of nodes that are not clean yet select/linear takes those that a job names.
+        named = need.required if controller.conf.select_type == LINEAR else 0
+        clean = within & ~(self._completing & ~named)
         found = controller.allocations.find(job, entry.which, clean, now)
         reason = controller.rules.exceeds(job, partition, found, tried=left)
         if reason is not None:
