@@ -157,6 +157,21 @@ def test_a_price_moves_between_links_with_the_same_users():
     assert answer.level[0] == 0.0
 
 
+def test_a_price_falls_only_if_the_whole_step_would_take_it_below_0():
+    """Resources 0 and 5 have the same users but for slow ones: a price moves from 5 to 0."""
+    slow, part = 1.6e-5, 0.036
+    rows = [[(0, 1.0)], [(0, part)], [(1, 1.0), (2, 1.0), (3, 1.0), (4, part)],
+            [(1, 1.0), (0, 1.0), (5, 1.0)], [(4, 1.0), (0, 1.0), (5, 1.0), (2, part)],
+            [(2, 1.0), (3, 1.0), (4, part)]]  # fmt: skip
+    bound = np.array([slow, slow, np.inf, np.inf, np.inf, 0.573])
+    problem = SharingProblem.build(rows, np.ones(6), bound=bound)
+    rule = RULES["proportional"]
+    answer = Answer.room(problem)
+    settings = Settings(aim=1e-5, accept=1e-5)
+    assert kernel(rule)(System.of(problem), settings, answer, *new_scratch(problem, rule)) == 0
+    assert verify(problem, answer.rate, "proportional", tolerance=1e-4).ok
+
+
 @pytest.mark.parametrize("level", [1e308, 1e200])
 def test_prices_that_lead_nowhere_are_given_up(level):
     """No step begins at a price that is infinite, or where rates are as good as 0."""

@@ -253,7 +253,7 @@ def _newton(system, k, n, m, residual, aim):
             break
         for j in range(chosen):
             price = k.price[k.chosen[j]]
-            if k.inverse[j] > 0.0 and price + SOON * first * k.step[j] <= 0.0:
+            if k.inverse[j] > 0.0 and price + min(SOON * first, 1.0) * k.step[j] <= 0.0:
                 k.step[j] = -price
                 k.inverse[j] = 0.0
     part = 1.0
