@@ -39,6 +39,8 @@ PICTURES: Mapping[str, str] = {
     "links": "what part of each link is used over time",
     "hosts": "what part of each host is used over time",
     "topology": "the platform coloured by use",
+    "routes": "the platform coloured by how many flows cross each link, of `simulate --routes`",
+    "queues": "the queues of links, and pauses, over time, of `simulate --network-level packets`",
     "slowdowns": "their distribution",
     "load": "hosts in use and the queue of a batch over time",
     "queue": "how long those in the queue have waited, utilisation and tuning over time",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shlex
@@ -14,6 +15,7 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import load_results
 from ptaskmodel.results.pages.report import command_of
 from ptaskmodel.results.pictures.catalogue import draw_results
+from ptaskmodel.style.text import number
 
 pytestmark = pytest.mark.jit
 PLATFORM = (
@@ -69,6 +71,27 @@ def test_the_picture_of_draws_begins_with_the_widest_range(place, tmp_path):
     )
     with pytest.raises(PTaskModelError, match="simulate with --draws"):
         draw_results(place / "run", "ranges", tmp_path / "p.svg")
+
+
+def test_pictures_of_packets_name_the_longest_queue_and_the_cable_most_flows_cross(tmp_path):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "p.xml").write_text(PLATFORM)
+    flows = [{"id": f"t{k}", "hosts": [f"n{k}", "n0"], "flows": [[0, 1, 1e6]]} for k in (1, 4, 5)]
+    (tmp_path / "t.json").write_text(json.dumps({"tasks": flows}))
+    command = ["simulate", str(tmp_path / "p.xml"), str(tmp_path / "t.json"), "--routes"]
+    command += ["--network-model", "ROCE", "--network-level", "packets"]
+    run = tmp_path / "run"
+    assert main([*command, "-o", str(run)]) == 0
+    said = draw_results(run, "routes", tmp_path / "r.svg")
+    assert re.fullmatch(r"3 flows over \d+ links; most: .*, 3 flows\.", said)
+    said = draw_results(run, "queues", tmp_path / "q.svg")
+    with (run / "queues.csv").open() as stream:
+        longest = max(float(row["largest_queue_B"]) for row in csv.DictReader(stream))
+    assert said.startswith(f"The longest queue is {number(longest, 'bytes')}, of ")
+    for name, kind in (("routes.csv", "routes"), ("queues.csv", "queues")):
+        (run / name).unlink()
+        with pytest.raises(PTaskModelError, match="is missing; simulate with --"):
+            draw_results(run, kind, tmp_path / "p.svg")
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,11 @@ def plot(
     """Draw the results in directory RESULTS.
 
     gantt: tasks on hosts over time; progress: progress of each task; links, hosts: use of each over
-    time; topology: the platform coloured by use; slowdowns: their distribution; load: hosts in use
-    and the queue of a batch; queue: how long the jobs in it have waited; waits: waiting times of
-    its jobs; reasons, backfill: of a simulated Slurm, why jobs waited, and backfill's cycles;
+    time; topology: the platform coloured by use; routes: by how many flows cross each link (needs
+    --routes); queues: queues and pauses of links over time (needs --network-level packets);
+    slowdowns: their distribution; load: hosts in use and the queue of a batch; queue: how long the
+    jobs in it have waited; waits: waiting times of its jobs; reasons, backfill: of a simulated
+    Slurm, why jobs waited, and backfill's cycles;
     power: power of hosts and links (needs a run with --energy); times: how long each rank of a
     replay spent in each kind of action; ranks: the same over time; matrix: traffic between ranks
     (both need --timeline). progress, links, hosts, topology and slowdowns need a run with

@@ -41,10 +41,11 @@ from ptaskmodel.results.pictures.load import (
     load_figure,
     power_figure,
     queue_figure,
+    queues_figure,
     reasons_figure,
 )
 from ptaskmodel.results.pictures.mpi import matrix, ranks, times
-from ptaskmodel.results.pictures.topology import topology
+from ptaskmodel.results.pictures.topology import routes, topology
 from ptaskmodel.results.pictures.waiting import slowdown_figure, waiting_figure
 from ptaskmodel.results.states import is_cut_off
 from ptaskmodel.results.tables.tasks import COLUMNS as DRAW_COLUMNS
@@ -155,6 +156,8 @@ FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
     "backfill": backfill_figure,
     "power": power_figure,
     "ranges": ranges,
+    "routes": routes,
+    "queues": queues_figure,
 }
 # Those with a choice of colours.
 COLOURED: Mapping[str, tuple[Mapping[str, str], Callable[..., Figure]]] = {

@@ -1,8 +1,10 @@
-"""Pictures of `tracks`: load, queue, reasons to wait, backfill, power, links, hosts over time."""
+"""Pictures over time of `tracks` (load, queue, reasons to wait, backfill, power, links, hosts), and
+of queues of links."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -36,13 +38,15 @@ from ptaskmodel.results.pictures.tracks import (
 )
 from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.results.tables.places import Place, link_name, link_places
-from ptaskmodel.style.colours import role_colour
+from ptaskmodel.results.tables.tasks import PAUSE_COLUMNS, PAUSES, QUEUE_COLUMNS, QUEUES
+from ptaskmodel.style.colours import LIGHT, role_colour
 from ptaskmodel.style.text import count, date, duration, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_ROWS, MOST_USED = 60, 16  # resources in a picture, and below levels
+MOST_QUEUES = 40
 OVER_TIME, TUNING = "over_time.csv", "tuning.csv"
 USES = (
     ("utilisation_1h", "last 1 h"),
@@ -219,6 +223,71 @@ def _one_by_one(
     said = f"{count(len(use), kind)} in use: {mean} of their capacity on average, one {highest}."
     of = f"the {len(shown)} most used of {count(len(use), kind)}"
     return tracks, said, f"{of}, a cell is {duration(width_s)}"
+
+
+@picture
+def queues_figure(results: Results) -> Figure:
+    """The queues of links over time, the longest ones, and when a full switch paused which link.
+
+    results: of a run with packets in queues.
+    """
+    spells, pauses = _spells(results, QUEUES, QUEUE_COLUMNS), []
+    if (results.directory / PAUSES).exists():
+        pauses = _spells(results, PAUSES, PAUSE_COLUMNS)
+    if not spells:
+        raise PTaskModelError(f"{results.directory / QUEUES}: no link had a queue; nothing to draw")
+    largest: dict[str, float] = {}
+    for name, _, _, queue_B in spells:
+        largest[name] = max(largest.get(name, 0.0), queue_B)
+    paused = dict.fromkeys(name for name, *_ in pauses)
+    order = sorted(largest, key=lambda name: (name not in paused, -largest[name], natural(name)))
+    shown = sorted(order[:MOST_QUEUES], key=natural)
+    row_of = {name: k for k, name in enumerate(shown)}
+    most = max(spells, key=lambda spell: spell[3])
+    cell_s = min(end_s - begin_s for _, begin_s, end_s, _ in spells)
+    end_s = max(end_s for _, _, end_s, _ in spells)
+    table = np.zeros((len(shown), max(math.ceil(end_s / cell_s - 1e-6), 1)))
+    for name, begin_s, _, queue_B in spells:
+        if name in row_of:
+            cell = min(round(begin_s / cell_s), table.shape[1] - 1)
+            table[row_of[name], cell] = 100.0 * queue_B / (most[3] or 1.0)
+
+    def draw(axes: Any) -> None:
+        heat_rows(axes, shown, table, end_s, f"longest queue in a cell, of {size}; grey: none")
+        for name, begin_s, until_s, _ in pauses:
+            if name in row_of:
+                at = row_of[name]
+                axes.hlines(at, begin_s, until_s, color=LIGHT.lost, linewidth=3)
+
+    size = number(most[3], "bytes")
+    figure = time_panel([Pane(draw, 0.4 + 0.14 * len(shown))], end_s, results)
+    title = f"The longest queue is {size}, of {most[0]} after {duration(most[1])}"
+    if pauses:
+        name, begin_s, until_s, _ = max(pauses, key=lambda pause: pause[2] - pause[1])
+        longest = duration(until_s - begin_s)
+        title += f"; {count(len(pauses), 'pause')}, of {name} the longest, {longest}"
+    what = count(len(shown), "link")
+    if len(shown) < len(largest):
+        what = f"{len(shown)} of {count(len(largest), 'link')} with queues"
+    note = f"{what}, a cell is {duration(cell_s)}; red: a full switch ahead pauses the link"
+    return finished(figure, title, note, f"{title}: {what}.")
+
+
+def _spells(
+    results: Results, file: str, columns: tuple[str, ...]
+) -> list[tuple[str, float, float, float]]:
+    """(link, begin, end, longest queue or 0) of each line of a table of packets."""
+    place = results.directory / file
+    if not place.exists():
+        raise PTaskModelError(f"{place}: is missing; simulate with --network-level packets")
+    with readable(place, "simulate again"):
+        return [
+            (
+                row["link"], finite(row["begin_s"]), finite(row["end_s"]),
+                finite(row.get("largest_queue_B", "0")),
+            )
+            for row in rows(place, *columns)
+        ]  # fmt: skip
 
 
 @picture

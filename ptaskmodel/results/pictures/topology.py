@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.files import digest
+from ptaskmodel.files import digest, split_names
 from ptaskmodel.results import COLOURS
+from ptaskmodel.results.directory import readable, rows
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures.drawing import (
     NEEDS_ATTRIBUTION,
@@ -25,6 +27,7 @@ from ptaskmodel.results.pictures.drawing import (
     use_scale,
 )
 from ptaskmodel.results.tables.places import link_places
+from ptaskmodel.results.tables.tasks import ROUTE_COLUMNS, ROUTES
 from ptaskmodel.style.colours import LIGHT
 from ptaskmodel.style.text import count, number
 
@@ -77,6 +80,36 @@ def topology(
         title += f"; most: {places.get(worst, worst)}, {number(links[worst] / 100, 'share')}"
     note = f"Hosts and links by their {COLOURS[colour]}; width: bandwidth of links"
     return finished(figure, title, note, f"{title} ({COLOURS[colour]}).")
+
+
+@picture
+def routes(results: Results, platform: Platform | None = None) -> Figure:
+    """The platform with each link in the colour of how many flows cross it, by routes.csv.
+
+    results: of a run that wrote its routes. platform: as of `topology`.
+    """
+    from ptaskmodel.platform.pictures.layout import sketch
+
+    place = results.directory / ROUTES
+    if not place.exists():
+        raise PTaskModelError(f"{place}: is missing; simulate with --routes")
+    flows: Counter[str] = Counter()
+    with readable(place, "simulate again"):
+        paths = [split_names(row["path"]) for row in rows(place, *ROUTE_COLUMNS)]
+    for path in paths:
+        flows.update(set(path))
+    if not flows:
+        raise PTaskModelError(f"{place}: no flow crosses a link; nothing to draw")
+    most = max(flows.values())
+    links = {name: 100.0 * crossed / most for name, crossed in flows.items()}
+    platform = platform or platform_of(results)
+    places = {name: each.name for name, each in link_places(platform).items() if each.name}
+    label = f"flows that cross a link (% of {most}, the most); grey: none"
+    figure, worst = _paint(platform, sketch(platform), {}, links, places, label)
+    title = f"{count(len(paths), 'flow')} over {count(len(flows), 'link')}; most: "
+    title += f"{places.get(worst, worst)}, {count(most, 'flow')}"
+    note = "Links by the number of flows that cross them; width: bandwidth of links"
+    return finished(figure, title, note, f"{title}.")
 
 
 def _paint(

@@ -220,6 +220,7 @@ def range_columns(ranges: Iterable[tuple[float, float]]) -> dict[str, list[float
 
 
 ROUTES = "routes.csv"
+ROUTE_COLUMNS = ("task", "flow", "path")
 
 
 def write_flow_routes(place: Path, simulation: Simulation) -> str:
@@ -230,7 +231,7 @@ def write_flow_routes(place: Path, simulation: Simulation) -> str:
     """
     with (place / ROUTES).open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(("task", "flow", "path"))
+        writer.writerow(ROUTE_COLUMNS)
         writer.writerows(_lines(simulation))
     return ROUTES
 
