@@ -55,7 +55,7 @@ class Wire(NamedTuple):
     (0: no slow start). rtt_weights: weights are 1 / round-trip time, else equal. acknowledgements:
     they use the way back. mark_packets, mark_s: threshold at which a queue marks packets, the
     larger of so many packets and so many seconds of its link. queue_part: part of it that a full
-    link holds (0: no queues). by_input_port: at a full link each input link gets an equal share.
+    link holds (0: no queues).
     read_overhead_s: fixed time of a flow, outside the network. queue_packets: room of a queue.
     pfc_packets: resume and pause (None: no pauses). The last two are of packets alone.
     """
