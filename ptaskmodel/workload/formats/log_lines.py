@@ -25,8 +25,10 @@ LARGE = 200_000
 BLOCK = 500
 LARGEST = 2.0**53
 UNKNOWN = -1.0
-# What logs write where a number is unknown, in lower case.
-UNKNOWN_WORDS = frozenset(("", "na", "n/a", "null", "none", "unknown", "?", "-"))
+# What logs write where a number is unknown.
+UNKNOWN_WORDS = frozenset(
+    (*("", "?", "-", "NA", "na", "N/A", "n/a", "NULL", "null"), *("None", "none", "Unknown"))
+)
 # Numbers of names while a log is read: beyond those that it has itself.
 OF_NAMES = 2.0**52
 # Between the numbers of several preceding jobs.
@@ -284,12 +286,12 @@ class _Reading:
         """Replace what is unknown, and names where they may be; whether anything is unknown."""
         is_unknown = False
         for column, cell in enumerate(cells):
-            if isinstance(cell, str) and cell.lower() in UNKNOWN_WORDS:
+            if cell in UNKNOWN_WORDS:
                 cells[column] = UNKNOWN
                 is_unknown = True
         for column, known in self._named:
             cell = cells[column]
-            if isinstance(cell, str) and not _is_number(cell):
+            if isinstance(cell, str) and not (cell.isdecimal() or _is_number(cell)):
                 cells[column] = known.setdefault(cell, OF_NAMES + len(known))
                 self._holding[column] = known
         return is_unknown
