@@ -68,6 +68,11 @@ def test_links_of_a_dragonfly_are_named_so_that_a_route_is_a_chain(tmp_path):
     assert groups[:2] == [["router 0.0.0", 0, 2], ["router 0.0.1", 2, 2]]
 
 
+def test_no_hosts_have_no_groups():
+    assert host_groups([], {}) == []
+    assert host_groups(["a", "b"], {}) == [["a …", 0, 1], ["b …", 1, 1]]
+
+
 def test_other_links_keep_their_names():
     assert link_name("cable-02_UP", {}) == "cable-02 ↑"
     assert link_name("backbone", {}) == "backbone"
