@@ -147,7 +147,7 @@ class PlainFit:
             room: dict[str, Any] = {
                 name: np.zeros(2 * count, np.int64) for name in ("ends", "first", "last")
             }
-            room |= _room_ahead(2 * count, *state.ahead.shape[1:], len(self._nodes))
+            room |= _room_ahead(2 * count, state.ahead.shape[1], len(self._nodes))
             self.state = state = state._replace(**room)
         kept, fresh = _same(old, ends)
         for array in (state.ends, state.first, state.last):
@@ -306,9 +306,11 @@ def shared_nodes(count: int, cores: int = 1) -> SharedNodes:
     of_nodes = ("cores", "threads", "weights", "memory", "free", "spare", "present", "node")
     trial = ("trial_spare", "trial_present", "given", "tasks", "cpus", "resources")
     rooms = ("weight", "required", "kept", "is_open", "taken")
-    arrays = {name: np.zeros(count, np.int64) for name in (*of_nodes, *trial, *rooms)}
+    arrays: dict[str, Any] = {
+        name: np.zeros(count, np.int64) for name in (*of_nodes, *trial, *rooms)
+    }
     arrays["trial_free"] = np.zeros((count + 63) // 64 * 64, np.int64)
-    few = {name: np.zeros(FEW, np.int64) for name in ("ends", "first", "last")}
+    few: dict[str, Any] = {name: np.zeros(FEW, np.int64) for name in ("ends", "first", "last")}
     return SharedNodes(
         facts=np.zeros(kernel.FACTS, np.int64),
         favours=np.zeros(count, np.uint8),
