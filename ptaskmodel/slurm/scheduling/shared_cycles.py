@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import RUNNING, JobRecord, over_time_s
+from ptaskmodel.slurm.queue.queue import Entry
 from ptaskmodel.slurm.scheduling import shared_kernel, slot_kernel
 from ptaskmodel.slurm.scheduling.shared_kernel import (
     CANNOT_START,
@@ -81,13 +82,13 @@ class SharedCycles(QuickCycles):
         state.numbers[slot_kernel.RUNNING] = count
         state.idle[:] = words_of(self._controller.allocations.idle, self._words)
 
-    def _go_through(self, jobs: list[JobRecord], date: float) -> bool:
+    def _go_through(self, entries: list[Entry], date: float) -> bool:
         numbers = self._state.numbers
         outcome = until = 0
         while (status := shared_kernel.cycle(self._state, outcome, until)) != DONE:
             if status == NOT_PLAIN:
                 return False
-            job = jobs[int(numbers[POSITION])]
+            job = entries[int(numbers[POSITION])].job
             outcome, until = self._start(job, date)
             self._note_who_runs()
         return True

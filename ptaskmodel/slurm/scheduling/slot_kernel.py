@@ -140,10 +140,11 @@ def _note_growth(grows, masks, free, following, slot):
 def collides(slot_begin, slot_end, following, free, chosen, begin, end):
     """Whether some of chosen is reserved in [begin, end)."""
     slot = np.int64(0)
+    low, high = within(chosen)
     while slot >= 0 and slot_begin[slot] < end:
         if slot_end[slot] > begin:
             taken = np.uint64(0)
-            for w in range(len(chosen)):
+            for w in range(low, high):
                 taken |= chosen[w] & ~free[slot, w]
             if taken:
                 return True
@@ -152,10 +153,22 @@ def collides(slot_begin, slot_end, following, free, chosen, begin, end):
 
 
 @jit
+def within(chosen):
+    """From where until where words of chosen hold any node."""
+    low, high = np.int64(0), np.int64(len(chosen))
+    while low < high and chosen[low] == np.uint64(0):
+        low += 1
+    while low < high and chosen[high - 1] == np.uint64(0):
+        high -= 1
+    return low, high
+
+
+@jit
 def reserve(s, begin, end):
     """Take chosen out of [begin, end); two equal neighbours are joined, as in `TimeSlots`."""
     begin = max(begin, s.slot_begin[0])
     before, after, slot = np.int64(0), np.int64(-1), np.int64(0)
+    low, high = within(s.chosen)
     while slot >= 0 and s.slot_end[slot] < begin:
         before = slot
         slot = s.following[slot]
@@ -167,9 +180,12 @@ def reserve(s, begin, end):
         while slot >= 0:
             if end < s.slot_end[slot]:
                 _split(s, slot, end)
-            for w in range(len(s.chosen)):
+            for row in range(len(s.masks)):
+                for w in range(low, high):
+                    gone = s.masks[row, w] & s.free[slot, w] & s.chosen[w]
+                    s.counts[slot, row] -= ones(gone)
+            for w in range(low, high):
                 s.free[slot, w] &= ~s.chosen[w]
-            _count_free(s.counts, s.masks, s.free, slot)
             if end == s.slot_end[slot]:
                 after = s.following[slot]
                 break

@@ -16,6 +16,7 @@ from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.slurm.conf.facts import LINEAR, Conf, Nodes
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import PENDING, Allocation, JobRecord
+from ptaskmodel.slurm.queue.queue import Entry
 from ptaskmodel.slurm.scheduling.backfill_kernel import (
     DONE,
     FACTS,
@@ -175,6 +176,7 @@ class QuickCycles:
         self._up: Mask = 0
         # How many jobs are known; the answers of the select plugin when it was noted who runs.
         self._seen = 0
+        self._take_any_node = np.zeros(0, dtype=np.bool_)
         self._noted = -1
         room = conf.bf_node_space_size + 3
         self._state = self._new_state(room)
@@ -205,20 +207,22 @@ class QuickCycles:
         if self._is_known(now):
             return int(self._state.numbers[TESTED])
         self._known = None
-        jobs = [job for _, _, job in entries]
-        if not jobs:
+        if not entries:
             controller.reservations.forget_plans()
             self.postponed = self.plans_idle_nodes = False
             return 0
-        if len(jobs) > controller.conf.scheduler.bf_max_job_test and not all(
-            takes_any_node(job, controller.nodes) for job in jobs
+        count, first = len(entries), self._first
+        self._make_room(count)
+        state = self._state
+        state.jobs[:count] = [job.number - first for _, _, job in entries]
+        if (
+            count > controller.conf.scheduler.bf_max_job_test
+            and not self._take_any_node[state.jobs[:count]].all()
         ):
             return None  # who is tried in vain counts
-        self._make_room(len(jobs))
-        state, first = self._state, self._first
-        state.jobs[: len(jobs)] = [job.number - first for job in jobs]
+        entries = entries.copy()  # without those that start
         numbers = state.numbers
-        numbers[NOW], numbers[ENTRIES], numbers[POSITION] = now, len(jobs), 0
+        numbers[NOW], numbers[ENTRIES], numbers[POSITION] = now, count, 0
         if controller.nodes.up != self._up:
             self._up = controller.nodes.up
             state.up[:] = words_of(self._up, self._words)
@@ -227,9 +231,9 @@ class QuickCycles:
             self._see_requeued()
         self._note_who_runs()
         with as_compiled():
-            if not self._go_through(jobs, date):
+            if not self._go_through(entries, date):
                 return None
-        self._note_plans(jobs)
+        self._note_plans(entries)
         self._known = self._versions
         return int(numbers[TESTED])
 
@@ -253,9 +257,11 @@ class QuickCycles:
             known = longer(self._state.known, 2 * len(jobs) + 1000)
             known[TOLD, self._seen :] = NOT_TOLD
             self._state = self._state._replace(known=known)
+            self._take_any_node = longer(self._take_any_node, known.shape[1])
         for k in range(self._seen, len(jobs)):
             facts = self._facts_of(jobs[k])
             self._state.known[:TOLD, k] = facts
+            self._take_any_node[k] = takes_any_node(jobs[k], self._controller.nodes)
         self._seen = len(jobs)
         state = self._state
         if entries > len(state.jobs):
@@ -293,14 +299,14 @@ class QuickCycles:
         state.numbers[RUNNING] = count
         state.idle[:] = words_of(self._controller.allocations.idle, self._words)
 
-    def _go_through(self, jobs: list[JobRecord], date: float) -> bool:
+    def _go_through(self, entries: list[Entry], date: float) -> bool:
         """Run the kernel, and start the jobs that it finds can start; False: some are not plain."""
         controller, numbers = self._controller, self._state.numbers
         while (status := cycle(self._state)) != DONE:
             if status == NOT_PLAIN:
                 return False
             place = int(numbers[POSITION])
-            job = jobs[place]
+            job = entries[place].job
             nodes = int.from_bytes(self._state.chosen.tobytes(), "little")
             allocation = Allocation(nodes, nodes.bit_count())
             controller.rules.tested(job, allocation)
@@ -309,18 +315,18 @@ class QuickCycles:
             numbers[POSITION] = place + 1
         return True
 
-    def _note_plans(self, jobs: list[JobRecord]) -> None:
+    def _note_plans(self, entries: list[Entry]) -> None:
         controller, state = self._controller, self._state
         for place in state.new[: state.numbers[NEW]].tolist():
-            job = jobs[place]
+            job = entries[place].job
             if job.state == PENDING:
                 controller.rules.tested_cpus(job, self._size_of(place, job))
         reservations = controller.reservations
         reservations.forget_plans()
         if reservations.keeps_plans:
-            planned = state.planned[: len(jobs)]
+            planned = state.planned[: len(entries)]
             for place in np.flatnonzero(planned >= 0).tolist():
-                reservations.plan(jobs[place], int(planned[place]), 0)
+                reservations.plan(entries[place].job, int(planned[place]), 0)
         self.postponed = bool(state.numbers[POSTPONED])
         self.plans_idle_nodes = bool(state.numbers[PLANS_IDLE])
 
