@@ -44,10 +44,13 @@ from ptaskmodel.kernels import decorators, lowering, module
 from ptaskmodel.kernels.decorators import Kernel, Late, interpretable
 from ptaskmodel.kernels.layout import kind_of
 from ptaskmodel.kernels.lowering import LEVELS
+from ptaskmodel.memory import available_bytes
 
 HERE = Path(__file__).resolve().parent
 # What machine code depends on besides the kernels themselves.
 COMPILER = ("entries.py", "layout.py", "lowering.py")
+# What a process that compiles takes in the end.
+PROCESS_BYTES = 2_200_000_000
 # The function of a module, of any room, that uses kernels with all kinds of arguments that they are
 # called with; late kernels have an example of their own.
 PREPARE = "prepare_kernels"
@@ -198,7 +201,7 @@ def _compile(number: int, levels: tuple[str, ...], place: Path) -> int:
 
 
 def compile_missing(jobs: Sequence[Job], levels: tuple[str, ...], place: Path) -> int:
-    """Compile what is not there yet, in a process for each core; how many."""
+    """Compile what is not there yet, in several processes; how many."""
     _jobs[:] = [job for job in jobs if not all((place / job.file(x)).exists() for x in levels)]
     count = len(_jobs)
     if not count:
@@ -207,7 +210,8 @@ def compile_missing(jobs: Sequence[Job], levels: tuple[str, ...], place: Path) -
     began = time.monotonic()
     gc.disable()  # what compiles leaves little behind
     fork = multiprocessing.get_context("fork")
-    pool = concurrent.futures.ProcessPoolExecutor(min(_cores(), count), fork, _end_with_parent)
+    processes = min(processes_for(available_bytes()), count)
+    pool = concurrent.futures.ProcessPoolExecutor(processes, fork, _end_with_parent)
     with pool:
         waiting = [pool.submit(_compile, number, levels, place) for number in range(count)]
         try:
@@ -227,6 +231,11 @@ def _end_with_parent() -> None:
     """End this process with that which started it, even a killed one: it holds the lock, too."""
     parent: Any = multiprocessing.parent_process()
     threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+
+
+def processes_for(free_bytes: int) -> int:
+    """How many processes compile at a time: one a core, as far as `free_bytes` serve."""
+    return max(1, min(_cores(), free_bytes // PROCESS_BYTES))
 
 
 def _cores() -> int:

@@ -211,3 +211,11 @@ def test_a_build_that_fails_leaves_the_module_as_it_was(place, before, environme
     assert says in last
     assert (place / module.NAME).read_bytes() == content
     assert not list(place.glob(f".{module.NAME}*"))
+
+
+@pytest.mark.parametrize(("free_bytes", "processes"), [(0, 1), (5 * 10**9, 2), (10**12, 4)])
+def test_no_more_processes_compile_than_memory_serves(monkeypatch, free_bytes, processes):
+    from ptaskmodel.kernels import building
+
+    monkeypatch.setattr(building, "_cores", lambda: 4)
+    assert building.processes_for(free_bytes) == processes
