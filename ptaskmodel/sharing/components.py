@@ -359,7 +359,8 @@ def fill_common(s, n, common):
     """Rates if a resource that all use is full before anything else limits an activity.
 
     That is what filling comes to then, to the last bit. Returns the lowest level at which anything
-    else limits an activity, 0: that is not higher.
+    else limits an activity; 0: that is not higher, or others use what these use, so that what is
+    left to these is not known.
 
     s: the state. n: how many activities are chosen. common: that resource.
     """
@@ -367,6 +368,7 @@ def fill_common(s, n, common):
     counts.mark += 1
     mark = counts.mark
     v = sub_system(s)
+    uses_of_others = v.reached
     m = 0
     first_bound = INFINITY
     for i in range(n):
@@ -386,13 +388,17 @@ def fill_common(s, n, common):
                 r.local = m
                 v.capacity[m] = r.capacity
                 v.load[m] = 0.0
+                uses_of_others[m] = r.enabled
                 m += 1
             v.load[r.local] += element.usage / cost
+            uses_of_others[r.local] -= 1.0
     here = s.constraints[common].local
     level = v.capacity[here] / v.load[here]
     above = level * (1.0 + CLOSE)
     lowest = first_bound
     for j in range(m):
+        if uses_of_others[j] > 0.0:
+            return 0.0
         if j != here:
             lowest = min(lowest, v.capacity[j] / v.load[j])
     if lowest <= above:

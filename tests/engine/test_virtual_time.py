@@ -148,3 +148,52 @@ def test_without_the_jit_too(tmp_path):
     assert finish_times(simulation) == pytest.approx(finish_times(plain), rel=1e-12)
     ours, theirs = (each.core.state.graph.counts[0]["solves"] for each in (simulation, plain))
     assert ours < theirs
+
+
+def crowded_cluster(seed, tasks=700):
+    """Parallel tasks on neighbouring hosts, more than these can serve: many share a bottleneck."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for k in range(tasks):
+        n = int(rng.choice([1, 2, 4, 8, 16]))
+        first = int(rng.integers(40 - n))
+        flows = [(i, (i + 1) % n, 5e7 * rng.lognormal()) for i in range(n)] if n > 1 else []
+        work = pm.ParallelWork.of(n, 1e9 * rng.lognormal(1.0, 1.2), flows=flows)
+        made.append(pm.Task([f"n{first + i}" for i in range(n)], work, start_s=0.5 * k))
+    return made
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("solver", ["bmf", "maxmin", "fairbottleneck-corrected"])
+@pytest.mark.parametrize("seed", range(3))
+def test_tasks_that_share_hosts_with_others_overload_none(tmp_path, solver, seed):
+    platform = machine(tmp_path)
+    made = [pm.Simulation(platform, solver=solver, optimise=each) for each in (True, False)]
+    for simulation in made:
+        simulation.add_all(crowded_cluster(seed))
+        simulation.run()
+    assert finish_times(made[0]) == pytest.approx(finish_times(made[1]), rel=1e-9)
+
+
+@pytest.mark.jit
+def test_a_link_with_room_is_full_once_its_users_speed_up():
+    """40 short and 40 long tasks share the link up from n0; an outsider takes 0.3 of that to n1.
+
+    With the short ones, the long ones take less than half of the link to n1. Without them they take
+    0.9, and leave 0.1 to the outsider, whose share is the greatest.
+    """
+    build = pm.Platform.build("star")
+    build.cluster("c", 6, prefix="n", speed=1e9, bandwidth=1e9, latency=0.0)
+    simulation = pm.Simulation(build.finish(), solver="bmf")
+
+    def add(hosts, flows):
+        return simulation.add(pm.Task(hosts, pm.ParallelWork.of(len(hosts), 0.0, flows=flows)))
+
+    outsider = add(["n3", "n1", "n4"], [(0, 1, 0.3e13), (0, 2, 0.7e13)])
+    for size in [0.5e9] + 39 * [1e9]:
+        add(["n0", "n5"], [(0, 1, size)])
+    for _ in range(40):
+        add(["n0", "n1", "n2"], [(0, 1, 0.9e10), (0, 2, 0.1e10)])
+    simulation.run()
+    # The short ones end after 40 and 79.5 s; then 9 GB of each of the 40 are left.
+    assert outsider.record.end_s == pytest.approx(1e4 + 360.0 * (1.0 - 0.1 / 0.3))

@@ -330,7 +330,7 @@ def all_on_active(s, mark, n, m):
 
 @jit
 def look_for_common(s, n):
-    """Note if the one resource of the component limits all its users, and nothing else is near.
+    """Note if the only resource of the component limits all its users, which share no other one.
 
     s: the state. n: how many activities there are in the component.
     """
