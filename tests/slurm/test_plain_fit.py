@@ -6,7 +6,8 @@ import pytest
 from slurm.small_clusters import conf_of
 
 from ptaskmodel.batch.machine.host_sets import of_hosts
-from ptaskmodel.slurm.conf.facts import nodes_of
+from ptaskmodel.slurm.conf.facts import Gres, nodes_of
+from ptaskmodel.slurm.jobs.gpus import completed
 from ptaskmodel.slurm.jobs.needs import need_of
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
@@ -89,6 +90,90 @@ def test_jobs_get_the_same_cores_now_and_later(tmp_path, seed):
             for each in (quick, slow):
                 each.remove(job)
     assert found > 5
+
+
+def gpu_cluster(tmp_path, draw):
+    """Nodes without GPUs, and with GPUs of several types, or of none."""
+    text = f"SelectType=select/cons_tres\nSelectTypeParameters={draw.choice(UNITS)}\n"
+    text += f"GresTypes=gpu\nDefCpuPerGPU={draw.choice([0, 2, 3])}\n"
+    text += f"DefMemPerGPU={draw.choice([0, 500])}\n" if draw.random() < 0.7 else ""
+    for name, gres in (("a", "gpu:2"), ("b", "gpu:v:4"), ("c", "gpu:k:3")):
+        shape = draw.choice(["CPUs=8", "Sockets=2 CoresPerSocket=6", "CPUs=12 ThreadsPerCore=2"])
+        memory, weight = draw.choice([1500, 4000]), draw.choice([1, 1, 3])
+        there = "" if name == "a" and draw.random() < 0.5 else f"Gres={gres}"
+        text += f"NodeName={name}[1-5] {shape} RealMemory={memory} Weight={weight} {there}\n"
+    conf = conf_of(tmp_path, text + PARTITIONS.replace("a[1-6]", "a[1-5]").format(shared="NO"))
+    return conf, nodes_of(conf)
+
+
+def gpu_request(draw, name):
+    one = Gres("gpu", draw.choice([None, None, "v", "k"]), draw.choice([1, 1, 2, 4, 6]))
+    options = {draw.choice(["gres", "gpus"]): (one,)}
+    if draw.random() < 0.5:
+        options["min_nodes"] = least = draw.choice([1, 2, 3])
+        options["max_nodes"] = draw.choice([least, least, least + 2])
+    options["tasks"] = draw.choice([None, 1, 1, 2, 4, 7])
+    options["cpus_per_task"] = draw.choice([1, 1, 2, 3])
+    if draw.random() < 0.3:
+        options["tasks_per_node"] = draw.choice([1, 2])
+    kind = draw.choice(["memory_per_node_MiB", "memory_per_cpu_MiB", "memory_per_gpu_MiB", None])
+    if kind:
+        options[kind] = draw.choice([50, 300, 900])
+    if draw.random() < 0.2:
+        options["cpus_per_gpu"] = draw.choice([1, 2, 3])
+    if draw.random() < 0.2:
+        options["nodelist"] = tuple(draw.sample(["a1", "b3", "c5"], draw.choice([1, 2])))
+    options["one_thread"] = draw.random() < 0.2
+    options["distribution"] = draw.choice([None, None, "block", "cyclic"])
+    return JobRequest(name, 0.0, DelayWork(1.0), **options)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_jobs_get_the_same_gpus_and_leave_the_same_notes_of_them(tmp_path, seed):
+    draw = random.Random(seed)
+    conf, nodes = gpu_cluster(tmp_path, draw)
+    quick, slow = select_of(conf, nodes), select_of(conf, nodes)
+    slow.plain = None
+    notes = bytearray(len(nodes)), bytearray(len(nodes))
+    if seed % 5:
+        quick.follow_favours(notes[0])
+        slow.follow_favours(notes[1])
+    running, found, plain = [], 0, 0
+    for number in range(80):
+        partition = draw.choice(conf.partitions)
+        asked = (request if draw.random() < 0.2 else gpu_request)(draw, f"j{number}")
+        try:
+            asked = completed(asked, conf)
+        except ValueError:
+            continue
+        need = need_of(asked, partition, conf, nodes)
+        plain += bool(need.gres) and quick.plain.vector_of(need) is not None
+        within = of_hosts(k for k in range(len(nodes)) if draw.random() < draw.choice([0.6, 1.0]))
+        now = quick.start(need, within)
+        assert now == slow.start(need, within), number
+        assert notes[0] == notes[1], number
+        ends = sorted((end, job.number, job) for end, job in running)
+        mine, its = (each.predict(need, within, ends) for each in (quick, slow))
+        assert notes[0] == notes[1], number
+        assert (mine is None) == (its is None), number
+        if mine is not None:
+            found += 1
+            cores = its[1].cores if mine[1].cores else ()
+            assert mine == (its[0], its[1]._replace(cores=cores)), number
+        if now is not None:
+            job = JobRecord(asked, number, 0, [partition])
+            job.set_needs([need])
+            limit = draw.choice([20, 70, 300, 2000])
+            job.start(partition, now, 0, "", limit_s=limit, longest_s=1, listed=number)
+            running.append((job.end_s, job))
+            for each in (quick, slow):
+                each.add(job)
+        if running and draw.random() < 0.4:
+            _, job = running.pop(draw.randrange(len(running)))
+            for each in (quick, slow):
+                each.remove(job)
+    assert found > 5
+    assert plain > 20
 
 
 @pytest.mark.parametrize("count", [201, 202, 203])

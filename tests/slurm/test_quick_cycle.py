@@ -5,12 +5,14 @@ import random
 import pytest
 from slurm.small_clusters import CORES, LINEAR, conf_of, job
 
-from ptaskmodel.slurm.conf.facts import nodes_of
+from ptaskmodel.slurm.conf.facts import Gres
+from ptaskmodel.slurm.conf.facts import nodes_of as all_nodes
 from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, ArrayTask, Command
 from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.slurm.scheduling import main
+from ptaskmodel.slurm.scheduling.shared_cycles import SharedCycles
 from ptaskmodel.slurm.scheduling.vectorised_backfill import suits
 
 TWO = """NodeName=n[1-70] CPUs=4
@@ -28,7 +30,7 @@ def test_the_kernel_makes_the_same_cycles(tmp_path, seed):
     # Jobs with longer limits wait for ever, and nobody for them.
     short = TWO.replace("PriorityTier=2", "PriorityTier=2 MaxTime=50") if seed == 1 else TWO
     conf = conf_of(tmp_path, ("" if seed == 0 else options) + priority + short)
-    assert suits(conf, nodes_of(conf))
+    assert suits(conf, all_nodes(conf))
     jobs = []
     for k in range(110):
         limit = draw.randint(1, 60)
@@ -88,7 +90,7 @@ def test_the_kernel_makes_the_same_cycles_on_shared_nodes(tmp_path, seed):
     text += f"SchedulerParameters={options}\nOverTimeLimit={seed % 2}\n" if options else ""
     text += "PriorityType=priority/multifactor\nPriorityWeightJobSize=1000\n"
     conf = conf_of(tmp_path, text + SHARED.format(weight=1 + seed % 2, shared=shared))
-    assert suits(conf, nodes_of(conf))
+    assert suits(conf, all_nodes(conf))
     jobs = []
     for k in range(130):
         limit = draw.randint(1, 60)
@@ -133,7 +135,7 @@ def test_the_kernel_makes_the_same_cycles_of_a_long_queue(tmp_path, seed):
     text = f"NodeName=n[1-70] CPUs={8 + 12 * seed}\nPartitionName=p Nodes=ALL Default=YES\n"
     text += "PartitionName=q Nodes=n[40-70]\nSchedulerParameters=bf_window=600\n"
     conf = conf_of(tmp_path, CORES.replace("basic", "multifactor") + text)
-    assert suits(conf, nodes_of(conf))
+    assert suits(conf, all_nodes(conf))
     jobs = []
     for k in range(160):
         limit = draw.randint(1, 90)
@@ -152,6 +154,80 @@ def test_the_kernel_makes_the_same_cycles_of_a_long_queue(tmp_path, seed):
     assert watches[0].planned == watches[1].planned
     assert found[0].loop.statistics == found[1].loop.statistics
     assert found[0].loop.statistics.most_tested > 50
+
+
+GPU_NODES = """GresTypes=gpu
+DefMemPerCPU=300
+NodeName=a[1-12] CPUs=8 RealMemory=8000
+NodeName=g[1-6] CPUs=16 RealMemory=16000 Gres=gpu:v:4
+NodeName=h[1-3] CPUs=16 RealMemory=9000 Gres=gpu:2
+PartitionName=p Nodes=a[1-12],h[1-3] Default=YES
+PartitionName=g Nodes=g[1-6],h[1-3] {defaults}
+PartitionName=d Nodes=a[1-2],g[1-2],h1 PriorityTier=2 MaxTime=10
+"""
+GPU_CASES = (
+    ("", ""),
+    ("DefCpuPerGPU=2 DefMemPerGPU=1500", "bf_max_job_user=5,bf_window=100"),
+    ("DefCpuPerGPU=3", "bf_max_job_test=25,bf_max_job_user_part=6,bf_max_job_part=20"),
+    ("DefMemPerGPU=900", "bf_window_linear=60,bf_resolution=30"),
+)
+
+
+def jobs_with_gpus(draw, count):
+    """Jobs that ask for GPUs in all or of each node, and others beside them."""
+    jobs = []
+    for k in range(count):
+        limit = draw.choice([5, 10, 10, 30, 60])
+        asked = {"tasks": draw.choice([1, 1, 2, 4, 16]), "partitions": draw.choice([(), ("d",)])}
+        if draw.random() < 0.7:
+            one = Gres("gpu", draw.choice([None, None, "v"]), draw.choice([1, 1, 2, 4]))
+            asked = {draw.choice(["gres", "gpus"]): (one,), "partitions": ("g",), "tasks": 1}
+            asked["partitions"] = draw.choice([("g",), ("g",), ("g",), ("d",)])
+            if draw.random() < 0.3:
+                asked |= {"nodes": (2, 2), "tasks": 2}
+        if draw.random() < 0.1:
+            asked["array"] = ArrayTask(f"a{k}", 1, None)
+        asked["user"] = draw.choice(["ann", "bob", "cleo"])
+        run_s = limit * 60 * draw.choice([0.1, 0.6, 1.0, 1.2])
+        jobs.append(job(f"j{k}", 8 * k * draw.random(), run_s, limit, **asked))
+    return jobs
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_kernel_makes_the_same_cycles_of_jobs_with_gpus(tmp_path, seed, monkeypatch):
+    draw = random.Random(seed)
+    defaults, options = GPU_CASES[seed % len(GPU_CASES)]
+    text = CORES.replace("CR_Core", "CR_Core_Memory").replace("basic", "multifactor")
+    text += "PriorityWeightJobSize=1000\n"
+    text += f"SchedulerParameters={options}\n" if options else ""
+    conf = conf_of(tmp_path, text + GPU_NODES.format(defaults=defaults))
+    assert suits(conf, all_nodes(conf))
+    jobs = jobs_with_gpus(draw, 140)
+    made = []
+    run_cycle = SharedCycles.run
+
+    def counted(self, date):
+        made.append(run_cycle(self, date))
+        return made[-1]
+
+    monkeypatch.setattr(SharedCycles, "run", counted)
+    phases = Phases(boot_s=-41.0, clean_s=20.0 if seed > 3 else 0.0)
+    found, seen = [], []
+    for compiled in (True, False):
+        watch = Plans()
+        if not compiled:
+            monkeypatch.setattr(main, "repeats", lambda controller: False)
+        run = simulate_slurm(conf, jobs, phases=phases, compiled=compiled, watch=watch)
+        notes = bytes(run.loop.controller.allocations.select.favours)
+        starts = [(one.id, one.start_s, one.allocation, one.by) for one in run.jobs]
+        found.append((starts, watch.planned, watch.reasons, run.loop.statistics, notes))
+        seen.append([one.tested_cpus for one in run.jobs])
+    assert found[0] == found[1]
+    assert seen[0] == seen[1]
+    assert found[0][3].tested > 200
+    # Of more jobs than bf_max_job_test none may want certain nodes.
+    least = 0.5 if "bf_max_job_test" in options else 0.9
+    assert len([one for one in made if one is not None]) > least * len(made)
 
 
 def test_a_pass_whose_partitions_are_all_blocked_ends_as_one_that_looks_at_each_job(tmp_path):

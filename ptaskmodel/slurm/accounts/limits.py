@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
+from ptaskmodel.slurm.accounts import facts
 from ptaskmodel.slurm.accounts.commands import limits_given
 from ptaskmodel.slurm.accounts.facts import Accounts, Amounts, requested
 from ptaskmodel.slurm.accounts.fair_share import Member, ShareTree
@@ -81,7 +82,8 @@ class _Used:
 class Limits:
     """Who is over which limit. Nothing is limited unless the configuration enforces limits.
 
-    blocking_qos: the QOS over whose limit `exceeds` found a job last; None: no QOS.
+    limit: whether limits are enforced, and there is one. blocking_qos: the QOS over whose limit
+    `exceeds` found a job last; None: no QOS.
     began_s: when the controller started, Unix seconds. kills: whether jobs that run can be over a
     limit. spends: whether what was used matters.
     """
@@ -89,6 +91,7 @@ class Limits:
     def __init__(self, conf: Conf, accounts: Accounts, tree: ShareTree, began_s: int) -> None:
         self.enforced = conf.database and "LIMITS" in conf.enforce
         self._safe = "SAFE" in conf.enforce
+        self.limit = self.enforced and _any_limit(accounts)
         self.kills = self.enforced and not self._safe and _of_minutes(accounts)
         self.blocking_qos: str | None = None
         self._spending = Spending(conf, accounts, tree, began_s)
@@ -385,13 +388,22 @@ def _minutes(request: JobRequest, partition: Partition, factor: float) -> float:
     return given * factor
 
 
+def _all_limits(accounts: Accounts) -> list[facts.Limits]:
+    """The limits of all QOSs and associations."""
+    of_qos = [qos.limits for qos in accounts.qos.values()]
+    return of_qos + [one.limits for one in accounts.associations]
+
+
+def _any_limit(accounts: Accounts) -> bool:
+    """Whether anything is limited."""
+    return any(limits != facts.Limits() for limits in _all_limits(accounts))
+
+
 def _of_minutes(accounts: Accounts) -> bool:
     """Whether any limit is to minutes that were used."""
-    every = [qos.limits for qos in accounts.qos.values()]
-    every += [one.limits for one in accounts.associations]
     return any(
         one.grp_tres_mins or one.max_tres_mins_per_job or one.grp_wall_min is not None
-        for one in every
+        for one in _all_limits(accounts)
     )
 
 

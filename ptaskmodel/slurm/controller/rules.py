@@ -92,7 +92,7 @@ class Rules:
         self.limits = Limits(conf, self.accounts, tree, boot_s)
         enforced = conf.enforce_part_limits != "NO"
         self._picks = not enforced and any(one.selective for one in conf.partitions)
-        self.unreserved = not (self.limits.enforced or self._picks) and self.reserved.empty
+        self.unreserved = not (self.limits.limit or self._picks) and self.reserved.empty
         self.owning = any(partition.exclusive_user for partition in conf.partitions) or any(
             request.exclusive == OF_USER for request in requests
         )
@@ -370,7 +370,7 @@ class Rules:
         tried: nodes on which it does not fit now; what it would get of them alone counts.
         least_time: whether it gets the least time that it asks for, as from backfill.
         """
-        if not self.limits.enforced:
+        if not self.limits.limit:
             return None
         if found is None:
             need = job.needs[job.partitions.index(partition)]

@@ -6,7 +6,7 @@ Source: Slurm 22.05, Scheduling Configuration Guide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +16,7 @@ from ptaskmodel.slurm.controller.rules import LICENCES
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import PENDING, JobRecord, is_account_limit
 from ptaskmodel.slurm.queue.queue import BAD_CONSTRAINTS, Entry
+from ptaskmodel.slurm.select.cores import nodes_in
 
 if TYPE_CHECKING:
     from ptaskmodel.slurm.controller.controller import Controller
@@ -63,7 +64,6 @@ def repeats(controller: Controller) -> bool:
     return (
         controller.rules.unreserved
         and not controller.rules.owning
-        and controller.allocations.select.favours is None
         and not conf.switches
         and not conf.gang
         and conf.preempt_type == NEVER
@@ -79,12 +79,13 @@ class _Known(NamedTuple):
 
     state: the versions of the queue and of the answers of the select plugin, the nodes that were up
     and those that were not clean. most: how many entries it looked at. changed: whether it was a
-    change of jobs.
+    change of jobs. notes: what it noted of the GPUs of nodes, whatever was noted before.
     """
 
     state: tuple[int, int, Mask, Mask]
     most: int
     changed: bool
+    notes: Mapping[int, int]
 
 
 class MainScheduler:
@@ -118,7 +119,7 @@ class MainScheduler:
             most = len(entries) if full else controller.conf.scheduler.default_queue_depth
             left = islice(entries, 1, None)
             _all_wait(controller, left, set(), self._taken, now, most, steady=self._steady)
-            self._know(entries, before, full=full)
+            self._know(entries, before, 0, full=full)
             return
         one = _Pass(controller, date, late, self._taken, full=full, steady=self._steady)
         one.run(entries.copy())
@@ -126,13 +127,18 @@ class MainScheduler:
             self._head = one.head
         self._known = None
         if self._repeats and one.is_plain:
-            self._know(entries, before, full=full)
+            self._know(entries, before, one.noted, full=full)
 
-    def _know(self, entries: list[Entry], before: int, *, full: bool) -> None:
-        """Note that a pass would be the same again. before: `Events.changes` before it."""
+    def _know(self, entries: list[Entry], before: int, noted: Mask, *, full: bool) -> None:
+        """Note that a pass would be the same again.
+
+        before: `Events.changes` before it. noted: nodes of whose GPUs it made notes.
+        """
         depth = len(entries) if full else self._controller.conf.scheduler.default_queue_depth
         changed = self._controller.events.changes != before
-        self._known = _Known(self._state(), min(len(entries), depth), changed)
+        favours = self._controller.allocations.select.favours
+        notes = {} if favours is None else {node: favours[node] for node in nodes_in(noted)}
+        self._known = _Known(self._state(), min(len(entries), depth), changed, notes)
 
     def _state(self) -> tuple[int, int, Mask, Mask]:
         """What decides a pass: the same as long as nothing comes, starts, ends or fails."""
@@ -149,6 +155,10 @@ class MainScheduler:
             return False
         if known.changed:
             controller.events.change_at(now)
+        favours = controller.allocations.select.favours
+        if favours is not None:
+            for node, noted in known.notes.items():
+                favours[node] = noted
         return True
 
     def _head_waits(self, first: Entry) -> bool:
@@ -171,7 +181,7 @@ class _Pass:
     partition. looked, started: how many entries were looked at, and started. head: where steady,
     the job that blocks the partition, and the nodes that were idle; None: there is none. taken: see
     `_is_queued`. is_plain: whether it only found that nodes are missing, of which no job is to have
-    certain ones.
+    certain ones. noted: nodes of whose GPUs it made notes.
     """
 
     def __init__(
@@ -196,7 +206,7 @@ class _Pass:
         self._blocked = {name for name, nodes in partitions.items() if nodes & barred}
         self._stopped: set[str] = set()
         self._rejected: set[tuple[str, str]] = set()
-        self._withdrawn = 0
+        self._withdrawn = self.noted = 0
         for name in self._blocked:
             self._withdrawn |= partitions[name]
         self._completing = controller.allocations.cleaning.nodes
@@ -292,6 +302,7 @@ class _Pass:
             self._withdraw_required(need)
             return True
         within = controller.reservations.allowed(job, need, now) & ~self._withdrawn
+        self.noted |= self._partitions[partition.name]
         # Of nodes that are not clean yet select/linear takes those that a job names.
         named = need.required if controller.conf.select_type == LINEAR else 0
         clean = within & ~(self._completing & ~named)

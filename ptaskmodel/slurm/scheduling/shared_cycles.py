@@ -17,19 +17,20 @@ from ptaskmodel.slurm.queue.queue import Entry
 from ptaskmodel.slurm.scheduling import shared_kernel, slot_kernel
 from ptaskmodel.slurm.scheduling.shared_kernel import (
     CANNOT_START,
+    COUNTED,
     DONE,
     FACTS,
     HAS_STARTED,
     IS_NOT_PLAIN,
     IS_NOT_TESTED,
-    MOST_RULES,
+    KIND,
+    LIMITS,
     NOT_PLAIN,
     NOT_TOLD,
-    RULES,
     TOLD,
     SharedState,
 )
-from ptaskmodel.slurm.scheduling.slot_kernel import NUMBERS, POSITION
+from ptaskmodel.slurm.scheduling.slot_kernel import MOST_RULES, NUMBERS, POSITION, RULES
 from ptaskmodel.slurm.scheduling.vectorised_backfill import (
     BACKFILL,
     FEW,
@@ -40,7 +41,7 @@ from ptaskmodel.slurm.scheduling.vectorised_backfill import (
 )
 from ptaskmodel.slurm.select.bitsets import words_of
 from ptaskmodel.slurm.select.consumable import Consumable
-from ptaskmodel.slurm.select.offer_kernel import NEEDS
+from ptaskmodel.slurm.select.offer_kernel import NEEDS, READS_NOTES
 from ptaskmodel.slurm.select.plain_fit import PlainFit, shared_nodes
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class SharedCycles(QuickCycles):
     """Makes cycles for a `controller` whose jobs share nodes; see `QuickCycles`."""
 
     _of_entries = ("jobs", "planned", "tested", "sizes", "new")
-    _of_rows = ("counts", "grows", "later_cpus")
+    _of_rows = ("counts", "grows", "later_cpus", "map_version")
+    _waits_for_cleaning = False
 
     def __init__(self, controller: Controller) -> None:
         select = controller.allocations.select
@@ -59,10 +61,40 @@ class SharedCycles(QuickCycles):
         assert select.plain is not None
         self._plain: PlainFit = select.plain
         self._needs: dict[Need, int] = {}
+        # Where jobs are counted: by the limit, and whom it is to; kinds of jobs, by need and time.
+        self._counted: dict[tuple[int, object], int] = {}
+        self._kinds: dict[tuple[int, int], int] = {}
+        # The notes of GPUs when the last cycle began.
+        self._favours = b""
         super().__init__(controller)
+        options = controller.conf.scheduler
+        self._state.most[:] = (
+            options.bf_max_job_user_part,
+            options.bf_max_job_part,
+            options.bf_max_job_assoc,
+            0 if options.bf_max_job_assoc else options.bf_max_job_user,
+        )
 
     def _new_state(self, slots: int) -> SharedState:
         return _state_for(slots, len(self._controller.nodes))
+
+    def run(self, date: float) -> int | None:
+        """See `QuickCycles.run`, with `date`. What the last cycle noted of GPUs is noted again."""
+        favours = self._controller.allocations.select.favours
+        before = b"" if favours is None else bytes(favours)
+        cleaning = self._controller.allocations.cleaning
+        reads = self._plain.state.facts[READS_NOTES] and before != self._favours
+        if reads or cleaning.nodes:
+            self._known = None
+        known, self._favours = self._known, before
+        tested = super().run(date)
+        again = tested is not None and known is not None and self._known is known
+        if favours is not None and again:
+            noted = self._state.notes
+            np.copyto(np.frombuffer(favours, np.uint8), noted, where=noted != 0)
+        if cleaning.nodes:
+            self._known = None
+        return tested
 
     def _see_requeued(self) -> None:
         for job in self._controller.jobs.requeued:
@@ -84,6 +116,8 @@ class SharedCycles(QuickCycles):
 
     def _go_through(self, entries: list[Entry], date: float) -> bool:
         numbers = self._state.numbers
+        cleaning = self._controller.allocations.cleaning.nodes
+        self._state.cleaning[:] = words_of(cleaning, self._words)
         outcome = until = 0
         while (status := shared_kernel.cycle(self._state, outcome, until)) != DONE:
             if status == NOT_PLAIN:
@@ -113,8 +147,30 @@ class SharedCycles(QuickCycles):
     def _size_of(self, place: int, job: JobRecord) -> int:
         return int(self._state.sizes[place])
 
+    def _see(self, job: JobRecord, place: int) -> None:
+        super()._see(job, place)
+        known = self._state.known
+        which, lasts = known[:2, place].tolist()
+        known[KIND, place] = kind = self._kinds.setdefault((which, lasts), len(self._kinds))
+        if kind >= len(self._state.failed):
+            self._state = self._state._replace(**of_kinds(2 * kind, len(self._state.notes)))
+        partition, user = job.partitions[0].name, job.request.user
+        member = None if job.account is None else job.account.association
+        whose = (user, partition), partition, member, user
+        kinds = self._counted
+        for k in range(LIMITS):
+            where = -1 if whose[k] is None else kinds.setdefault((k, whose[k]), len(kinds))
+            known[COUNTED + k, place] = where
+        if len(kinds) > len(self._state.counts_of):
+            self._state = self._state._replace(counts_of=np.zeros(2 * len(kinds), np.int64))
+
+    def _is_alone(self, job: JobRecord) -> bool:
+        array, arrays = job.request.array, self._controller.rules.arrays
+        only = array is None or (array.at_most is None and arrays.size(job.request) == 1)
+        return only and is_alone(job)
+
     def _facts_of(self, job: JobRecord) -> tuple[int, int, int]:
-        if not is_alone(job):
+        if not self._is_alone(job):
             return IS_NOT_PLAIN, 0, 0
         if self._controller.rules.waits_for(job, job.partitions[0]) is not None:
             return IS_NOT_TESTED, 0, 0
@@ -141,12 +197,19 @@ class SharedCycles(QuickCycles):
         state.late_s[row] = int(min(late_s, np.iinfo(np.int64).max // 4))
 
 
+def of_kinds(kinds: int, nodes: int) -> dict[str, NDArray]:
+    """What is kept of each of some `kinds` of jobs, of which none has failed, for some `nodes`."""
+    names = ("failed", "was_told", "was_tested", "had_size")
+    return {**zeros(names, kinds), "had_notes": np.zeros((kinds, nodes), np.uint8)}
+
+
 def _state_for(slots: int, nodes: int) -> SharedState:
     """The state of the kernel for so many slots, and nodes."""
     words = (nodes + 63) // 64
     many = zeros(("jobs", "planned", "tested", "sizes", "new", "late_s"), FEW)
     many |= zeros(("slot_begin", "slot_end", "following"), slots)
-    sets = ("up", "idle", "planned_nodes", "chosen", "left")
+    many |= of_kinds(FEW, nodes)
+    sets = ("up", "idle", "planned_nodes", "chosen", "left", "cleaning")
     one: dict[str, Any] = {name: np.zeros(words, dtype=np.uint64) for name in sets}
     return SharedState(
         numbers=np.zeros(NUMBERS, dtype=np.int64),
@@ -160,6 +223,10 @@ def _state_for(slots: int, nodes: int) -> SharedState:
         counts=np.zeros((slots, 1), dtype=np.int64),
         grows=np.zeros((slots, 1), dtype=np.int64),
         later_cpus=np.zeros((FEW + 1, 1), dtype=np.int64),
+        most=np.zeros(LIMITS, dtype=np.int64),
+        counts_of=np.zeros(FEW, dtype=np.int64),
+        map_version=np.zeros(1, dtype=np.int64),
+        notes=np.zeros(nodes, dtype=np.uint8),
         **many,
         **one,
     )

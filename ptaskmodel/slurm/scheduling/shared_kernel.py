@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.slurm.scheduling.slot_kernel import (
     ENTRIES,
+    LAST,
     MOST,
     NEW,
     NOW,
@@ -35,13 +36,19 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     fewest_ended,
     find_open,
     growth_after,
+    pass_over,
     reserve,
+    rule_out,
+    same_until,
     slot_at,
 )
 from ptaskmodel.slurm.select.fit_kernel import end_of, fit_in
 from ptaskmodel.slurm.select.offer_kernel import (
     CPUS,
+    GPUS,
     LEAST,
+    NOTES_GPUS,
+    READS_NOTES,
     SIZE,
     VARIES,
     SharedNodes,
@@ -55,9 +62,11 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 # What is known of each job, by its number: its row of needs, seconds, row of masks; how many CPUs
-# it was told to take. In place of the row of needs:
-NEED, SECONDS, ROW, TOLD = range(4)
-FACTS = 4
+# it was told to take; its kind: of jobs of one need and so many seconds; from COUNTED on, where it
+# is counted for each limit to tested jobs, -1: not. In place of the row of needs:
+NEED, SECONDS, ROW, TOLD, KIND, COUNTED = range(6)
+LIMITS = 4
+FACTS = COUNTED + LIMITS
 IS_NOT_PLAIN, IS_NOT_TESTED = -1, -2
 NOT_TOLD = -1
 
@@ -70,7 +79,14 @@ class SharedState(NamedTuple):
     found to take; new: entries for which these are others than those that were told. later_cpus: of
     each row of masks, the CPUs on free cores when so many jobs have ended. ruled_out: which entries
     do not fit, from a first date on and before a last one: those of a row of masks with so many
-    CPUs, seconds and nodes, or more.
+    CPUs, seconds and nodes, or more. most: how many jobs of a kind are tested, 0: any; counts_of:
+    how many were, of each kind. cleaning: nodes on which none starts. notes: what was noted of GPUs
+    in this cycle, 0: nothing.
+
+    Of each kind of jobs, of the last for which nothing was planned: failed: see `map_version`;
+    was_told, was_tested, had_size: whether it was told its size, counted as tested, and the size;
+    had_notes: what it noted. map_version: how often the map, or what runs, has changed for each row
+    of masks.
     """
 
     numbers: Ints
@@ -94,20 +110,24 @@ class SharedState(NamedTuple):
     counts: Ints
     grows: Ints
     later_cpus: Ints
+    most: Ints
+    counts_of: Ints
+    map_version: Ints
+    failed: Ints
+    was_told: Ints
+    was_tested: Ints
+    had_size: Ints
+    had_notes: NDArray[np.uint8]
+    notes: NDArray[np.uint8]
+    cleaning: Words
     idle: Words
     planned_nodes: Words
     chosen: Words
     left: Words
 
 
-# What ``ruled_out`` holds of each, by place; so many there are at most.
-R_ROW, R_CPUS, R_SECONDS, R_LEAST, R_FIRST, R_LAST = range(6)
-RULES, MOST_RULES = 6, 128
-
 # What `cycle` returns; what it is told of the entry at POSITION, in place of 0.
 DONE, STARTS, NOT_PLAIN = range(3)
-# A date after all others.
-LAST = 2**62
 # So many dates are looked at together at first.
 MANY = 16
 HAS_STARTED, CANNOT_START = 1, 2
@@ -129,6 +149,10 @@ def cycle(s, outcome, until):
                 return 2
         begin_map(s)
         numbers[UNTIL], numbers[RULED_OUT] = LAST, 0
+        s.counts_of[:] = 0
+        s.notes[:] = 0
+        s.nodes.facts[READS_NOTES] = 0
+        _change_all(s)
         for k in range(numbers[ENTRIES]):
             s.sizes[k] = 0
     else:
@@ -143,8 +167,10 @@ def cycle(s, outcome, until):
         if numbers[TESTED] >= numbers[MOST]:
             break
         k = numbers[POSITION]
-        status = _test(s, k)
+        status = _test_or_repeat(s, k)
         if status == 1:
+            for w in range(len(s.left)):
+                s.left[w] &= ~s.cleaning[w]
             numbers[UNTIL] = numbers[NOW]
             return 1
         _note_size(s, k)
@@ -163,6 +189,7 @@ def _after_start(s, outcome, until):
     """Note an entry that has started, or could not; whether the map is full."""
     numbers = s.numbers
     k, step = numbers[POSITION], numbers[STEP]
+    _change_all(s)
     if outcome == HAS_STARTED:
         if until > 0 and numbers[RECORDS] < numbers[ROOM]:
             begin, finish = s.slot_begin[0], until // step * step
@@ -173,10 +200,19 @@ def _after_start(s, outcome, until):
 
 
 @jit
+def _change_all(s):
+    """What runs, or the whole map, changes."""
+    for row in range(len(s.map_version)):
+        s.map_version[row] += 1
+
+
+@jit
 def _plan(s, k, date, lasts):
     """Reserve the chosen nodes from a date on; whether the map is full."""
     numbers = s.numbers
     step = numbers[STEP]
+    for row in range(len(s.masks)):
+        s.map_version[row] += _meet(s.masks[row], s.chosen)
     begin, finish = date // step * step, (date + lasts) // step * step
     map_end = (numbers[NOW] + numbers[WINDOW]) // step * step
     if begin >= map_end:
@@ -193,17 +229,58 @@ def _plan(s, k, date, lasts):
 
 
 @jit
+def _test_or_repeat(s, k):
+    """One entry, as `_test`; of a kind for which nothing was planned, as long as all is the same.
+
+    Jobs that may look at notes of others are tested anew.
+    """
+    job, nodes = s.jobs[k], s.nodes
+    which, kind, row = s.known[NEED, job], s.known[KIND, job], s.known[ROW, job]
+    if which == IS_NOT_TESTED or _is_one_too_many(s, job):
+        return 0
+    need = s.needs[which]
+    told = np.int64(need[SIZE] != VARIES and s.known[TOLD, job] == need[SIZE])
+    if s.failed[kind] == s.map_version[row] and s.was_told[kind] == told:
+        s.tested[k], s.sizes[k] = s.was_tested[kind], s.had_size[kind]
+        s.numbers[TESTED] += s.tested[k]
+        if need[GPUS]:
+            _note(nodes.favours, s.had_notes[kind])
+            _note(s.notes, s.had_notes[kind])
+        return 0
+    nodes.noted[:] = 0
+    read, nodes.facts[READS_NOTES] = nodes.facts[READS_NOTES], 0
+    version = s.map_version[row]
+    status = _test(s, k)
+    if status == 0 and s.map_version[row] == version and not nodes.facts[READS_NOTES]:
+        s.failed[kind], s.was_told[kind] = version, told
+        s.was_tested[kind], s.had_size[kind] = s.tested[k], s.sizes[k]
+        for node in range(len(nodes.noted)):
+            s.had_notes[kind, node] = nodes.noted[node]
+    nodes.facts[READS_NOTES] |= read
+    _note(s.notes, nodes.noted)
+    return status
+
+
+@jit
+def _note(notes, more):
+    """Note what was noted of nodes, but nothing of the others."""
+    for k in range(len(notes)):
+        if more[k]:
+            notes[k] = more[k]
+
+
+@jit
 def _test(s, k):
     """One entry: 0: on with the next; 1: it can start now, on left; 2: the map is full."""
     job = s.jobs[k]
     which, lasts, row = s.known[NEED, job], s.known[SECONDS, job], s.known[ROW, job]
-    if which == IS_NOT_TESTED:
-        return 0
     numbers, need, must = s.numbers, s.needs[which], s.musts[which]
     now, running, step = numbers[NOW], numbers[RUNNING], numbers[STEP]
     least = need[LEAST]
     # Whatever is reserved, so many of those that run must end before.
     fewest = fewest_ended(s.later_cpus, running, row, need[CPUS])
+    if need[GPUS] and s.nodes.facts[NOTES_GPUS]:
+        fewest = np.int64(0)  # it notes what it finds whenever it is asked
     later, slot, crowded = now, np.int64(0), np.int64(-1)
     # Whether it counts as tested whatever the date, and until when it does else.
     counts, open_until = False, np.int64(LAST)
@@ -220,13 +297,13 @@ def _test(s, k):
         later = s.slot_end[grown] if grown >= 0 else np.int64(0)
         early = later > 0 and is_told
         # The slots until end stay the same until then.
-        same_until = _same_until(s, slot, end, lasts) if start == now else np.int64(LAST)
+        same = same_until(s, slot, end, lasts) if start == now else np.int64(LAST)
         if slot < 0:
             _last_until(numbers, now)
         elif start == now:
             _last_until(numbers, s.slot_end[slot] - 1)
             if later == 0:
-                _last_until(numbers, same_until)
+                _last_until(numbers, same)
         enough = fewest <= (ended_by(s.nodes.ends, running, later) if early else running)
         if enough or not counts:
             if start >= crowded and not is_open:
@@ -241,10 +318,10 @@ def _test(s, k):
             if start > now:
                 counts = counts or is_open
             elif is_open:
-                open_until = same_until
+                open_until = same
             enough = enough and is_open
             if enough:
-                _last_until(numbers, same_until)
+                _last_until(numbers, same)
         date = np.int64(-1)
         if enough:
             date = _date_of(s, k, need, must, s.late_s[which], fewest, later if early else 0)
@@ -258,7 +335,9 @@ def _test(s, k):
             date = start
             numbers[POSTPONED] = 1
         if date <= now:
-            return 1
+            if not _meet(s.chosen, s.cleaning):
+                return 1
+            date, later = now + 1, np.int64(0)
         if later > 0 and date > later:
             continue
         if not counts:
@@ -274,6 +353,21 @@ def _test(s, k):
 
 
 @jit
+def _is_one_too_many(s, job):
+    """Whether enough jobs of a user, say, were there already; if not, it is counted."""
+    known = s.known
+    for c in range(LIMITS):
+        kind = known[COUNTED + c, job]
+        if s.most[c] > 0 and kind >= 0 and s.counts_of[kind] >= s.most[c]:
+            return True
+    for c in range(LIMITS):
+        kind = known[COUNTED + c, job]
+        if s.most[c] > 0 and kind >= 0:
+            s.counts_of[kind] += 1
+    return False
+
+
+@jit
 def _not_before(s, row, slot, start, lasts, need, fewest):
     """The first date at which an entry is to be tested, its slot, and whether left is known then.
 
@@ -283,7 +377,7 @@ def _not_before(s, row, slot, start, lasts, need, fewest):
     """
     nodes, running, many = s.nodes, s.numbers[RUNNING], np.int64(MANY)
     first = start
-    start, slot = _pass_over(s, row, slot, start, lasts, need)
+    start, slot = pass_over(s, row, slot, start, lasts, need[CPUS], need[LEAST])
     while True:
         end, last, later, count = start + lasts, slot, start, np.int64(0)
         while count < many and later <= end:
@@ -294,7 +388,7 @@ def _not_before(s, row, slot, start, lasts, need, fewest):
             last, later = after, s.slot_end[grown]
             count += 1
         if count == 0:
-            _rule_out(s, row, first, start, lasts, need)
+            rule_out(s, row, first, start, lasts, need[CPUS], need[LEAST])
             return start, slot, False
         ended = ended_by(nodes.ends, running, later)
         if (
@@ -305,70 +399,10 @@ def _not_before(s, row, slot, start, lasts, need, fewest):
             start, slot = later, slot_at(s.slot_end, s.following, last, later)
             many = 2 * count
         elif count == 1:
-            _rule_out(s, row, first, start, lasts, need)
+            rule_out(s, row, first, start, lasts, need[CPUS], need[LEAST])
             return start, slot, True
         else:
             many = (count + 3) // 4
-
-
-@jit
-def _pass_over(s, row, slot, start, lasts, need):
-    """The last date of those at which an entry is tested, from start on, before which it was ruled
-    out, and its slot.
-
-    The map only fills within a cycle: what did not suffice for an entry does not for a larger one.
-    """
-    until, count, again = start, s.numbers[RULED_OUT], True
-    while again:
-        again = False
-        for i in range(count):
-            r = s.ruled_out[i]
-            if (
-                r[R_FIRST] <= until < r[R_LAST]
-                and r[R_CPUS] <= need[CPUS]
-                and r[R_SECONDS] <= lasts
-                and r[R_LEAST] <= need[LEAST]
-                and r[R_ROW] == row
-            ):
-                until, again = r[R_LAST], True
-    while start < until:
-        grown = growth_after(s.slot_begin, s.following, s.grows, slot, start + lasts, row)
-        if grown < 0 or s.slot_end[grown] > until:
-            break
-        start = s.slot_end[grown]
-        slot = slot_at(s.slot_end, s.following, grown, start)
-    return start, slot
-
-
-@jit
-def _rule_out(s, row, first, last, lasts, need):
-    """Note that from a first date on, and before a last one, an entry does not fit."""
-    count = s.numbers[RULED_OUT]
-    place = count
-    for i in range(count):
-        r = s.ruled_out[i]
-        if r[R_ROW] == row:
-            if (
-                r[R_FIRST] <= first
-                and last <= r[R_LAST]
-                and r[R_CPUS] <= need[CPUS]
-                and r[R_SECONDS] <= lasts
-                and r[R_LEAST] <= need[LEAST]
-            ):
-                return
-            if (
-                first <= r[R_FIRST]
-                and r[R_LAST] <= last
-                and need[CPUS] <= r[R_CPUS]
-                and lasts <= r[R_SECONDS]
-                and need[LEAST] <= r[R_LEAST]
-            ):
-                place = np.int64(i)
-    if first < last and place < len(s.ruled_out):
-        r = s.ruled_out[place]
-        r[R_ROW], r[R_CPUS], r[R_SECONDS], r[R_LEAST] = row, need[CPUS], lasts, need[LEAST]
-        r[R_FIRST], r[R_LAST] = first, last
-        s.numbers[RULED_OUT] = max(count, place + 1)
 
 
 @jit
@@ -378,13 +412,12 @@ def _last_until(numbers, date):
 
 
 @jit
-def _same_until(s, slot, end, lasts):
-    """Until when a job that starts now ends within the same slots."""
-    while slot >= 0:
-        if s.slot_begin[slot] > end:
-            return s.slot_begin[slot] - lasts - 1
-        slot = s.following[slot]
-    return np.int64(LAST)
+def _meet(some, others):
+    """Whether two sets have a node in common."""
+    both = np.uint64(0)
+    for w in range(len(some)):
+        both |= some[w] & others[w]
+    return both != np.uint64(0)
 
 
 @jit
@@ -403,11 +436,20 @@ def _date_of(s, k, need, must, late_s, fewest, latest):
     count, date, running = np.int64(0), numbers[NOW], numbers[RUNNING]
     most = running if latest == 0 else ended_by(nodes.ends, running, latest)
     enough = max(fewest, enough_after(nodes, s.left, need[CPUS], most))
-    if enough > most:
+    notes = need[GPUS] and nodes.facts[NOTES_GPUS]
+    if enough > most and not notes:
         return np.int64(-1)
-    if enough == 0:
+    if enough == 0 or notes:
         count = fit_in(
-            nodes, need, s.left, nodes.has_free, must, nodes.free, nodes.spare, nodes.present
+            nodes,
+            need,
+            s.left,
+            nodes.has_free,
+            must,
+            nodes.free,
+            nodes.spare,
+            nodes.present,
+            nodes.spare_gpus,
         )
     if count == 0:
         ended, count = end_of(nodes, need, s.left, must, running, enough, most)

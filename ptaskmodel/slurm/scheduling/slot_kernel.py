@@ -17,6 +17,11 @@ NOW, STEP, WINDOW, ENTRIES, POSITION, TESTED, MOST, RECORDS, ROOM = range(9)
 RUNNING, POSTPONED, PLANS_IDLE, NEW, UNTIL, RULED_OUT = range(9, 15)
 NUMBERS = 15
 NOT_PLANNED = -1
+# A date after all others.
+LAST = 2**62
+# What ``ruled_out`` holds of each, by place; so many there are at most.
+R_ROW, R_CPUS, R_SECONDS, R_LEAST, R_FIRST, R_LAST = range(6)
+RULES, MOST_RULES = 6, 128
 
 
 @jit
@@ -229,3 +234,77 @@ def _split(s, slot, date):
     for row in range(len(s.masks)):
         s.counts[new, row] = s.counts[slot, row]
         s.grows[new, row], s.grows[slot, row] = s.grows[slot, row], 0
+
+
+@jit
+def same_until(s, slot, end, lasts):
+    """Until when a job of `s` that starts now in `slot` and `lasts` until `end` has its slots."""
+    while slot >= 0:
+        if s.slot_begin[slot] > end:
+            return s.slot_begin[slot] - lasts - 1
+        slot = s.following[slot]
+    return np.int64(LAST)
+
+
+@jit
+def pass_over(s, row, slot, start, lasts, cpus, least):
+    """The last date of those at which an entry is tested, from start on, before which it was ruled
+    out, and its slot.
+
+    The map of `s` only fills within a cycle: what did not suffice for an entry does not for a
+    larger one, of the same `row`, which `lasts` as long. slot: of start. cpus, least: its needs.
+    """
+    until, count, again = start, s.numbers[RULED_OUT], True
+    while again:
+        again = False
+        for i in range(count):
+            r = s.ruled_out[i]
+            if (
+                r[R_FIRST] <= until < r[R_LAST]
+                and r[R_CPUS] <= cpus
+                and r[R_SECONDS] <= lasts
+                and r[R_LEAST] <= least
+                and r[R_ROW] == row
+            ):
+                until, again = r[R_LAST], True
+    while start < until:
+        grown = growth_after(s.slot_begin, s.following, s.grows, slot, start + lasts, row)
+        if grown < 0 or s.slot_end[grown] > until:
+            break
+        start = s.slot_end[grown]
+        slot = slot_at(s.slot_end, s.following, grown, start)
+    return start, slot
+
+
+@jit
+def rule_out(s, row, first, last, lasts, cpus, least):
+    """Note in `s` that from a `first` date on, and before a `last` one, an entry does not fit.
+
+    It is of a `row`, `lasts` so long, and needs so many `cpus` on `least` nodes.
+    """
+    count = s.numbers[RULED_OUT]
+    place = count
+    for i in range(count):
+        r = s.ruled_out[i]
+        if r[R_ROW] == row:
+            if (
+                r[R_FIRST] <= first
+                and last <= r[R_LAST]
+                and r[R_CPUS] <= cpus
+                and r[R_SECONDS] <= lasts
+                and r[R_LEAST] <= least
+            ):
+                return
+            if (
+                first <= r[R_FIRST]
+                and r[R_LAST] <= last
+                and cpus <= r[R_CPUS]
+                and lasts <= r[R_SECONDS]
+                and least <= r[R_LEAST]
+            ):
+                place = np.int64(i)
+    if first < last and place < len(s.ruled_out):
+        r = s.ruled_out[place]
+        r[R_ROW], r[R_CPUS], r[R_SECONDS], r[R_LEAST] = row, cpus, lasts, least
+        r[R_FIRST], r[R_LAST] = first, last
+        s.numbers[RULED_OUT] = max(count, place + 1)

@@ -58,13 +58,15 @@ FEW = 64
 def suits(conf: Conf, nodes: Nodes) -> bool:
     """Whether cycles of a configuration are simple enough."""
     options = conf.scheduler
-    limits = (
-        *(options.bf_max_job_user, options.bf_max_job_part, options.bf_max_job_user_part),
-        *(options.bf_max_job_assoc, options.bf_max_job_start, options.bf_job_part_count_reserve),
+    limits = [
+        *(options.bf_max_job_start, options.bf_job_part_count_reserve),
         *(options.bf_min_age_reserve_s, options.bf_min_prio_reserve),
-    )
+    ]
     shared = any(p.over_subscribe in ("YES", "FORCE") for p in conf.partitions)
     whole = conf.select_type == LINEAR
+    if whole:
+        limits += [options.bf_max_job_user, options.bf_max_job_part]
+        limits += [options.bf_max_job_user_part, options.bf_max_job_assoc]
     return (
         ((nodes.alike and len(nodes.sets) == 1) if whole else suits_numbers(conf))
         and not conf.switches
@@ -80,7 +82,12 @@ def is_plain(job: JobRecord) -> bool:
     """Whether nothing but a number of nodes of one partition matters to a job."""
     need: Need = job.needs[0]
     return is_alone(job) and not (
-        need.required or need.contiguous or need.memory is not None or need.least != need.wanted
+        need.gres
+        or job.request.array is not None
+        or need.required
+        or need.contiguous
+        or need.memory is not None
+        or need.least != need.wanted
     )
 
 
@@ -95,10 +102,9 @@ def is_alone(job: JobRecord) -> bool:
         or need.portions
         or need.least_limit_s is not None
         or need.switches is not None
-        or need.gres
         or request.licenses
-        or request.array is not None
         or request.reservation is not None
+        or request.deadline_s is not None
     )
 
 
@@ -164,6 +170,8 @@ class QuickCycles:
     # The arrays of the state of which each entry has a place, and of which each row of masks.
     _of_entries: tuple[str, ...] = ("jobs", "planned", "tested", "new")
     _of_rows: tuple[str, ...] = ("counts", "grows", "later_counts")
+    # Whether it makes no cycle while nodes are not clean.
+    _waits_for_cleaning = True
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -202,7 +210,8 @@ class QuickCycles:
         now = controller.events.second(date)
         entries = controller.queue.build(now)
         rules = controller.rules
-        if not rules.unreserved or rules.owning or controller.allocations.cleaning.nodes:
+        cleaning = self._waits_for_cleaning and controller.allocations.cleaning.nodes
+        if not rules.unreserved or rules.owning or cleaning:
             return None
         if self._is_known(now):
             return int(self._state.numbers[TESTED])
@@ -259,13 +268,17 @@ class QuickCycles:
             self._state = self._state._replace(known=known)
             self._take_any_node = longer(self._take_any_node, known.shape[1])
         for k in range(self._seen, len(jobs)):
-            facts = self._facts_of(jobs[k])
-            self._state.known[:TOLD, k] = facts
-            self._take_any_node[k] = takes_any_node(jobs[k], self._controller.nodes)
+            self._see(jobs[k], k)
         self._seen = len(jobs)
         state = self._state
         if entries > len(state.jobs):
             self._state = state._replace(**zeros(self._of_entries, 2 * entries))
+
+    def _see(self, job: JobRecord, place: int) -> None:
+        """Note what is known of a `job`, in its place."""
+        facts = self._facts_of(job)
+        self._state.known[:TOLD, place] = facts
+        self._take_any_node[place] = takes_any_node(job, self._controller.nodes)
 
     def _see_requeued(self) -> None:
         """Whoever waits again is told anew: its priority was made anew, too."""

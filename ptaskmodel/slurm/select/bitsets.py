@@ -109,3 +109,33 @@ def ones(x):
     x = x + (x >> np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)
     # Compilers know this product for the one instruction that counts.
     return np.int64(x * np.uint64(0x0101010101010101) >> np.uint64(56))
+
+
+@jit
+def add_number(digits, words, place, number):
+    """Add a `number` to the one in a `place` of many numbers in binary.
+
+    digits: so many `words` of the last digits of all places, then as many of those before these,
+    and so on.
+    """
+    i, bit = place >> 6, np.uint64(1) << np.uint64(place & 63)
+    carry = np.int64(0)
+    while (number > 0 or carry > 0) and i < len(digits):
+        digit = np.int64(digits[i] & bit != np.uint64(0))
+        total = digit + (number & 1) + carry
+        if total & 1 != digit:
+            digits[i] ^= bit
+        carry, number = total >> 1, number >> 1
+        i += words
+
+
+@jit
+def sum_of(digits, some):
+    """The sum of the numbers, as `digits`, in `some` places; see `add_number`."""
+    total = np.int64(0)
+    for b in range(len(digits) // len(some)):
+        found = np.int64(0)
+        for w in range(len(some)):
+            found += ones(some[w] & digits[b * len(some) + w])
+        total += found << b
+    return total

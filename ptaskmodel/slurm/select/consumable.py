@@ -15,21 +15,16 @@ from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members
 from ptaskmodel.slurm.conf.facts import BY_TIER, Conf, NodeLine, Nodes
 from ptaskmodel.slurm.jobs.needs import OVER_OTHERS, PER_GPU, Need
 from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
-from ptaskmodel.slurm.select.cores import (
-    Used,
-    free_cpus,
-    held_cpus,
-    joined,
-    nodes_in,
-    without,
-)
+from ptaskmodel.slurm.select.cores import Used, free_cpus, held_cpus, joined, nodes_in, without
 from ptaskmodel.slurm.select.fitting import Style, dealt, fit, memory_of, takes_any
 from ptaskmodel.slurm.select.gpus import cpus_and_tasks, with_gpus, with_units
 from ptaskmodel.slurm.select.occupancy import Occupancy, in_groups
 from ptaskmodel.slurm.select.offers import (
+    InUse,
     Room,
     as_asked,
     asks_gpus,
+    beside,
     cores_taken,
     cpus_of_tasks,
     cpus_offered,
@@ -151,7 +146,9 @@ class Consumable:
         plain = None if busy is not None or leaves is not None else self._plain_for(need)
         if plain is not None:
             choice = plain.place(need, within)
-            return None if choice is None else self._of_choice(need, choice, self._taken.in_use)
+            if choice is None:
+                return None
+            return self._of_choice(need, choice, self._taken.in_use, self._taken.gres)
         among, mask = self._taken.letting_in(need, need.nodes & within)
         if len(among) < need.least or need.required & ~mask:
             return None
@@ -229,12 +226,7 @@ class Consumable:
 
     def weigh(self, nodes: Mask, counted: Mask) -> None:
         """Weigh `nodes` anew for who looks for one to start on; all see that. See `start`."""
-        lines: dict[int, Mask] = {}
-        for node in members(nodes if counted else 0):
-            line = id(self.nodes.lines[node])
-            lines[line] = lines.get(line, 0) | 1 << node
-        heavier = sum(mask & ~counted for mask in lines.values() if mask & counted)
-        self.heavier = self.heavier & ~nodes | heavier
+        self.heavier = self.heavier & ~nodes | beside(nodes, counted, self.nodes.lines)
 
     def _shared(
         self,
@@ -389,10 +381,13 @@ class Consumable:
         plain = self.plain
         return None if plain is None or self.heavier or plain.vector_of(need) is None else plain
 
-    def _of_choice(self, need: Need, choice: Choice, used: Used) -> Allocation:
-        """What a job gets of the nodes that it takes."""
+    def _of_choice(
+        self, need: Need, choice: Choice, used: Used, units: Sequence[InUse]
+    ) -> Allocation:
+        """What a job gets of the nodes that it takes. units: in use of each node."""
         rooms = [Room(node, cpus) for node, cpus in choice]
-        return self._of_nodes(need, rooms, [cpus for _, cpus in choice], used, None)
+        found = self._of_nodes(need, rooms, [cpus for _, cpus in choice], used, None)
+        return with_units(need, found, [0] * len(rooms), self.nodes.lines, units)
 
     # --- which cores ------------------------------------------------------------------------
 
@@ -407,10 +402,7 @@ class Consumable:
             counts = offered if need.whole else self._deal(need, offered, threads)
             tasks = [0] * len(chosen)
         found = self._of_nodes(need, chosen, counts, used, mine)
-        if not need.gres:
-            return found
-        lines = [self.nodes.lines[room.node] for room in chosen]
-        return with_units(need, found, tasks, lines, [self._taken.gres[r.node] for r in chosen])
+        return with_units(need, found, tasks, self.nodes.lines, self._taken.gres)
 
     def _of_nodes(
         self,
@@ -462,10 +454,12 @@ class Consumable:
             ended, choice = plain.predict(need, within, ends)
             if choice is None:
                 return None
-            if plain.counts(need):
+            if plain.counts(need) and not need.gres:
                 return ends[ended - 1][0], plain.counted(need, choice)
-            used = without(self._taken.in_use, (job.allocation for _, _, job in ends[:ended]))
-            return ends[ended - 1][0], self._of_choice(need, choice, used)
+            gone = [job for _, _, job in ends[:ended]]
+            used = without(self._taken.in_use, (job.allocation for job in gone))
+            units = self._taken.gres_without(gone) if need.gres else ()
+            return ends[ended - 1][0], self._of_choice(need, choice, used, units)
         trial = self.copy()
         busy = self._taken.today if self._busy_first else None
         among = within & need.nodes

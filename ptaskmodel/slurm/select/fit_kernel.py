@@ -14,34 +14,45 @@ from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.slurm.select.bitsets import trailing_zeros
 from ptaskmodel.slurm.select.offer_kernel import (
     ANCHOR,
+    ASKS,
     CPUS,
+    CPUS_EACH,
     CPUS_PER_NODE,
     CPUS_PER_TASK,
     FIRST,
     FITS_IF_FREE,
+    GPU_CPUS,
+    GPU_CPUS_OF_NODE,
+    GPUS,
     GROWS_S,
     IS_CONS_RES,
     LAST,
     LEAST,
     LEAST_TASKS,
     MOST,
+    NOTES_GPUS,
     ONE_THREAD,
+    PER_JOB,
     RUN_CPUS,
     RUN_NODES,
+    RUN_UNITS,
     RUN_WEIGHT,
     T_CHOSEN,
     T_CPUS,
     T_FEWEST,
     T_LEAST,
+    T_MOST_CPUS,
     T_NODES,
     T_ROOM,
     T_SPARE,
+    T_UNITS,
     TASKS_ASKED,
     WANTED,
     WHOLE,
     deal,
     ended_by,
     enough_after,
+    enough_let_in,
     list_rooms,
     look_at,
     note_free,
@@ -59,7 +70,7 @@ def place(s, need, among, required):
     among, required: the nodes that it may, and must have.
     """
     note_free(s)
-    count = fit_in(s, need, among, s.has_free, required, s.free, s.spare, s.present)
+    count = fit_in(s, need, among, s.has_free, required, s.free, s.spare, s.present, s.spare_gpus)
     if count > 0:
         deal(s, need, count)
     return count
@@ -80,17 +91,27 @@ def predict(s, need, among, required, running):
 
 
 @jit
-def fit_in(s, need, among, has_free, required, free, spare, present):
-    """How many nodes are available, where a job fits; 0: it does not."""
-    count = list_rooms(s, need, among, has_free, required, free, spare, present)
-    if count == 0 or not _fit(s, need, count):
-        return np.int64(0)
-    if not need[FITS_IF_FREE]:
-        # It must fit on these nodes without other jobs, too; then again as it is.
-        count = list_rooms(s, need, among, among, required, s.cores, spare, present)
+def fit_in(s, need, among, has_free, required, free, spare, present, gpus):
+    """How many nodes are available, where a job fits; 0: it does not. gpus: left of each node."""
+    notes = need[GPUS] and s.facts[NOTES_GPUS]
+    if notes:
+        # It is looked at on these nodes without other jobs first, and again when it fits.
+        if not enough_let_in(s, need, among, required, spare, present):
+            return np.int64(0)
+        count = list_rooms(s, need, among, among, required, s.cores, spare, present, gpus, True)
         if count == 0 or not _fit(s, need, count):
             return np.int64(0)
-        count = list_rooms(s, need, among, has_free, required, free, spare, present)
+    count = list_rooms(s, need, among, has_free, required, free, spare, present, gpus, True)
+    if count == 0 or not _fit(s, need, count):
+        return np.int64(0)
+    if notes:
+        list_rooms(s, need, among, among, required, s.cores, spare, present, gpus, False)
+    elif not need[FITS_IF_FREE]:
+        # It must fit on these nodes without other jobs, too; then again as it is.
+        count = list_rooms(s, need, among, among, required, s.cores, spare, present, gpus, True)
+        if count == 0 or not _fit(s, need, count):
+            return np.int64(0)
+        count = list_rooms(s, need, among, has_free, required, free, spare, present, gpus, True)
         _fit(s, need, count)
     return count
 
@@ -141,6 +162,7 @@ def end_of(s, need, among, required, running, enough, most):
                 s.trial_free,
                 s.trial_spare,
                 s.trial_present,
+                s.trial_gpus,
             )
             if count > 0:
                 return last + 1, count
@@ -272,6 +294,13 @@ def _attempt(s, need, count, left, least, most):
     t[T_CPUS], t[T_LEAST], t[T_NODES] = need[CPUS], least, max(least, need[WANTED])
     t[T_SPARE], t[T_ROOM], t[T_CHOSEN] = t[T_NODES] - least, most, 0
     t[T_FEWEST] = 1 if s.facts[IS_CONS_RES] else need[CPUS_PER_TASK] * need[LEAST_TASKS]
+    t[T_MOST_CPUS], t[T_UNITS] = need[CPUS], need[PER_JOB]
+    if need[ASKS]:
+        if need[PER_JOB]:
+            t[T_NODES] = least
+        t[T_FEWEST] = 1
+        of_nodes = need[GPU_CPUS_OF_NODE] * t[T_NODES]
+        t[T_MOST_CPUS] = max(need[CPUS], need[GPU_CPUS], of_nodes)
     for i in range(count):
         s.taken[i] = 0
     if _by_runs(s, need, count):
@@ -283,7 +312,7 @@ def _attempt(s, need, count, left, least, most):
 
 @jit
 def _done(t):
-    return t[T_NODES] <= 0 and t[T_CPUS] <= 0
+    return t[T_NODES] <= 0 and t[T_CPUS] <= 0 and t[T_UNITS] <= 0
 
 
 @jit
@@ -292,11 +321,21 @@ def _take(s, need, i):
     t = s.taking
     if not need[WHOLE]:
         piece = np.int64(1) if need[ONE_THREAD] else s.threads[s.node[i]]
-        left = t[T_CPUS] - max(t[T_LEAST] - 1, np.int64(0)) * piece
+        left = t[T_MOST_CPUS] - max(t[T_LEAST] - 1, np.int64(0)) * piece
         if s.cpus[i] > left:
-            s.cpus[i] = max(left, need[CPUS_PER_NODE])
-            s.resources[i] = s.cpus[i]
-    t[T_CPUS] -= s.cpus[i]
+            s.cpus[i] = max(left, need[CPUS_PER_NODE], need[GPU_CPUS_OF_NODE])
+            s.whole_cpus[i] = min(s.cpus[i], s.whole_cpus[i])
+            s.resources[i] = s.cpus[i] + s.gpus[i]
+    cpus = s.cpus[i]
+    if need[PER_JOB]:
+        units = s.units[i]
+        if need[CPUS_EACH]:
+            units = min(units, cpus // need[CPUS_EACH])
+            if units * need[CPUS_EACH]:
+                cpus = units * need[CPUS_EACH]
+        t[T_UNITS] -= units
+    t[T_CPUS] -= cpus
+    t[T_MOST_CPUS] -= cpus
     t[T_NODES] -= 1
     t[T_LEAST] -= 1
     t[T_ROOM] -= 1
@@ -336,13 +375,13 @@ def _by_runs(s, need, count):
         if _done(t):
             return True
         s.run[best, RUN_NODES] = 0
-    return t[T_CPUS] <= 0 and t[T_NODES] - t[T_SPARE] <= 0
+    return t[T_CPUS] <= 0 and t[T_UNITS] <= 0 and t[T_NODES] - t[T_SPARE] <= 0
 
 
 @jit
 def _begin_run(s, r, weight):
     s.run[r, ANCHOR], s.run[r, RUN_CPUS], s.run[r, RUN_NODES] = -1, 0, 0
-    s.run[r, FIRST] = s.run[r, LAST] = 0
+    s.run[r, FIRST] = s.run[r, LAST] = s.run[r, RUN_UNITS] = 0
     s.run[r, RUN_WEIGHT] = weight
 
 
@@ -374,6 +413,7 @@ def _runs(s, count):
                 run[r, ANCHOR] = i
             continue
         run[r, RUN_CPUS] += s.cpus[i]
+        run[r, RUN_UNITS] += s.units[i]
         run[r, RUN_NODES] += 1
         run[r, RUN_WEIGHT] = s.weight[i]
         s.is_open[i] = 1
@@ -389,6 +429,7 @@ def _best(s, runs):
         if run[r, RUN_NODES] == 0:
             continue
         suffices = run[r, RUN_CPUS] >= t[T_CPUS] and run[r, RUN_NODES] >= t[T_NODES] - t[T_SPARE]
+        suffices = suffices and run[r, RUN_UNITS] >= t[T_UNITS]
         better = True
         if best >= 0:
             better = run[best, ANCHOR] < 0 and run[r, ANCHOR] >= 0
@@ -429,7 +470,7 @@ def _take_tightest(s, need, r):
     if t[T_NODES] <= 1:
         best = np.int64(-1)
         for i in range(first, last + 1):
-            holds = s.is_open[i] and s.cpus[i] >= t[T_CPUS]
+            holds = s.is_open[i] and s.cpus[i] >= t[T_CPUS] and s.units[i] >= t[T_UNITS]
             if holds and (best < 0 or s.cpus[i] < s.cpus[best]):
                 best = np.int64(i)
         if best >= 0:

@@ -303,8 +303,13 @@ def with_units(
 ) -> Allocation:
     """What a job of a `need` gets with its generic resources, and the memory that comes with them.
 
-    held: its nodes, cores and CPUs. tasks, lines, used: as `units_of_nodes` has them.
+    held: its nodes, cores and CPUs. tasks: of each of these. lines, used: of all nodes, as
+    `units_of_nodes` has them.
     """
+    if not need.gres:
+        return held
+    nodes = cores.nodes_in(held.nodes)
+    lines, used = [lines[node] for node in nodes], [used[node] for node in nodes]
     gres = units_of_nodes(need, tasks, held.cores, lines, used)
     if need.memory is None or need.memory[0] != PER_GPU:
         return held._replace(gres=gres)

@@ -96,14 +96,30 @@ class Occupancy:
             if self.present[node] == (sign > 0):  # the first comes, or the last leaves
                 self.nodes ^= 1 << node
             self._unshared[node] += sign * (sharing != OVER_OTHERS)
-        if allocation.gres or job.request.gres:
-            gres = allocation.gres or repeat(job.request.gres)
-            for node, units in zip(held, gres, strict=False):
-                for one in units:
-                    key = one.name, one.type
-                    self.gres[node][key] = self.gres[node].get(key, 0) + sign * one.count
+        self._count_gres(self.gres, job, sign)
         for node, amount in zip(held, allocation.memory_MiB, strict=False):
             self._memory_MiB[node] += sign * amount
+
+    @staticmethod
+    def _count_gres(
+        gres: list[dict[tuple[str, str | None], int]], job: JobRecord, sign: int
+    ) -> None:
+        allocation = job.allocation
+        assert allocation is not None
+        if not allocation.gres and not job.request.gres:
+            return
+        every = allocation.gres or repeat(job.request.gres)
+        for node, units in zip(nodes_in(allocation.nodes), every, strict=False):
+            for one in units:
+                key = one.name, one.type
+                gres[node][key] = gres[node].get(key, 0) + sign * one.count
+
+    def gres_without(self, jobs: Iterable[JobRecord]) -> list[dict[tuple[str, str | None], int]]:
+        """The units in use of each node, by name and type, when some `jobs` are gone."""
+        gres = [each.copy() for each in self.gres]
+        for job in jobs:
+            self._count_gres(gres, job, -1)
+        return gres
 
     @property
     def today(self) -> Used:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.slurm.select.bitsets import ones, trailing_zeros
+from ptaskmodel.slurm.select.bitsets import add_number, ones, sum_of, trailing_zeros
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -21,17 +21,23 @@ Words = NDArray[np.uint64]
 CPUS, LEAST, WANTED, MOST, CPUS_PER_TASK, LEAST_TASKS, TASKS_ASKED = range(7)
 TASKS_PER_NODE, CPUS_PER_NODE, WHOLE, ALONE, MEMORY_KIND, MEMORY_MIB, LEAST_MIB = range(7, 14)
 ONE_THREAD, FITS_IF_FREE, SIZE = range(14, 17)
-NEEDS = 17
-NO_MEMORY, OF_NODE, OF_CPU, OF_ALL = range(4)
+# Of GPUs: the least on each node, 0: none; their type; whether there is a `GresAsk`, and its facts;
+# `Need.cpus_for_gpus` and the same of each node; how many tasks a node must hold, and may.
+GPUS, GPU_TYPE, ASKS, PER_JOB, PER_NODE, CPUS_EACH, CPUS_DEFAULT, MEMORY_EACH = range(17, 25)
+GPU_CPUS, GPU_CPUS_OF_NODE, TASKS_LEAST, TASKS_MOST = range(25, 29)
+NEEDS = 29
+NO_MEMORY, OF_NODE, OF_CPU, OF_ALL, OF_GPU = range(5)
+# GPU_TYPE of a job that takes any, and of a node without types; TASKS_MOST without a limit.
+ANY_TYPE, NO_LIMIT = -1, 0
 # SIZE of a job that takes more or fewer CPUs, by where it runs.
 VARIES = -1
 # What ``taking`` holds, by place.
-T_CPUS, T_LEAST, T_NODES, T_SPARE, T_ROOM, T_FEWEST, T_CHOSEN = range(7)
-TAKING = 7
+T_CPUS, T_LEAST, T_NODES, T_SPARE, T_ROOM, T_FEWEST, T_CHOSEN, T_MOST_CPUS, T_UNITS = range(9)
+TAKING = 9
 # What ``facts`` holds: whether CPUs are given one by one, and whether it is select/cons_res; by how
-# much predictions grow (0: they double); the most threads of a core.
-BY_CPUS, IS_CONS_RES, GROWS_S, THREADS = range(4)
-FACTS = 4
+# much predictions grow (0: they double); the most threads of a core; whether GPUs are noted.
+BY_CPUS, IS_CONS_RES, GROWS_S, THREADS, NOTES_GPUS, READS_NOTES = range(6)
+FACTS = 6  # the last one: whether other jobs may have looked at these notes
 LIGHTEST = 255
 # After each so many ends, what is free then is kept.
 STRIDE = 4
@@ -40,17 +46,19 @@ STRIDE = 4
 class SharedNodes(NamedTuple):
     """facts: see above. cores, threads, weights, memory: of each node; favours: see `Consumable`.
 
-    free, spare, present: its free cores, its free memory (MiB), its jobs; trial_*: the same in a
-    prediction. has_free, trial_has_free: the nodes that have free cores. ends: of the jobs that
-    run, by end; first, last: of each, its nodes among held: the node, the cores and the memory.
-    ahead: the free cores of each node after each STRIDE ends, in binary: the last digits of all
-    nodes as words, then the digits before these, and so on. holders: the jobs of each node; among:
-    those that hold some of the nodes in question.
+    line_cpus, all_gpus, gpu_type: of each node, `NodeLine.cpus`, its GPUs and their type. noted:
+    as favours, what was noted in this backfill cycle, 0: nothing. free, spare, present,
+    spare_gpus: its free cores, its free memory (MiB), its jobs, its free GPUs; trial_*: the same
+    in a prediction. has_free, trial_has_free: the nodes that have free cores. ends: of the jobs
+    that run, by end; first, last: of each, its nodes among held: the node, the cores, the memory
+    and the GPUs. ahead: the free cores of each node after each STRIDE ends, in binary: the last
+    digits of all nodes as words, then the digits before these, and so on. holders: the jobs of each
+    node; among: those that hold some of the nodes in question.
 
-    The available nodes: node, cpus, resources (see `Room`), weight, whether it must be; kept:
-    whether it is not dropped; is_open: whether runs hold it; taken: whether the job takes it. run:
-    of each run of these its anchor, CPUs, nodes, first, last, weight. given, tasks: of each, what
-    `deal` gives.
+    The available nodes: node, cpus, whole_cpus, gpus, units, resources (see `Room`), weight,
+    whether it must be; kept: whether it is not dropped; is_open: whether runs hold it; taken:
+    whether the job takes it. run: of each run of these its anchor, CPUs, nodes, first, last,
+    weight, GPUs. given, tasks: of each, what `deal` gives.
     """
 
     facts: Ints
@@ -58,13 +66,19 @@ class SharedNodes(NamedTuple):
     threads: Ints
     weights: Ints
     memory: Ints
+    line_cpus: Ints
+    all_gpus: Ints
+    gpu_type: Ints
     favours: NDArray[np.uint8]
+    noted: NDArray[np.uint8]
     free: Ints
     spare: Ints
     present: Ints
+    spare_gpus: Ints
     trial_free: Ints
     trial_spare: Ints
     trial_present: Ints
+    trial_gpus: Ints
     has_free: Words
     trial_has_free: Words
     ends: Ints
@@ -76,6 +90,9 @@ class SharedNodes(NamedTuple):
     among: Words
     node: Ints
     cpus: Ints
+    whole_cpus: Ints
+    gpus: Ints
+    units: Ints
     resources: Ints
     weight: Ints
     required: Ints
@@ -88,8 +105,8 @@ class SharedNodes(NamedTuple):
     taking: Ints
 
 
-ANCHOR, RUN_CPUS, RUN_NODES, FIRST, LAST, RUN_WEIGHT = range(6)
-RUN = 6
+ANCHOR, RUN_CPUS, RUN_NODES, FIRST, LAST, RUN_WEIGHT, RUN_UNITS = range(7)
+RUN = 7
 
 
 @jit
@@ -115,27 +132,13 @@ def look_ahead(s, running):
         for h in range(s.first[j], s.last[j]):
             s.holders[s.held[0, h], j >> 6] |= np.uint64(1) << np.uint64(j & 63)
     for k in range(len(s.free)):
-        _add_cores(s, 0, k, s.free[k])
+        add_number(s.ahead[0], len(s.has_free), k, s.free[k])
     for c in range(running // STRIDE):
         for i in range(s.ahead.shape[1]):
             s.ahead[c + 1, i] = s.ahead[c, i]
         for j in range(c * STRIDE, (c + 1) * STRIDE):
             for h in range(s.first[j], s.last[j]):
-                _add_cores(s, c + 1, s.held[0, h], s.held[1, h])
-
-
-@jit
-def _add_cores(s, c, node, cores):
-    """Add free cores of a node to a row of ahead."""
-    i, bit = node >> 6, np.uint64(1) << np.uint64(node & 63)
-    carry = np.int64(0)
-    while (cores > 0 or carry > 0) and i < s.ahead.shape[1]:
-        digit = np.int64(s.ahead[c, i] & bit != np.uint64(0))
-        total = digit + (cores & 1) + carry
-        if total & 1 != digit:
-            s.ahead[c, i] ^= bit
-        carry, cores = total >> 1, cores >> 1
-        i += len(s.has_free)
+                add_number(s.ahead[c + 1], len(s.has_free), s.held[0, h], s.held[1, h])
 
 
 @jit
@@ -155,22 +158,10 @@ def ended_by(ends, running, date):
 def cpus_after(s, some, ended):
     """The most CPUs that some nodes can have on free cores after so many ends."""
     c = ended // STRIDE
-    cores = _cores_kept(s, some, c)
+    cores = sum_of(s.ahead[c], some)
     for j in range(c * STRIDE, ended):
         cores += _cores_back(s, some, j)
     return cores * s.facts[THREADS]
-
-
-@jit
-def _cores_kept(s, some, c):
-    """The free cores of some nodes after c times STRIDE ends."""
-    cores = np.int64(0)
-    for b in range(s.ahead.shape[1] // len(some)):
-        found = np.int64(0)
-        for w in range(len(some)):
-            found += ones(some[w] & s.ahead[c, b * len(some) + w])
-        cores += found << b
-    return cores
 
 
 @jit
@@ -195,13 +186,13 @@ def enough_after(s, some, cpus, most):
     low, high = np.int64(-1), most // STRIDE + 1
     while high - low > 1:
         middle = (low + high) // 2
-        if _cores_kept(s, some, middle) * s.facts[THREADS] >= cpus:
+        if sum_of(s.ahead[middle], some) * s.facts[THREADS] >= cpus:
             high = middle
         else:
             low = middle
     if low < 0:
         return np.int64(0)
-    cores, ended = _cores_kept(s, some, low), low * STRIDE
+    cores, ended = sum_of(s.ahead[low], some), low * STRIDE
     while cores * s.facts[THREADS] < cpus:
         cores += _cores_back(s, some, ended)
         ended += 1
@@ -236,30 +227,80 @@ def look_at(s, need, some, ended):
                 k = s.held[0, h]
                 s.trial_spare[k] += s.held[2, h]
                 s.trial_present[k] -= 1
+    if need[GPUS]:
+        for k in range(len(s.free)):
+            s.trial_gpus[k] = s.spare_gpus[k]
+        for j in range(ended):
+            for h in range(s.first[j], s.last[j]):
+                s.trial_gpus[s.held[0, h]] += s.held[3, h]
 
 
 @jit
-def list_rooms(s, need, among, has_free, required, free, spare, present):
-    """List the nodes of some that will do; how many, 0: they cannot suffice."""
+def _lets_in(s, need, k, spare, present):
+    """Whether a node has the memory, and lets the job in beside others."""
+    if need[MEMORY_KIND] == OF_ALL:
+        if spare[k] != s.memory[k]:
+            return False
+    elif spare[k] < need[LEAST_MIB]:
+        return False
+    return not (need[ALONE] and present[k] > 0)
+
+
+@jit
+def enough_let_in(s, need, among, required, spare, present):
+    """Whether enough nodes of `s` `among`, all `required`, let a `need` in: `spare`, `present`."""
+    found = np.int64(0)
+    for w in range(len(among)):
+        word = among[w]
+        if required[w] & ~word != np.uint64(0):
+            return False
+        while word != np.uint64(0):
+            bit = trailing_zeros(word)
+            word &= word - np.uint64(1)
+            if _lets_in(s, need, w * 64 + bit, spare, present):
+                found += 1
+            elif required[w] >> np.uint64(bit) & np.uint64(1):
+                return False
+    return found >= need[LEAST]
+
+
+@jit
+def list_rooms(s, need, among, has_free, required, free, spare, present, spare_gpus, lists):
+    """List the nodes of some that will do; how many, 0: they cannot suffice.
+
+    Their GPUs, of `spare_gpus`, are noted if they are to be. lists: whether to do more than that.
+    """
     count, found, cpus = np.int64(0), np.int64(0), np.int64(0)
+    notes = need[GPUS] and s.facts[NOTES_GPUS]
     for w in range(len(among)):
         word = among[w] & has_free[w]
         while word != np.uint64(0):
             bit = trailing_zeros(word)
             k = w * 64 + bit
             word &= word - np.uint64(1)
-            if need[MEMORY_KIND] == OF_ALL:
-                if spare[k] != s.memory[k]:
-                    continue
-            elif spare[k] < need[LEAST_MIB]:
-                continue
-            if need[ALONE] and present[k] > 0:
+            if not _lets_in(s, need, k, spare, present):
                 continue
             must = np.int64(required[w] >> np.uint64(bit) & np.uint64(1))
             cpus += free[k] * s.threads[k]
             offer = _offer(s, need, k, free[k], spare[k])
             if offer > 0:
-                s.node[count], s.cpus[count], s.resources[count] = k, offer, offer
+                whole, gpus, units, near = offer, np.int64(0), np.int64(0), np.int64(0)
+                resources = offer
+                if need[GPUS]:
+                    offer, whole, gpus, units, near = _with_gpus(
+                        s, need, k, offer, free[k], spare[k], spare_gpus[k]
+                    )
+                    if offer == 0:
+                        continue
+                    resources += gpus
+                if notes:
+                    s.favours[k] = s.noted[k] = min(near, LIGHTEST)
+                elif s.all_gpus[k] > 0:
+                    s.facts[READS_NOTES] = 1
+                if not lists:
+                    continue
+                s.node[count], s.cpus[count], s.resources[count] = k, offer, resources
+                s.whole_cpus[count], s.gpus[count], s.units[count] = whole, gpus, units
                 s.weight[count] = (s.weights[k] << 8) + LIGHTEST - np.int64(s.favours[k])
                 s.required[count], s.kept[count] = must, 1
                 found += must
@@ -268,6 +309,79 @@ def list_rooms(s, need, among, has_free, required, free, spare, present):
     for w in range(len(required)):
         asked += ones(required[w])
     return np.int64(0) if cpus < need[CPUS] or found < asked else count
+
+
+@jit
+def _with_gpus(s, need, k, cpus, free, spare, left):
+    """What a node with so many CPUs and GPUs left offers a job that asks for GPUs.
+
+    CPUs (0: it will not do), CPUs of all cores that it offers, GPUs, those that count for it, and
+    those that are noted. See `gpus_left`, `cpus_of_tasks` and `gpus.with_gpus`.
+    """
+    none = np.int64(0)
+    nothing = none, none, none, none, none
+    other = need[GPU_TYPE] != ANY_TYPE and need[GPU_TYPE] != s.gpu_type[k]
+    if other or left < need[GPUS]:
+        return nothing
+    each = need[CPUS_PER_TASK]
+    if not need[ASKS]:
+        tasks = cpus // each
+        if need[TASKS_MOST] != NO_LIMIT:
+            tasks = min(tasks, need[TASKS_MOST])
+        return tasks * each, tasks * each, left, none, need[GPUS]
+    threads, per_node = s.threads[k], need[PER_NODE]
+    fewest = max(per_node, np.int64(1))
+    with_cpus = need[CPUS_EACH] if need[CPUS_EACH] else need[CPUS_DEFAULT]
+    if with_cpus and fewest > cpus // with_cpus:
+        return nothing
+    units, limit = left, none
+    if need[MEMORY_EACH] and need[MEMORY_KIND] != NO_MEMORY:
+        limit = spare // need[MEMORY_EACH]
+        units = min(units, limit)
+        if limit == 0:
+            return nothing
+    asked = per_node if per_node else need[PER_JOB]
+    if per_node and need[PER_JOB] and limit != 0 and limit <= per_node:
+        asked = need[PER_JOB]
+    if asked and (limit == 0 or limit > asked):
+        limit = asked
+    if with_cpus:
+        most = free * threads // with_cpus
+        if most == 0:
+            return nothing
+        limit = min(limit if limit else most, most)
+    if units < fewest or 0 < limit < fewest:
+        return nothing
+    gpus, near = units, min(units, limit if limit else units)
+    least = need[TASKS_LEAST]
+    tasks = need[TASKS_MOST] if need[TASKS_MOST] != NO_LIMIT else s.line_cpus[k]
+    tasks = min(tasks, cpus // each) if cpus // each >= least else none
+    usable = left
+    if with_cpus:
+        usable = min(usable, cpus // with_cpus, limit if limit else cpus)
+    if usable == 0 or per_node > usable or 0 < limit < per_node:
+        return nothing
+    tasks = tasks // least * least
+    if tasks == 0:
+        return nothing
+    of_core = np.int64(1) if need[ONE_THREAD] else threads
+    wanted = (tasks * each + of_core - 1) // of_core
+    while wanted > free and tasks > least:
+        tasks -= 1
+        wanted = (tasks * each + of_core - 1) // of_core
+    if with_cpus:
+        count = per_node if per_node else usable
+        wanted = max(wanted, (count * with_cpus + threads - 1) // threads)
+    if wanted > free:
+        return nothing
+    cpus = min(cpus, wanted * threads)
+    if with_cpus:
+        units = min(units, cpus // with_cpus)
+        if per_node > units:
+            return nothing
+    else:
+        cpus = min(cpus, tasks * each)
+    return cpus, wanted * threads, gpus, units, near if near else need[GPUS]
 
 
 @jit
@@ -326,7 +440,7 @@ def _turns(s, i):
 @jit
 def _has_room(s, need, i):
     """Whether a node has room for another task."""
-    if s.cpus[i] - s.given[i] < need[CPUS_PER_TASK]:
+    if s.whole_cpus[i] - s.given[i] < need[CPUS_PER_TASK]:
         return False
     return need[TASKS_PER_NODE] == 0 or s.tasks[i] < need[TASKS_PER_NODE]
 
@@ -335,7 +449,7 @@ def _has_room(s, need, i):
 def _give(s, need, i):
     """Give a node another task."""
     s.tasks[i] += 1
-    s.given[i] = min(s.given[i] + need[CPUS_PER_TASK], s.cpus[i])
+    s.given[i] = min(s.given[i] + need[CPUS_PER_TASK], s.whole_cpus[i])
 
 
 @jit
@@ -346,10 +460,14 @@ def deal(s, need, count):
     """
     if need[WHOLE]:
         for i in range(count):
-            s.given[i] = s.cpus[i]
+            s.given[i] = s.whole_cpus[i]
         return
     step, per_node, nodes = need[CPUS_PER_TASK], need[TASKS_PER_NODE], s.taking[T_CHOSEN]
     cpus = max(nodes * max(per_node, np.int64(1)), need[CPUS], nodes * need[CPUS_PER_NODE])
+    if need[ASKS]:
+        with_cpus = need[CPUS_EACH] if need[CPUS_EACH] else need[CPUS_DEFAULT]
+        gpus = need[PER_JOB] if need[PER_JOB] else need[PER_NODE] * nodes
+        cpus = max(cpus, with_cpus * gpus)
     left = cpus
     if step > 1:
         left = per_node * nodes if per_node else cpus // step
@@ -357,10 +475,10 @@ def deal(s, need, count):
     room = False
     for i in range(count):
         s.given[i] = s.tasks[i] = 0
-        if s.taken[i] and left > 0 and s.cpus[i] > 0:
+        if s.taken[i] and left > 0 and s.whole_cpus[i] > 0:
             _give(s, need, i)
             left -= 1
-            room = room or s.given[i] < s.cpus[i]
+            room = room or s.given[i] < s.whole_cpus[i]
     for i in range(count):
         if s.taken[i]:
             for _ in range(s.given[i] % _turns(s, i) // step):
@@ -378,5 +496,5 @@ def deal(s, need, count):
                     break
                 _give(s, need, i)
                 left -= 1
-                room = room or s.cpus[i] - s.given[i] >= step
+                room = room or s.whole_cpus[i] - s.given[i] >= step
         crowded = crowded or not room

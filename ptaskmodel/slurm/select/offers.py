@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from ptaskmodel.batch.machine.host_sets import Mask
+from ptaskmodel.batch.machine.host_sets import Mask, members
 from ptaskmodel.slurm.conf.facts import NodeLine
 from ptaskmodel.slurm.jobs.gpus import GPU
 from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need, amount_of
@@ -224,6 +224,14 @@ def favour(need: Need, rooms: Sequence[Room], favours: bytearray) -> None:
             near = room.near or (room.gpus if need.whole else asked)
             favours[room.node] = min(near, LIGHTEST)
         room.weigh(LIGHTEST - favours[room.node])
+
+
+def beside(nodes: Mask, counted: Mask, lines: Sequence[NodeLine]) -> Mask:
+    """Those of some `nodes` that are not `counted`, but stand on `lines` of some that are."""
+    found: dict[int, Mask] = {}
+    for node in members(nodes if counted else 0):
+        found[id(lines[node])] = found.get(id(lines[node]), 0) | 1 << node
+    return sum(mask & ~counted for mask in found.values() if mask & counted)
 
 
 def mask_of(rooms: Sequence[Room]) -> Mask:

@@ -14,14 +14,30 @@ from numpy.typing import NDArray
 from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.slurm.conf.facts import CONS_RES, FORCE, YES, Conf, Nodes
-from ptaskmodel.slurm.jobs.needs import ALL, EXCLUSIVELY, OVER_OTHERS, PER_CPU, PER_NODE, Need
+from ptaskmodel.slurm.jobs.gpus import GPU
+from ptaskmodel.slurm.jobs.needs import (
+    ALL,
+    EXCLUSIVELY,
+    OVER_OTHERS,
+    PER_CPU,
+    PER_GPU,
+    PER_NODE,
+    Need,
+)
 from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
 from ptaskmodel.slurm.select import fit_kernel
 from ptaskmodel.slurm.select import offer_kernel as kernel
 from ptaskmodel.slurm.select.bitsets import words_of
 from ptaskmodel.slurm.select.cores import cores_for, nodes_in
 from ptaskmodel.slurm.select.fitting import memory_of, takes_any
-from ptaskmodel.slurm.select.offer_kernel import NEEDS, OF_ALL, OF_CPU, OF_NODE, SharedNodes
+from ptaskmodel.slurm.select.offer_kernel import (
+    NEEDS,
+    OF_ALL,
+    OF_CPU,
+    OF_GPU,
+    OF_NODE,
+    SharedNodes,
+)
 from ptaskmodel.slurm.select.offers import cpus_of_core, memory_on_each
 
 # So many needs are kept at most, and so many jobs and nodes of jobs there is room for at first.
@@ -29,7 +45,7 @@ MOST_KEPT = 50_000
 FEW = 64
 # So many ends are compared at once.
 MANY = 64
-_MEMORY = {PER_NODE: OF_NODE, PER_CPU: OF_CPU, ALL: OF_ALL}
+_MEMORY = {PER_NODE: OF_NODE, PER_CPU: OF_CPU, ALL: OF_ALL, PER_GPU: OF_GPU}
 
 # The nodes that a job takes, and the CPUs that it is given of each.
 Choice = list[tuple[int, int]]
@@ -79,12 +95,26 @@ class PlainFit:
         state.threads[:] = [line.threads for line in nodes.lines]
         state.weights[:] = 0 if self._is_cons_res else nodes.weights
         state.memory[:] = state.spare[:] = nodes.memory_MiB
+        state.line_cpus[:] = [line.cpus for line in nodes.lines]
+        # Nodes whose GPUs are not of one kind, and the numbers of the types of the others.
+        kinds = [[one for one in line.gres if one.name == GPU] for line in nodes.lines]
+        self._mixed = of_hosts(k for k, some in enumerate(kinds) if len(some) > 1)
+        types = {one.type for some in kinds for one in some if one.type is not None}
+        self._types = {name: k for k, name in enumerate(sorted(types))}
+        for k, some in enumerate(kinds):
+            state.spare_gpus[k] = state.all_gpus[k] = sum(one.count for one in some)
+            state.gpu_type[k] = self._type_of(some[0].type) if some else kernel.ANY_TYPE
 
     def follow_favours(self, favours: bytearray | None) -> None:
         """Weigh nodes by what is noted there; None: by nothing."""
         count = len(self._nodes)
         noted = np.zeros(count, np.uint8) if favours is None else np.frombuffer(favours, np.uint8)
         self.state = self.state._replace(favours=noted)
+        self.state.facts[kernel.NOTES_GPUS] = favours is not None
+
+    def _type_of(self, name: str | None) -> int:
+        """The number of a type of GPUs; that of one that no node has is of none."""
+        return kernel.ANY_TYPE if name is None else self._types.get(name, len(self._types))
 
     # --- what is taken ----------------------------------------------------------------------
 
@@ -92,7 +122,7 @@ class PlainFit:
         """A `job` takes its allocation."""
         allocation = job.allocation
         assert allocation is not None
-        held = self._take(allocation)
+        held = self._take(allocation, job)
         first, last = self._used, self._used + held.shape[1]
         if last > self.state.held.shape[1]:
             self._make_room(held.shape[1])
@@ -104,10 +134,13 @@ class PlainFit:
         if job.restarts:
             self._noted = []
 
-    def _take(self, allocation: Allocation) -> NDArray:
+    def _take(self, allocation: Allocation, job: JobRecord) -> NDArray:
         nodes = nodes_in(allocation.nodes)
         memory = allocation.memory_MiB or (0,) * len(nodes)
-        held = np.array((nodes, [cores.bit_count() for cores in allocation.cores], memory))
+        units = allocation.gres or (job.request.gres,) * len(nodes)
+        gpus = [sum(one.count for one in some if one.name == GPU) for some in units]
+        cores = [some.bit_count() for some in allocation.cores]
+        held = np.array((nodes, cores, memory, gpus))
         self._count_in(held, 1)
         return held
 
@@ -116,6 +149,7 @@ class PlainFit:
         state.free[held[0]] -= sign * held[1]
         state.spare[held[0]] -= sign * held[2]
         state.present[held[0]] += sign
+        state.spare_gpus[held[0]] -= sign * held[3]
 
     def remove(self, job: JobRecord) -> None:
         """A `job` gives its allocation back."""
@@ -126,7 +160,7 @@ class PlainFit:
     def _make_room(self, more: int) -> None:
         """Move together what jobs hold, in an array with room for as much again."""
         kept = sum(last - first for first, last in self._held.values())
-        held = np.zeros((3, 2 * (kept + more) + FEW), dtype=np.int64)
+        held = np.zeros((4, 2 * (kept + more) + FEW), dtype=np.int64)
         end = 0
         for number, (first, last) in self._held.items():
             held[:, end : end + last - first] = self.state.held[:, first:last]
@@ -178,7 +212,7 @@ class PlainFit:
         partition = need.partition
         if (
             need.sharing == OVER_OTHERS
-            or need.gres
+            or (need.gres and not self._counts_gpus(need))
             or need.shaped
             or need.contiguous
             or need.spread
@@ -207,7 +241,51 @@ class PlainFit:
         found[kernel.ONE_THREAD] = need.one_thread
         found[kernel.FITS_IF_FREE] = takes_any(need)
         found[kernel.SIZE] = self._size(need)
+        if need.gres:
+            self._set_gpus(need, found)
         return found
+
+    def _counts_gpus(self, need: Need) -> bool:
+        """Whether the GPUs that a job asks for are of one kind, and only their number counts."""
+        if self._is_cons_res or need.whole or need.enforce_binding or len(need.gres) > 1:
+            return False
+        (one,) = need.gres
+        return (
+            one.name == GPU
+            and one.count > 0
+            and not need.nodes & self._mixed
+            and all(
+                not (ask.per_socket or ask.per_task or ask.tasks_each)
+                and bool(ask.per_job or ask.per_node)
+                for ask in need.asks
+            )
+        )
+
+    def _set_gpus(self, need: Need, found: NDArray) -> None:
+        """Set the numbers of a need's GPUs; see `gpus.with_gpus` and `offers.cpus_of_tasks`."""
+        (one,) = need.gres
+        found[kernel.GPUS], found[kernel.GPU_TYPE] = one.count, self._type_of(one.type)
+        least, most = 1, kernel.NO_LIMIT
+        if need.tasks_per_node:
+            least = most = need.tasks_per_node
+        elif need.asks and need.most == 1 and need.tasks_asked:
+            least = most = need.tasks_asked
+        elif not need.asks and need.tasks_on_one:
+            most = need.tasks_on_one
+        else:
+            tasks = need.tasks_asked if need.asks else need.tasks
+            if not (need.asks and need.most == 1) and (
+                tasks == 1 or tasks == need.least == need.most
+            ):
+                most = 1
+        found[kernel.TASKS_LEAST], found[kernel.TASKS_MOST] = least, most
+        for ask in need.asks:
+            found[kernel.ASKS] = True
+            found[kernel.PER_JOB], found[kernel.PER_NODE] = ask.per_job, ask.per_node
+            found[kernel.CPUS_EACH], found[kernel.CPUS_DEFAULT] = ask.cpus_each, ask.cpus_default
+            found[kernel.MEMORY_EACH] = ask.memory_each
+        found[kernel.GPU_CPUS] = need.cpus_for_gpus
+        found[kernel.GPU_CPUS_OF_NODE] = need.cpus_for_gpus_of_node
 
     def _size(self, need: Need) -> int:
         """The CPUs that a job takes wherever it runs; VARIES if that depends on where."""
@@ -303,20 +381,22 @@ def _room_ahead(running: int, words: int, nodes: int) -> dict[str, Any]:
 
 def shared_nodes(count: int, cores: int = 1) -> SharedNodes:
     """The state of the kernels for so many nodes, idle, each of so many cores at most."""
-    of_nodes = ("cores", "threads", "weights", "memory", "free", "spare", "present", "node")
-    trial = ("trial_spare", "trial_present", "given", "tasks", "cpus", "resources")
-    rooms = ("weight", "required", "kept", "is_open", "taken")
-    arrays: dict[str, Any] = {
-        name: np.zeros(count, np.int64) for name in (*of_nodes, *trial, *rooms)
-    }
+    of_nodes = ("cores", "threads", "weights", "memory", "line_cpus", "all_gpus", "gpu_type")
+    left = ("free", "spare", "present", "spare_gpus")
+    trial = ("trial_spare", "trial_present", "trial_gpus", "given", "tasks")
+    offered = ("node", "cpus", "whole_cpus", "gpus", "units", "resources", "weight", "required")
+    choice = ("kept", "is_open", "taken")
+    names = (*of_nodes, *left, *trial, *offered, *choice)
+    arrays: dict[str, Any] = {name: np.zeros(count, np.int64) for name in names}
     arrays["trial_free"] = np.zeros((count + 63) // 64 * 64, np.int64)
     few: dict[str, Any] = {name: np.zeros(FEW, np.int64) for name in ("ends", "first", "last")}
     return SharedNodes(
         facts=np.zeros(kernel.FACTS, np.int64),
         favours=np.zeros(count, np.uint8),
+        noted=np.zeros(count, np.uint8),
         has_free=np.zeros((count + 63) // 64, np.uint64),
         trial_has_free=np.zeros((count + 63) // 64, np.uint64),
-        held=np.zeros((3, FEW), np.int64),
+        held=np.zeros((4, FEW), np.int64),
         **_room_ahead(FEW, (count + 63) // 64 * cores.bit_length(), count),
         run=np.zeros((count + 1, kernel.RUN), np.int64),
         taking=np.zeros(kernel.TAKING, np.int64),
