@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import time
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,6 +27,8 @@ TERMINAL_S = 1.0
 ELSEWHERE_S = 10.0
 # Below this part of all, what is left is not guessed.
 KNOWN_PART = 0.005
+# So many dates are kept at most, from which the time to go is guessed.
+MOST_REACHED = 1000
 # What goes on once all is over that is counted.
 AFTER = "the results are written"
 # Below this size a file is read at once.
@@ -93,10 +97,16 @@ class Progress:
         self._every_s, self._say, self._clock = every_s, say, clock
         self._began = self._told = clock()
         self.said = False
+        # How many were over, and after how many seconds, now and then.
+        self._reached: list[tuple[int, float]] = [(0, 0.0)]
 
     def __call__(self, now_s: float | None, ended: int, waiting: int | None = None) -> None:
         """now_s: the date reached, s; ended: how many are over; waiting: how many queue."""
         clock = self._clock()
+        if ended > self._reached[-1][0]:
+            self._reached.append((ended, clock - self._began))
+            if len(self._reached) > MOST_REACHED:
+                del self._reached[1::2]
         # The last is always told where others were: the line stays while results are written.
         last = self.said and now_s is not None and ended >= self._total
         if clock - self._told < self._every_s and not last:
@@ -109,6 +119,21 @@ class Progress:
         """So many there are in all."""
         self._total = total
 
+    def _left_s(self, ended: int, passed_s: float) -> float:
+        """Seconds to go when so many are over: what each costs goes on growing as it has.
+
+        A queue that deepens makes each job dearer. Costs that fall stay as they are of late.
+        """
+        half, left = ended / 2, self._total - ended
+        k = bisect_right(self._reached, (half, math.inf))
+        (before, early_s), (after, late_s) = self._reached[k - 1], (ended, passed_s)
+        if k < len(self._reached):
+            after, late_s = self._reached[k]
+        early_s += (late_s - early_s) * (half - before) / max(after - before, 1)
+        late_s = passed_s - early_s
+        growth_s = max((late_s - early_s) / half**2, 0.0)
+        return left * (late_s / half + growth_s * (half / 2 + left / 2))
+
     def text(self, now_s: float | None, ended: int, waiting: int | None, passed_s: float) -> str:
         """The line: date, how many of all are over, the queue, time to go, how many a second."""
         parts = [f"{ended:,} of {self._total:,} {self._what}"]
@@ -116,7 +141,7 @@ class Progress:
             parts.append(f"{waiting:,} wait")
         if ended and passed_s > 0.0:
             if ended >= KNOWN_PART * self._total:
-                left_s = passed_s * (self._total - ended) / ended
+                left_s = self._left_s(ended, passed_s)
                 parts.append(f"{duration(round(left_s))} to go")
             if ended >= passed_s:
                 parts.append(f"{ended / passed_s:,.0f}/s")

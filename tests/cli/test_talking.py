@@ -69,9 +69,35 @@ def test_progress_is_told_once_a_second_with_the_time_to_go():
     progress(3700.0, 51, 7)
     progress(200000.0, 100, 12345)
     assert told == [
-        "01:00:00: 50 of 200 jobs, 7 wait, 3 s to go, 45/s",
-        "2 d 07:33:20: 100 of 200 jobs, 12,345 wait, 4 s to go, 25/s",
+        "01:00:00: 50 of 200 jobs, 7 wait, 2 s to go, 45/s",
+        "2 d 07:33:20: 100 of 200 jobs, 12,345 wait, 11 s to go, 25/s",
     ]
+
+
+@pytest.mark.parametrize(
+    ("seconds_of", "expected"),
+    [
+        (lambda n: 0.1 * n, lambda n, total: 0.1 * (total - n)),
+        # A queue that deepens: each job costs more than the one before.
+        (
+            lambda n: 0.01 * n + 2e-4 * n**2,
+            lambda n, total: 0.01 * (total - n) + 2e-4 * (total**2 - n**2),
+        ),
+        # A slow beginning is not held against the rest.
+        (lambda n: 40.0 + 0.01 * n, lambda n, total: 0.01 * (total - n)),
+    ],
+)
+@pytest.mark.parametrize("step", [1, 7])
+def test_time_to_go_follows_what_jobs_cost_of_late(seconds_of, expected, step):
+    total, told, clock = 4000, [], [0.0]
+    progress = Progress(total, "jobs", every_s=0.0, say=told.append, clock=lambda: clock[0])
+    for n in range(step, total, step):
+        clock[0] = seconds_of(n)
+        progress(float(n), n, 7)
+        left_s = progress._left_s(n, clock[0])
+        if n > 100:
+            assert left_s == pytest.approx(expected(n, total), rel=0.01, abs=0.5), n
+    assert len(progress._reached) <= 1001
 
 
 def test_the_last_is_told_where_others_were():
