@@ -448,9 +448,10 @@ def _told(found: T, remarks: Sequence[Remark]) -> T:
     if isinstance(value, tuple):
         made = value._replace(remarks=told)  # type: ignore[attr-defined]
     else:
-        from dataclasses import replace
+        import copy
 
-        made = replace(value, remarks=told)
+        made = copy.copy(value)
+        object.__setattr__(made, "remarks", told)  # it may be frozen
     with_all: T = made
     return with_all
 
