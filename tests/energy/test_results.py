@@ -13,7 +13,7 @@ import pytest
 import ptaskmodel as pm
 from ptaskmodel.cli import main
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.pictures import load
+from ptaskmodel.results.pictures import load, tracks
 from ptaskmodel.style.text import column
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -164,11 +164,13 @@ def test_a_damaged_curve(invoke, platform_file, tmp_path, text):
         pm.draw_results(out, "power", tmp_path / "x.png")
 
 
-@pytest.mark.parametrize(("step_s", "span"), [(0.5, "1 s"), (650.0, "15 min")])
-def test_a_mean_power_says_over_how_long_in_round_units(step_s, span, monkeypatch):
+@pytest.mark.parametrize(("step_s", "span"), [(0.5, "2 s"), (650.0, "60 min")])
+def test_a_mean_power_says_over_how_long_in_round_units(step_s, span, monkeypatch, tmp_path):
     rows = [(k * step_s, 100.0 + k % 2, 0.0) for k in range(2004)]
-    monkeypatch.setattr(load, "power_curve", lambda results: rows)
-    figure = load.power_over_time(Results(Path("en"), "task", {}, []))
+    for module in (load, tracks):
+        monkeypatch.setattr(module, "power_curve", lambda results: rows)
+    (tmp_path / "power.csv").touch()
+    figure = load.power_figure(Results(tmp_path, "task", {"end_date": rows[-1][0]}, []))
     (axes,) = figure.axes
-    assert axes.get_title("left") == f"Mean power in cells of {span} of en"
+    assert axes.get_title("left").endswith(f"mean of cells of {span}")
     assert "hosts" in [text.get_text() for text in axes.texts]
