@@ -12,7 +12,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-# A file and its content, or commands.
+PROGRAMS = {"sh": ("sh", "-e", "-c"), "python": (sys.executable, "-c")}
+# A file and its content, or a program.
 BLOCK = re.compile(r"^(?:`([^`\n]+)`:\n\n)?```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -27,9 +28,9 @@ def main() -> None:
         for file, language, text in BLOCK.findall(page):
             if file:
                 (place / file).write_text(text, encoding="utf-8")
-            elif language == "sh":
-                command = f"set -e\n{text}"
-                subprocess.run(command, cwd=place, shell=True, check=True, env=environment)
+            elif language in PROGRAMS:
+                command = [*PROGRAMS[language], text]
+                subprocess.run(command, cwd=place, check=True, env=environment)
         shown = dict.fromkeys(re.findall(r"\(pictures/(gallery/[\w.]+)\)", page))
         shutil.rmtree(HERE / "gallery", ignore_errors=True)
         (HERE / "gallery").mkdir()
