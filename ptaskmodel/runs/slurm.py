@@ -12,6 +12,7 @@ from ptaskmodel import interrupts
 from ptaskmodel.batch.machine.failures import FailureLaw
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
+from ptaskmodel.kernels.decorators import INTERPRETED
 from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
 from ptaskmodel.remarks import STOPPED, Reader, Remark, for_summary, joining
@@ -74,9 +75,6 @@ if TYPE_CHECKING:
 
     from ptaskmodel.batch.jobs.parallel_tasks import PtaskExecution
     from ptaskmodel.platform import Platform
-
-# With fewer jobs, loading the kernel of backfill's cycles takes longer than cycles without it.
-MANY_JOBS = 2000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -371,7 +369,7 @@ def _simulated(part: Part, options: SlurmOptions, given: Mapping[str, Any]) -> S
         part.conf,
         part.jobs,
         watch=watch,
-        compiled=len(part.jobs) >= MANY_JOBS,
+        compiled=not INTERPRETED,
         costs=Costs(options.test_cost),
         **given,
     )
