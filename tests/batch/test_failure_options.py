@@ -88,7 +88,7 @@ def test_nobody_starts_what_would_run_into_maintenance(capsys, place):
 
 BAD = {
     "no file": (["--failures", "absent.csv"], "absent.csv: no such file"),
-    "columns": (["--failures", "windows.csv"], "windows.csv:1: the header needs the columns date"),
+    "columns": (["--failures", "windows.csv"], "windows.csv:1: the header names column 'date'"),
     "no host": (["--failures", "bad.csv"], "there is no host and no link 'n9'"),
     "law form": (["--failure-law", "mtbf"], "--failure-law: 'mtbf' is not KEY=VALUE"),
     "law key": (["--failure-law", "rate=3"], "option 'rate' is unknown; use one of mtbf"),
@@ -100,7 +100,7 @@ BAD = {
     "law of nothing": (["--failure-law", "repair=3"], "neither mtbf nor link_mtbf is given"),
     "rule": (["--on-failure", "pray"], "'pray'"),
     "no windows": (["--maintenance", "absent.csv"], "absent.csv: no such file"),
-    "windows": (["--maintenance", "failures.csv"], "failures.csv:1: the header needs the columns"),
+    "windows": (["--maintenance", "failures.csv"], "failures.csv:1: the header names column"),
     "window": (["--maintenance", "bad_window.csv"], "bad_window.csv:2: ends at 15 s, not after"),
     "checkpoint": (["--checkpoint", "often=1"], "option 'often' is unknown"),
     "fairness of drawn failures": (

@@ -45,8 +45,10 @@ _Rows = Iterator[tuple[int, tuple[str, ...]]]
 def _table(path: AnyPath, account: Account, columns: Sequence[str]) -> _Rows:
     """The lines of a CSV file with a header, and what they have in some columns."""
     header, rows = account.table(read_text(path, error=SimulationError))
-    if any(header.count(name) != 1 for name in columns):
-        account.problem(f"the header needs the columns {','.join(columns)}, each once", 1)
+    counts = {name: header.count(name) for name in columns}
+    wrong = ", ".join(f"'{name}' {count} times" for name, count in counts.items() if count != 1)
+    if wrong:
+        account.problem(f"the header names column {wrong}; give {','.join(columns)}, each once", 1)
     account.check()
     places = [header.index(name) for name in columns]
     return ((line, tuple(row[k].strip() for k in places)) for line, row in rows)
