@@ -26,7 +26,6 @@ from ptaskmodel.results.directory import (
 from ptaskmodel.results.pictures.drawing import NoMatplotlib, new_figure, save
 from ptaskmodel.results.states import outcome_remarks
 from ptaskmodel.results.tables.slurm import (
-    CYCLE_COLUMNS,
     EVENT_COLUMNS,
     JOB_COLUMNS,
     job_row,
@@ -34,6 +33,7 @@ from ptaskmodel.results.tables.slurm import (
     write_sacct,
     write_table,
 )
+from ptaskmodel.results.tables.slurm_reading import CYCLE_COLUMNS
 from ptaskmodel.results.tables.slurm_summary import outcome_of, settings_of, state_counts
 from ptaskmodel.runs.options.slurm import SLURM_LIVE, SlurmOptions
 from ptaskmodel.runs.slurm import times_alone

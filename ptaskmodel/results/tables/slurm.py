@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptaskmodel.batch.machine.failures import DOWN, UP
+from ptaskmodel.results.tables.slurm_reading import CYCLE_COLUMNS, REASON_COLUMNS
 from ptaskmodel.slurm.controller.controller import ANSWERS, DIES
 from ptaskmodel.slurm.event_log import Watch, hostlist
 from ptaskmodel.slurm.jobs.record import COMPLETED, FAILED, JobRecord
@@ -35,10 +36,8 @@ SACCT_COLUMNS = (
     *("Planned", "Priority", "Reason"),
 )
 EVENT_COLUMNS = ("time", "who", "what", "id")
-REASON_COLUMNS = ("time", "reason", "jobs")
 FAILURE_COLUMNS = ("date", "resource", "event")
 FAILURES = {DIES: DOWN, ANSWERS: UP}
-CYCLE_COLUMNS = ("time", "controller", "queue", "tested", "started", "lasted", "end")
 PRIORITY_COLUMNS = ("time", "id", "partition_name", "priority", *FACTORS, "nice")
 
 # Who has decided: a simulated Slurm or a real one.

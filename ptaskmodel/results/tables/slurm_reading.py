@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.directory import finite, number, rows
-from ptaskmodel.results.tables.slurm import CYCLE_COLUMNS, REASON_COLUMNS
 from ptaskmodel.slurm.conf import values
 
 Array = NDArray[np.float64]
+REASON_COLUMNS = ("time", "reason", "jobs")
+CYCLE_COLUMNS = ("time", "controller", "queue", "tested", "started", "lasted", "end")
 # A spell in which less than this part of the machine works while jobs wait is worth pointing at.
 HALF = 0.5
 
