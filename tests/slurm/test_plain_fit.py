@@ -77,19 +77,24 @@ def test_jobs_get_the_same_cores_now_and_later(tmp_path, seed):
             (date, mine), (its_date, its) = later
             assert (date, mine._replace(cores=())) == (its_date, its._replace(cores=())), number
             found += 1
-        if now is not None:
-            job = JobRecord(asked, number, 0, [partition])
-            job.set_needs([need])
-            limit = draw.choice([20, 70, 300, 2000])
-            job.start(partition, now, 0, "", limit_s=limit, longest_s=1, listed=number)
-            running.append((job.end_s, job))
-            for each in (quick, slow):
-                each.add(job)
-        if running and draw.random() < 0.4:
-            _, job = running.pop(draw.randrange(len(running)))
-            for each in (quick, slow):
-                each.remove(job)
+        job = JobRecord(asked, number, 0, [partition])
+        job.set_needs([need])
+        start_and_end(draw, (quick, slow), running, job, now)
     assert found > 5
+
+
+def start_and_end(draw, both, running, job, now):
+    """Start a job on the nodes `now`, if there are any, and end one of those running, or none."""
+    if now is not None:
+        limit = draw.choice([20, 70, 300, 2000])
+        job.start(job.partitions[0], now, 0, "", limit_s=limit, longest_s=1, listed=job.number)
+        running.append((job.end_s, job))
+        for each in both:
+            each.add(job)
+    if running and draw.random() < 0.4:
+        _, job = running.pop(draw.randrange(len(running)))
+        for each in both:
+            each.remove(job)
 
 
 def gpu_cluster(tmp_path, draw):
@@ -160,18 +165,9 @@ def test_jobs_get_the_same_gpus_and_leave_the_same_notes_of_them(tmp_path, seed)
             found += 1
             cores = its[1].cores if mine[1].cores else ()
             assert mine == (its[0], its[1]._replace(cores=cores)), number
-        if now is not None:
-            job = JobRecord(asked, number, 0, [partition])
-            job.set_needs([need])
-            limit = draw.choice([20, 70, 300, 2000])
-            job.start(partition, now, 0, "", limit_s=limit, longest_s=1, listed=number)
-            running.append((job.end_s, job))
-            for each in (quick, slow):
-                each.add(job)
-        if running and draw.random() < 0.4:
-            _, job = running.pop(draw.randrange(len(running)))
-            for each in (quick, slow):
-                each.remove(job)
+        job = JobRecord(asked, number, 0, [partition])
+        job.set_needs([need])
+        start_and_end(draw, (quick, slow), running, job, now)
     assert found > 5
     assert plain > 20
 
