@@ -16,6 +16,7 @@ import json
 import resource
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from ptaskmodel import Platform, Simulation, Task, load_platform, load_tasks
@@ -23,7 +24,7 @@ from ptaskmodel import Platform, Simulation, Task, load_platform, load_tasks
 clock = time.process_time
 
 
-def made(name: str) -> tuple[Platform, list[Task], list[float]]:
+def made(name: str) -> tuple[Platform, Sequence[Task], list[float]]:
     """Platform and tasks of a scenario, and the dates between the steps."""
     import loads
 
@@ -39,12 +40,12 @@ def made(name: str) -> tuple[Platform, list[Task], list[float]]:
     return platform, tasks, [*dates, clock()]
 
 
-def read(place: Path) -> tuple[Platform, list[Task], list[float]]:
+def read(place: Path) -> tuple[Platform, Sequence[Task], list[float]]:
     """The same of files."""
     dates = 2 * [clock()]
     platform = load_platform(place / "platform.xml")
     dates.append(clock())
-    tasks = list(load_tasks(place / "tasks.json"))
+    tasks = load_tasks(place / "tasks.json")
     return platform, tasks, [*dates, clock()]
 
 

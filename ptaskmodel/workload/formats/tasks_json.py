@@ -77,17 +77,18 @@ class TasksFile(NamedTuple):
     remarks: tuple[Remark, ...] = ()
 
 
-def load_tasks(path: str | Path) -> list[Task]:
+def load_tasks(path: str | Path) -> Sequence[Task]:
     """Read the tasks of the tasks.json file `path`, in its order.
 
-    Tasks with the same profile share a work; tasks with the same list of hosts share the list.
-    Unix dates are counted from the first, with a Python warning. Raises WorkloadError: the file,
-    and of each problem the JSON pointer and the remedy.
+    They are kept as arrays, which `Simulation.add_all` takes as they are; a `Task` is made each
+    time that one is asked for (``list(...)`` makes them all). Tasks with the same profile share a
+    work; tasks with the same list of hosts share the list. Unix dates are counted from the first,
+    with a Python warning. Raises WorkloadError: the file, and of each problem the JSON pointer and
+    the remedy.
     """
     found = read_tasks_file(path)
     warn_of(found.remarks)
-    with collector_at_rest():
-        return list(found.tasks)
+    return found.tasks
 
 
 @reader(WorkloadError)
