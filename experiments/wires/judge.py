@@ -59,9 +59,16 @@ OFF = {
     "slow start": {"initial_window": 0},
     "weights 1/RTT": {"rtt_weights": False},
     "queues": {"queue_part": 0},
+    "latency": {"latency": False},
+    "clock to the acknowledgement": {"measured_to": "last byte"},
+    "pauses": {"pfc_packets": [1e12, 1e12], "queue_packets": 1e12},
 }
-# Of packets, what can be switched off.
-OFF_PACKETS = ("headers", "acknowledgements", "handshake")
+# Of fluid models and of packets, what can be switched off.
+OFF_FLUID = tuple(name for name in OFF if name != "pauses")
+OFF_PACKETS = (
+    *("headers", "acknowledgements", "handshake", "latency", "clock to the acknowledgement"),
+    "pauses",
+)
 
 
 @dataclass(frozen=True)
@@ -251,13 +258,12 @@ def size_rows(judged: Iterable[Judged]) -> list[dict[str, Any]]:
 def ablation_rows(cases: list[Case], scratch: Path) -> list[dict[str, Any]]:
     """Errors with each ingredient switched off alone, of each level."""
     rows = []
-    for level in (FLUID, PACKETS):
-        for name in (None, *OFF):
-            if level is PACKETS and name not in (None, *OFF_PACKETS):
-                continue
+    for level, own in ((FLUID, OFF_FLUID), (PACKETS, OFF_PACKETS)):
+        for name in (None, *own):
             changes = {} if name is None else OFF[name]
             model = Model(level.name, level.parameters, changes)
-            for row in error_rows(judge(cases, [model], scratch)):
+            some = cases if name != "pauses" else [one for one in cases if one.kind == "ROCE"]
+            for row in error_rows(judge(some, [model], scratch)):
                 if row["model"] == level.name:
                     rows.append({"without": name or "nothing", **row})
     return rows

@@ -70,3 +70,15 @@ def test_reads_of_a_testbed_last_as_long_as_measured(checks, shared_data, tmp_pa
     verdicts = [*checks.reads(list(checks.cases_in([place])), tmp_path), *checks.loops([place])]
     assert len(verdicts) == 6
     assert all(verdict.holds for verdict in verdicts)
+
+
+def test_shares_by_input_port_divide_a_full_link_by_its_inputs(monkeypatch):
+    monkeypatch.syspath_prepend(str(WIRES))
+    ports = importlib.import_module("ports")
+    # Two flows come over one link, the third over another; all leave over the third link.
+    flows = ports.Flows(
+        list("abc"), np.zeros(3), np.zeros(3), np.ones(3), [(0, 2), (0, 2), (1, 2)],
+        np.array([9.0, 9.0, 1.0]),
+    )  # fmt: skip
+    assert ports.durations(flows, by_port=False) == pytest.approx([3.0, 3.0, 3.0])
+    assert ports.durations(flows, by_port=True) == pytest.approx([3.0, 3.0, 2.0])
