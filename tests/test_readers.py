@@ -14,7 +14,7 @@ import ptaskmodel
 from ptaskmodel.calibration.measurements import read_measurements
 from ptaskmodel.cli import main
 from ptaskmodel.connect.batsim.events import read_external_events
-from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.errors import PTaskModelError, RouteError
 from ptaskmodel.platform.routing.choice import read_routes
 from ptaskmodel.remarks import Account
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
@@ -177,13 +177,14 @@ def test_a_bad_row_of_a_recorded_run_is_left_out_and_told(folder, bad, line, say
         assert read_cycles("c.csv").ended == {"1": 4.0, "2": 5.0}
 
 
-def test_bad_rows_of_routes_are_left_out_and_told(folder):
+def test_bad_rows_of_routes_are_told_at_once(folder):
     lines = [*mutations.ROUTES.splitlines(), "f9,x,a s b", 'f8,0,"a s', "f7,0,a s b", "f7,0,a t b"]
     (folder / "r.csv").write_text("\n".join(lines))
-    with pytest.warns(UserWarning, match="r.csv:6: left out: flow 'x' .*and 2 more such"):
-        paths = read_routes("r.csv").paths
-    assert [task for task, _ in paths] == ["f0", "f1", "f2", "f3", "f7"]
-    assert paths["f7", 0].names == ("a", "s", "b")
+    with pytest.raises(RouteError) as refused:
+        read_routes("r.csv")
+    head, *others = str(refused.value).splitlines()
+    assert head == "r.csv: 3 problems:"
+    assert [line.split(":")[0].strip() for line in others] == ["line 6", "line 7", "line 9"]
 
 
 def test_a_bad_line_of_external_events_is_left_out_and_told(folder):

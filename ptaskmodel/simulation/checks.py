@@ -17,6 +17,7 @@ from ptaskmodel.engine.usage.placement import Clusters, Demands
 from ptaskmodel.errors import RouteError, shown
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.routing.choice import GivenRoutes
+from ptaskmodel.remarks import Account
 from ptaskmodel.workload.amounts import FloatArray, IntArray
 from ptaskmodel.workload.reading import Finding, Found, check_document, told_once
 from ptaskmodel.workload.tasks import Task
@@ -52,22 +53,25 @@ def check_tasks(
 def check_given_routes(routes: GivenRoutes, platform: Platform, tasks: Sequence[Task]) -> None:
     """Raise RouteError unless a file gives each flow of tasks a walk, and names no other flows.
 
-    routes: what it gives. platform: has the hosts of the tasks.
+    routes: what it gives. platform: has the hosts of the tasks. All problems are in the message.
     """
     left = routes.paths.copy()
     fabric = platform.fabric
+    account = Account(routes.file, RouteError)
     for k, task in enumerate(tasks):
         name = str(k) if task.id is None else task.id
         hosts = [platform.host(host).index for host in task.hosts]
         for number, source, target in flows_of(task, hosts):
             left.pop((name, number), None)
             if source != target:
-                routes.way(fabric, name, number, fabric.node[source], fabric.node[target])
+                with account.problems():
+                    routes.way(fabric, name, number, fabric.node[source], fabric.node[target])
     for (name, number), path in left.items():
-        raise RouteError(
-            f"{routes.file}:{path.line}: there is no flow {number} of task {shown(name)}; "
-            "correct the line, or leave it out"
+        account.problem(
+            f"there is no flow {number} of task {shown(name)}; correct the line, or leave it out",
+            path.line,
         )
+    account.check()
 
 
 def _on_platform(tasks: Sequence[Task], platform: Platform) -> Iterator[Found]:

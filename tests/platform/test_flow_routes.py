@@ -247,6 +247,23 @@ def test_a_wrong_file_is_one_line(fabric_file, tmp_path, capsys, monkeypatch, te
     assert not (tmp_path / "out").exists()
 
 
+def test_all_problems_of_a_file_are_one_message(fabric_file, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = ["task,flow,path", "a,0,h0 s0 t1 h2", "b,0,h0 t0 s0 t1", "d,0,h0 t0 s0 t1 h2"]
+    (tmp_path / "r.csv").write_text("\n".join(lines))
+    tasks = [{"id": name, "hosts": ["h0", "h2"], "flows": [[0, 1, 1e8]]} for name in "abc"]
+    (tmp_path / "t.json").write_text(json.dumps({"tasks": tasks}))
+    assert main(["simulate", "p.xml", "t.json", "--routing", "file:r.csv"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "ptaskmodel: error: r.csv: 4 problems:"
+    assert [line.strip().split(";")[0] for line in said[1:]] == [
+        "no path for flow 0 of task 'c', from 'h0' to 'h2'",
+        "line 2: task 'a', flow 0: 's0' is neither a neighbour of 'h0' nor a link from there",
+        "line 3: task 'b', flow 0: the path ends at 't1', and the flow goes from 'h0' to 'h2'",
+        "line 4: there is no flow 0 of task 'd'",
+    ]
+
+
 def test_links_name_the_cable_where_there_are_several():
     build = Platform.build("w")
     build.cluster("c", FatTree((2, 2), (1, 1), (1, 2)), prefix="c", speed=1e9, bandwidth=1e9,

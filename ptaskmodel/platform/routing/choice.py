@@ -461,9 +461,10 @@ def names_links(fabric: Fabric, hop: Hop, before: tuple[int, ...], names: Sequen
 
 @reader(RouteError)
 def read_routes(path: AnyPath, account: Account) -> GivenRoutes:
-    """Read the CSV file of routes at a path; lines that cannot be read are left out, and told.
+    """Read the CSV file of routes at a path.
 
-    account: of the file. Raises RouteError if most lines are such.
+    account: of the file. Raises RouteError naming all lines that cannot be read: each flow needs
+    its path, so none is left out.
     """
     header, rows = account.table(read_text(path, error=RouteError))
     if header != COLUMNS:
@@ -478,7 +479,7 @@ def read_routes(path: AnyPath, account: Account) -> GivenRoutes:
                     f"flow {key[1]} of task {shown(key[0])} already has a path in line "
                     f"{before.line}; keep one"
                 )
-    account.check_rows()
+    account.check_rows(0)
     return GivenRoutes(account.file, paths)
 
 
