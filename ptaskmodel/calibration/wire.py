@@ -129,8 +129,8 @@ def read_transfers(path: AnyPath, account: Account) -> Transfers:
     missing = [name for name in (SIZE, DURATION) if name not in columns]
     if missing:
         account.problem(
-            f"has no column {' and no column '.join(missing)}; its columns are "
-            f"{', '.join(columns) or 'none'}", 1,
+            f"has no column {' and no column '.join(missing)}, only "
+            f"{shown(', '.join(columns))}; name the columns in the first line", 1,
         )  # fmt: skip
         account.check()
     others = [name for name in columns if name not in (SIZE, DURATION, CLIENT, START)]

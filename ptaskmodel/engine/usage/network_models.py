@@ -213,7 +213,7 @@ def _value(key: str, value: Any, problems: list[str]) -> Any:
         return (value[0] + value[1]) / 2.0
     elif not _is_amount(value) or value < LEAST.get(name, 0.0):
         least = LEAST.get(name, 0.0)
-        problems.append(f"/{key}: is {shown(value)}; give a number from {least:g}")
+        problems.append(f"/{key}: is {shown(value)}; give a number from {least:g} to {LARGEST:g}")
     elif name == "queue_part" and value > 1:
         problems.append(f"/{key}: is {shown(value)}; give a fraction from 0 to 1")
     else:

@@ -197,7 +197,7 @@ def _why(text: str, error: json.JSONDecodeError) -> str:
     if not text.strip():
         return "is empty; give a JSON document"
     if text.lstrip().startswith("<"):
-        return "is XML, not JSON; give the platform (XML) first, then the tasks or jobs"
+        return "is XML, not JSON; give the platform (XML) first, then files of JSON"
     if error.pos >= len(text.rstrip()):
         return "is not JSON: it ends too early; is it truncated?"
     comma = text[error.pos] in "}]" and text[: error.pos].rstrip().endswith(",")
@@ -283,7 +283,7 @@ class Fields:
         if type(value) is float and value.is_integer():
             value = int(value)
         if type(value) is not int or not 0 <= value < 2**63:
-            self.fail(pointer, f"is {shown(value)}; give a whole number")
+            self.fail(pointer, f"is {shown(value)}; give a whole number from 0, below 2^63")
         return value
 
     def numbers(self, value: list | FloatArray, pointer: str) -> FloatArray:

@@ -16,6 +16,7 @@ from ptaskmodel.workload.tasks import Task
 # Fields of a loop besides those of its requests; what tells its think times.
 LOOP_FIELDS = ("count", "at_once", "think", "seed")
 THINKING = ("exponential", "uniform", "file")
+CHOICE = ", ".join(THINKING)
 # What a request has of the task that it is.
 OPTIONS = ("start_s", "walltime_s", "weight", "rate_bound", "competitors")
 
@@ -55,11 +56,13 @@ def _think_times(
         except FieldError as error:
             fields.fail(where, error.problem)
 
-    if type(value) is not dict:
+    if type(value) in (int, float):
         return (seconds(value, pointer),), []
+    if type(value) is not dict:
+        fields.fail(pointer, f"is {shown(value)}; give seconds, or an object with one of {CHOICE}")
     fields.object_of(value, pointer, THINKING, "think times")
     if len(value) != 1:
-        fields.fail(pointer, f"gives {len(value)} kinds of think times; give one")
+        fields.fail(pointer, f"gives {len(value)} kinds of think times; give one of {CHOICE}")
     ((kind, given),) = value.items()
     where = f"{pointer}/{kind}"
     if kind == "exponential":
@@ -73,7 +76,11 @@ def _think_times(
         return uniform(low, high, seed), []
     path = folder / fields.text(given, where, "the name of a file")
     times = []
-    for line, text in enumerate(read_text(path, error=WorkloadError).splitlines(), 1):
+    try:
+        lines = read_text(path, error=WorkloadError).splitlines()
+    except WorkloadError as error:
+        fields.fail(where, f"{error.message}; name a text file with seconds, one a line")
+    for line, text in enumerate(lines, 1):
         try:
             times += [check_number("think", float(text))] if text.strip() else []
         except (ValueError, FieldError):
