@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload import DelayWork, HomogeneousWork, ParallelWork, SequenceWork, Task
-from ptaskmodel.workload.formats.json import json_texts
+from ptaskmodel.workload.formats.json import json_lines
 from ptaskmodel.workload.formats.tasks_json import load_tasks, write_tasks
 from ptaskmodel.workload.works import Work
 
@@ -114,4 +114,4 @@ VALUES = st.recursive(
 
 @given(st.lists(VALUES, max_size=4))
 def test_values_are_written_as_json_dumps_writes_them(values):
-    assert json_texts(values) == [json.dumps(value) for value in values]
+    assert json_lines(values) == [json.dumps(value).encode() for value in values]

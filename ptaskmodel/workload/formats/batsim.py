@@ -17,7 +17,7 @@ from ptaskmodel.remarks import Account, Remark, reader
 from ptaskmodel.workload.amounts import LARGEST, FieldError, check_number
 from ptaskmodel.workload.formats.batsim_profiles import Reader, profile_fields
 from ptaskmodel.workload.formats.batsim_works import ORIGINS, Profiles, read_columns, read_profiles
-from ptaskmodel.workload.formats.json import close_match, read_json
+from ptaskmodel.workload.formats.json import close_match, objects_of, read_json
 from ptaskmodel.workload.formats.table import Cleaning, Writing
 from ptaskmodel.workload.jobs import (
     NOTHING,
@@ -49,8 +49,7 @@ def looks_like(start: bytes) -> bool:
 def read(path: str | os.PathLike[str], cleaning: Cleaning, account: Account) -> Workload:
     """As every format of jobs (see `table`): cleaning changes nothing; account: what is told."""
     with collector_at_rest():
-        document = read_json(Path(path), writable=True)
-        return workload_of(document, Path(path), account)[0]
+        return workload_of(read_json(Path(path), writable=True), Path(path), account)[0]
 
 
 def write(workload: Workload, path: str | os.PathLike[str], options: Writing) -> None:
@@ -124,7 +123,7 @@ def _used(document: Mapping[str, Any]) -> set[str]:
     """The names of profiles that jobs have, and of those that these consist of."""
     profiles = document["profiles"]
     used = set[str]()
-    left = [str(job.get("profile")) for job in document["jobs"] if isinstance(job, dict)]
+    left = list({str(job.get("profile")) for job in document["jobs"] if isinstance(job, dict)})
     while left:
         name = left.pop()
         if name not in used:
@@ -430,9 +429,7 @@ def _entries(jobs: Sequence[Job]) -> list[Any]:
         **{key: column(key) for key in ORIGINS},
         "think_time": [think_s or None for think_s in column("think_time_s")],
     }
-    fields = [(key, Any, None) for key in columns]
-    Entry = msgspec.defstruct("Entry", fields, omit_defaults=True)
-    entries: list[Any] = list(map(Entry, *columns.values()))
+    entries = objects_of(columns)
     for k, extra in enumerate(column("extra")):
         if extra:
             entries[k] = msgspec.to_builtins(entries[k]) | dict(extra)

@@ -208,6 +208,7 @@ def _read(entries: Sequence[Any], profiles: Profiles) -> JobTable:
         True,
     )
     places = order.tolist()
+    extras = [] if given <= _KNOWN else [_extra(entries[k]) for k in places]
     ids, names = ([texts[k] for k in places] for texts in (ids, names))
     for key, texts in origins.items():
         origins[key] = [texts[k] for k in places]
@@ -225,8 +226,8 @@ def _read(entries: Sequence[Any], profiles: Profiles) -> JobTable:
         }
         if has_think_times:
             columns["think_time_s"] = think_s[order].tolist()
-        if not given <= _KNOWN:
-            columns["extra"] = [_extra(entries[k]) for k in places]
+        if extras:
+            columns["extra"] = extras
         return columns
 
     users = origins.get("user", [None] * len(ids))

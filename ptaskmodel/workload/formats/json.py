@@ -1,6 +1,6 @@
 """Read JSON files strictly, and check their fields; errors name the place and a remedy.
 
-`json_texts` writes values as the json module does.
+`json_lines` writes values as the json module does.
 
 What is ambiguous or not JSON is an error. `Fields` checks the fields of a document and names the
 JSON pointer. `cut_numbers` takes long arrays of numbers out of the text with a compiled scanner;
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NoReturn
@@ -38,7 +38,7 @@ LARGE = 200_000
 NOT_SMALL = 50_000
 
 _NUMBERS = {int, float}
-_UNLIKE = tuple(map(re.compile, (rb"0\.0000", rb"null", rb"\x7f", rb"e[0-9-]")))
+_UNLIKE = tuple(map(re.compile, (rb"\.0000", rb"null", rb"\x7f", rb"e(?<=\de)[\d-]")))
 _NOT_ASCII = re.compile(rb"[\x80-\xff]+")
 
 PLACEHOLDER = "NaN"
@@ -311,21 +311,35 @@ class Fields:
             self.fail(f"{pointer}/{k}", problem if k else "is empty; give numbers")
 
 
-def json_texts(values: Iterable[Any]) -> list[str]:
-    """Each of the ``values`` as json.dumps writes it, in a fraction of the time."""
+def objects_of(columns: Mapping[str, Iterable[Any]]) -> list[Any]:
+    """Structures of msgspec, of which each becomes an object with the fields ``columns``.
+
+    What is None is left out.
+    """
+    import msgspec
+
+    fields = [(name, Any, None) for name in columns]
+    Entry = msgspec.defstruct("Entry", fields, omit_defaults=True)
+    return list(map(Entry, *columns.values()))
+
+
+def json_lines(values: Iterable[Any]) -> list[bytes]:
+    """Each of the ``values`` as json.dumps writes it, in a fraction of the time.
+
+    Values may be those of `objects_of`.
+    """
     import msgspec
 
     values = list(values)
     try:
         lines = msgspec.json.Encoder().encode_lines(values).splitlines()
     except ValueError:  # half of a character
-        return list(map(json.dumps, values))
+        return [json.dumps(msgspec.to_builtins(value)).encode() for value in values]
     form = msgspec.json.format
-    content = b"\n".join([form(line, indent=0) for line in lines])
-    texts = content.decode().split("\n") if lines else []
-    for line in _unlike_lines(content):
-        texts[line] = json.dumps(values[line])
-    return texts
+    lines = [form(line, indent=0) for line in lines]
+    for line in _unlike_lines(b"\n".join(lines)):
+        lines[line] = json.dumps(msgspec.to_builtins(values[line])).encode()
+    return lines
 
 
 def _unlike_lines(content: bytes) -> set[int]:

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.files import AnyPath, shown_path, whole_file
+from ptaskmodel.files import AnyPath, shown_path, write_bytes
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.remarks import Account, Remark, reader, warn_of
 from ptaskmodel.workload.amounts import FieldError, plural_hosts
 from ptaskmodel.workload.blocks import TableMaker, TaskTable
 from ptaskmodel.workload.formats.host_names import HostLists
-from ptaskmodel.workload.formats.json import Fields, json_texts, read_json
+from ptaskmodel.workload.formats.json import Fields, json_lines, objects_of, read_json
 from ptaskmodel.workload.formats.tasks_json_loops import LOOP_FIELDS, read_loop
 from ptaskmodel.workload.formats.tasks_json_profiles import (
     AMOUNT_FIELDS,
@@ -388,44 +388,41 @@ def write_tasks(
     Raises WorkloadError for a work that no tasks file can hold, or if it cannot be written.
     """
     with collector_at_rest():
-        entries, profiles = _entries(tasks)
-        names, fields = map(json_texts, (profiles.fields, profiles.fields.values()))
-        named = map(": ".join, zip(names, fields, strict=True))
-        listed = json_texts(entries)
-    with whole_file(path, error=WorkloadError) as stream:
-        stream.write("{\n")
-        if description is not None:
-            stream.write(f'"description": {json.dumps(description)},\n')
-        stream.write('"profiles": {\n' + ",\n".join(named) + "\n},\n")
-        stream.write('"tasks": [\n' + ",\n".join(listed) + "\n]\n}\n")
+        content = _content(list(tasks), description)
+    write_bytes(path, content, error=WorkloadError)
 
 
-def _entries(tasks: Iterable[Task]) -> tuple[list[dict[str, Any]], _Profiles]:
+def _content(tasks: Sequence[Task], description: str | None) -> bytes:
+    entries, profiles = _entries(tasks)
+    names, fields = map(json_lines, (profiles.fields, profiles.fields.values()))
+    named = map(b": ".join, zip(names, fields, strict=True))
+    head = "" if description is None else f'"description": {json.dumps(description)},\n'
+    return b"".join((
+        b"{\n" + head.encode() + b'"profiles": {\n',
+        b",\n".join(named),
+        b'\n},\n"tasks": [\n',
+        b",\n".join(json_lines(entries)),
+        b"\n]\n}\n",
+    ))  # fmt: skip
+
+
+def _entries(tasks: Sequence[Task]) -> tuple[list[Any], _Profiles]:
     """What the file says of each task, and the profiles of their works."""
     profiles = _Profiles()
-    entries = []
-    for number, task in enumerate(tasks):
-        name = task.id if task.id is not None else str(number)
-        entry: dict[str, Any] = {
-            "id": name,
-            "profile": profiles.add(task.work, task.profile or name),
-        }
-        if task.hosts:
-            entry["hosts"] = task.hosts
-        if task.start_s:
-            entry["start"] = task.start_s
-        if task.after:
-            entry["after"] = list(task.after)
-        if task.walltime_s is not None:
-            entry["walltime"] = task.walltime_s
-        if task.rate_bound is not None:
-            entry["rate_bound"] = task.rate_bound
-        if task.competitors is not None:
-            entry["competitors"] = task.competitors
-        if task.weight != 1.0:
-            entry["weight"] = task.weight
-        entries.append(entry)
-    return entries, profiles
+    names = [str(k) if task.id is None else task.id for k, task in enumerate(tasks)]
+    both = zip(names, tasks, strict=True)
+    columns: dict[str, Sequence[Any]] = {
+        "id": names,
+        "profile": [profiles.add(task.work, task.profile or name) for name, task in both],
+        "hosts": [task.hosts or None for task in tasks],
+        "start": [task.start_s or None for task in tasks],
+        "after": [task.after or None for task in tasks],
+        "walltime": [task.walltime_s for task in tasks],
+        "rate_bound": [task.rate_bound for task in tasks],
+        "competitors": [task.competitors for task in tasks],
+        "weight": [None if task.weight == 1.0 else task.weight for task in tasks],
+    }
+    return objects_of(columns), profiles
 
 
 class _Profiles:
@@ -447,11 +444,13 @@ class _Profiles:
             name = f"{base}-{number}"
         self._names[id(work)] = name
         self._kept.append(work)
-        self.fields[name] = {}
+        self.fields[name] = {}  # before those of its stages
         self.fields[name] = self._fields(work, name)
         return name
 
     def _fields(self, work: Work, name: str) -> dict[str, Any]:
+        if isinstance(work, ParallelWork):
+            return _parallel(work)
         if isinstance(work, DelayWork):
             return {"type": "delay", "delay": work.delay_s}
         if isinstance(work, HomogeneousWork):
@@ -461,8 +460,6 @@ class _Profiles:
             stages = [self.add(stage, f"{name}/{k}") for k, stage in enumerate(work.stages)]
             repeat = {} if work.repeat == 1 else {"repeat": work.repeat}
             return {"type": "composed", "seq": stages, **repeat}
-        if isinstance(work, ParallelWork):
-            return _parallel(work)
         raise WorkloadError(
             f"profile '{name}': a {type(work).__name__} cannot be written to a tasks file"
         )
