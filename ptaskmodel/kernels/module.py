@@ -9,6 +9,7 @@ sources is ignored.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -16,6 +17,7 @@ import logging
 import os
 import sys
 from pathlib import Path
+from struct import unpack_from
 from typing import Any
 
 from ptaskmodel.errors import PTaskModelError
@@ -25,6 +27,18 @@ NAME = "_kernels.abi3.so"
 FILE = PACKAGE / NAME
 # Begins the names of all functions of the module.
 SYMBOL = "pk_"
+# Of ELF files: how they begin, bytes of the header, its fifth byte if words have 64 bits; names of
+# the numbers of processors.
+ELF, ELF_BYTES, BITS_64 = b"\x7fELF", 64, 2
+PROCESSORS = {
+    3: "x86",
+    21: "ppc64",
+    22: "s390x",
+    40: "ARM",
+    62: "x86-64",
+    183: "aarch64",
+    243: "RISC-V",
+}
 # How kernels are run; by itself: by the module, what it has not by numba if there is one.
 VARIABLE = "PTASKMODEL_KERNELS"
 WAY = os.environ.get(VARIABLE, "")
@@ -170,11 +184,50 @@ def _stale() -> str | None:
     """Why the module is not to be used; None: it may be."""
     try:
         content = FILE.read_bytes()
-    except OSError:
+    except FileNotFoundError:
         return f"{NAME} is not there"
+    except OSError as error:
+        return f"{NAME} cannot be read ({error.strerror})"
+    if problem := _damage(content):
+        return f"{NAME} {problem}"
     if stamps()[is_checkout()].encode() not in content:
         return f"{NAME} was built of other sources"
     return None
+
+
+def _damage(content: bytes) -> str | None:
+    """What is wrong with a module that the loader of Linux misnames, or crashes by; None: nothing.
+
+    Source: ELF header of the System V ABI. Linkers write the table of sections last.
+    """
+    if not content:
+        return "is empty"
+    if not content.startswith(ELF):
+        return None
+    if len(content) < ELF_BYTES:
+        return "is cut off"
+    with contextlib.suppress(OSError), open("/proc/self/exe", "rb") as program:
+        given, own = _processor(content), _processor(program.read(ELF_BYTES))
+        if given != own:
+            return f"is for {given} processors, and this is {own}"
+    order = _order(content)
+    (begin,), (size, count) = (
+        unpack_from(f"{order}Q", content, 40),
+        unpack_from(f"{order}2H", content, 58),
+    )
+    return "is cut off" if begin + size * count > len(content) else None
+
+
+def _order(head: bytes) -> str:
+    """The order of bytes in the numbers of an ELF file."""
+    return ">" if head[5] == 2 else "<"
+
+
+def _processor(head: bytes) -> str:
+    """What processors an ELF file that begins so is for, as Linux names them."""
+    (number,) = unpack_from(f"{_order(head)}H", head, 18)
+    name = PROCESSORS.get(number, f"other (ELF machine {number})")
+    return name if head[4] == BITS_64 else f"32-bit {name}"
 
 
 def _build(fault: str) -> str | None:

@@ -67,6 +67,48 @@ def test_it_is_damaged(package, caplog):
     assert "_kernels.abi3.so: " in found(caplog)
 
 
+def built(package: Path) -> bytearray:
+    """A file like a module for this processor, whose last bytes are its table of sections."""
+    content = bytearray(Path(sys.executable).read_bytes()[: module.ELF_BYTES])
+    content += module.stamps()[0].encode()
+    content[40:48], content[58:62] = len(content).to_bytes(8, sys.byteorder), bytes(4)
+    return content
+
+
+needs_elf = pytest.mark.skipif(sys.platform != "linux", reason="other loaders say what is wrong")
+
+
+@needs_elf
+def test_it_is_for_processors_of_another_kind(package, caplog):
+    content = built(package)
+    own, other = (62, 183) if content[18] != 183 else (183, 62)
+    assert content[18] == own
+    content[18] = other
+    (package / module.NAME).write_bytes(content)
+    names = [module.PROCESSORS[number] for number in (other, own)]
+    said = found(caplog)
+    assert "_kernels.abi3.so is for {} processors, and this is {}; install".format(*names) in said
+    assert "No such file" not in said
+
+
+@needs_elf
+@pytest.mark.parametrize("kept", [5, 63, -1])
+def test_it_is_cut_off(package, caplog, kept):
+    content = built(package)
+    (package / module.NAME).write_bytes(content[:kept])
+    assert "_kernels.abi3.so is cut off; install" in found(caplog)
+
+
+def test_it_is_empty(package, caplog):
+    (package / module.NAME).touch()
+    assert "_kernels.abi3.so is empty; install" in found(caplog)
+
+
+def test_it_cannot_be_read(package, caplog):
+    (package / module.NAME).mkdir()
+    assert "_kernels.abi3.so cannot be read (Is a directory); install" in found(caplog)
+
+
 @pytest.mark.parametrize(
     ("missing", "says"),
     [
