@@ -135,11 +135,12 @@ class Applications:
         counts["unfinished"] += n
         ranks["next"] = np.arange(first + 1, first + n + 1)
         ranks["next"][-1] = -1
-        if counts["last_ready"] >= 0:
-            x.ranks["next"][counts["last_ready"]] = first
+        ready = counts["ready"]
+        if ready["last"] >= 0:
+            x.ranks["next"][ready["last"]] = first
         else:
-            counts["first_ready"] = first
-        counts["last_ready"] = first + n - 1
+            ready["first"] = first
+        ready["last"] = first + n - 1
         return number
 
     def _place(self, trace: Trace) -> tuple[int, int]:

@@ -79,7 +79,7 @@ def wakes(x, r, now):
     if not together or x.protocol[0].newest_first == 0:
         counts.woken = now
         counts.asleep = since
-        counts.before_woken = counts.last_ready
+        counts.before_woken = counts.ready.last
         make_ready(x, r)
         return
     x.ranks[r].state = READY
@@ -87,8 +87,8 @@ def wakes(x, r, now):
         x.ranks[r].next = x.ranks[counts.before_woken].next
         x.ranks[counts.before_woken].next = r
     else:
-        x.ranks[r].next = counts.first_ready
-        counts.first_ready = r
+        x.ranks[r].next = counts.ready.first
+        counts.ready.first = r
 
 
 @jit
@@ -261,7 +261,7 @@ def look_ahead(s, x):
     counts = x.counts[0]
     if not want(s, x, counts.wanted_source, counts.wanted_target):
         return False
-    app = x.apps[x.ranks[counts.first_ready].app]
+    app = x.apps[x.ranks[counts.ready.first].app]
     for r in range(app.first, app.first + app.ranks):
         if not want_ahead(s, x, r, 4 * app.ranks + 256):
             return False

@@ -22,6 +22,7 @@ from ptaskmodel.engine.state import (
     bare_state,
 )
 from ptaskmodel.kernels.decorators import jit, late
+from ptaskmodel.kernels.linked_lists import append, take_first
 from ptaskmodel.kernels.records import numbers
 from ptaskmodel.mpi.collectives.dispatch import chosen, step_of_collective
 from ptaskmodel.mpi.collectives.selection import Chosen
@@ -294,18 +295,6 @@ def tell_span(x, r, now):
 
 
 @jit
-def is_over(x, a):
-    """The last rank of an application has ended."""
-    counts = x.counts[0]
-    x.apps[a].next = -1
-    if counts.last_over >= 0:
-        x.apps[counts.last_over].next = a
-    else:
-        counts.first_over = a
-    counts.last_over = a
-
-
-@jit
 def go(s, x, o, r):
     """Let a rank act until it has to wait; OK, or what is missing to go on.
 
@@ -354,22 +343,13 @@ def go(s, x, o, r):
             app.unfinished -= 1
             if app.unfinished == 0:
                 app.finished = now
-                is_over(x, rank.app)
+                append(x.counts[0].over, x.apps.next, rank.app)
             x.counts[0].unfinished -= 1
             return OK
         x.spent[r, x.actions[rank.action]] += now - rank.began
         rank.began = now
         rank.action += 1
         x.counts[0].actions += 1
-
-
-@jit
-def take_first(x):
-    """Take the first out of the list of ranks that can go on."""
-    counts = x.counts[0]
-    counts.first_ready = x.ranks[counts.first_ready].next
-    if counts.first_ready < 0:
-        counts.last_ready = -1
 
 
 def example() -> tuple[State, Replays, Options]:
@@ -384,19 +364,19 @@ def advance_ready(s, x, o):
     S, x, o: the engine's state, the applications' state, and the options.
     """
     counts = x.counts[0]
-    while counts.first_ready >= 0:
-        r = counts.first_ready
+    while counts.ready.first >= 0:
+        r = counts.ready.first
         if x.ranks[r].state == READY:
             status = go(s, x, o, r)
             if status == TURNS:
-                take_first(x)
+                take_first(counts.ready, x.ranks.next)
                 make_ready(x, r)
                 continue
             if status != OK:
                 return status
             if counts.lost >= 0:
                 return LOST_RANK
-        take_first(x)
+        take_first(counts.ready, x.ranks.next)
     return OK
 
 
@@ -436,17 +416,12 @@ def end_application(s, x, a):
 @jit
 def drop_ended(x):
     """Leave those that are not ready any more out of the list of ranks that can go on."""
-    counts = x.counts[0]
-    r = counts.first_ready
-    counts.first_ready = -1
-    counts.last_ready = -1
+    ready = x.counts[0].ready
+    r = ready.first
+    ready.first = -1
+    ready.last = -1
     while r >= 0:
         after = x.ranks[r].next
-        x.ranks[r].next = -1
         if x.ranks[r].state == READY:
-            if counts.last_ready >= 0:
-                x.ranks[counts.last_ready].next = r
-            else:
-                counts.first_ready = r
-            counts.last_ready = r
+            append(ready, x.ranks.next, r)
         r = after

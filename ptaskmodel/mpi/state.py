@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ptaskmodel.kernels.linked_lists import EMPTY, LIST
 from ptaskmodel.kernels.records import INT, REAL, SMALL_INT, in_lines, numbers, records
 from ptaskmodel.mpi.collectives.names import CHOICES
 from ptaskmodel.workload.actions import ACTIONS, COLLECTIVE_TAGS, DATATYPE_BYTES
@@ -187,17 +188,14 @@ COUNTS = np.dtype(
         ("n_posted", INT),  # messages that have a place
         ("free_request", INT),
         ("n_requests", INT),
-        ("first_ready", INT),
-        ("last_ready", INT),
+        ("ready", LIST),  # ranks to go on
         ("before_woken", INT),  # the rank before those that wake now, -1: they are the first
         ("woken", REAL),  # when they wake
         ("asleep", REAL),  # since when they slept
         ("n_routes", INT),
         ("n_apps", INT),
-        ("first_over", INT),  # ends of the list of applications that are over
-        ("last_over", INT),
-        ("first_wanted", INT),  # ends of the list of tasks whose ranks are to begin
-        ("last_wanted", INT),
+        ("over", LIST),  # applications that are over
+        ("wanted", LIST),  # tasks whose ranks are to begin
         ("n_ended", INT),  # tasks that had ended when applications of those were last looked for
         ("unfinished", INT),  # ranks
         ("take_any", INT),  # 1: some rank receives from anybody, or with any tag
@@ -302,10 +300,10 @@ def bare_replays() -> Replays:
 
 def new_counts() -> np.ndarray:
     counts = records(1, COUNTS)
-    for name in ("free_message", "free_request", "first_ready", "last_ready", "lost", "first_over"):
+    for name in ("free_message", "free_request", "lost"):
         counts[name] = -1
-    for name in ("last_over", "first_wanted", "last_wanted"):
-        counts[name] = -1
+    for name in ("ready", "over", "wanted"):
+        counts[name] = EMPTY
     counts["woken"] = counts["asleep"] = np.nan
     counts["test_misses"] = counts["poll_misses"] = 1
     return counts

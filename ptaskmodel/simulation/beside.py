@@ -25,6 +25,7 @@ from ptaskmodel.engine.state import (
 from ptaskmodel.engine.stream import has_room_for_events
 from ptaskmodel.engine.virtual_time import write_members
 from ptaskmodel.kernels.decorators import entry, jit
+from ptaskmodel.kernels.linked_lists import append, take_first
 from ptaskmodel.mpi.loop import events_of_ranks, next_of_ranks, rank_happens
 from ptaskmodel.mpi.ranks import advance_ready, end_application
 from ptaskmodel.mpi.state import LOST_RANK, NEEDS_RANKS
@@ -50,13 +51,7 @@ def is_of_ranks(t, task):
 @jit
 def want_ranks(t, x, task):
     """The ranks of a task are to begin at this date."""
-    counts = x.counts[0]
-    t.tasks[task].next_ready = -1
-    if counts.last_wanted >= 0:
-        t.tasks[counts.last_wanted].next_ready = task
-    else:
-        counts.first_wanted = task
-    counts.last_wanted = task
+    append(x.counts[0].wanted, t.tasks.next_ready, task)
 
 
 @jit
@@ -72,11 +67,8 @@ def fail_application(s, t, x):
 def end_applications(s, t, x):
     """End the tasks whose last rank has ended, and the ranks of tasks that something else ended."""
     counts = x.counts[0]
-    while counts.first_over >= 0:
-        a = counts.first_over
-        counts.first_over = x.apps[a].next
-        if counts.first_over < 0:
-            counts.last_over = -1
+    while counts.over.first >= 0:
+        a = take_first(counts.over, x.apps.next)
         task = x.apps[a].task
         if task >= 0:
             end_application(s, x, a)
@@ -102,14 +94,14 @@ def begin_all(s, t, x, o):
         status = begin_ready(s, t, o)
         if status != OK:
             return status
-        if counts.first_wanted >= 0:
+        if counts.wanted.first >= 0:
             return NEEDS_RANKS
         status = advance_ready(s, x, o)
         if status == LOST_RANK:
             fail_application(s, t, x)
         elif status != OK:
             return status
-        elif counts.first_over < 0 and counts.n_ended == tasks.n_ended:
+        elif counts.over.first < 0 and counts.n_ended == tasks.n_ended:
             return OK
 
 

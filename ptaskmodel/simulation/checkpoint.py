@@ -203,13 +203,10 @@ def check_numbers(simulation: Simulation, made: Simulation) -> None:
     if ((tasks["rounds"] < 0) | (tasks["rounds"] >= own["rounds"])).any():
         raise SimulationError("a task is after its last round")
     counts = t.counts[0]
-    for first, last, following in (
-        ("first_ready", "last_ready", "next_ready"),
-        ("first_ended", "last_ended", "next_ended"),
-    ):
-        listed = check_chain(first, tasks[following], int(counts[first]))
-        if (listed[-1] if listed else -1) != counts[last]:
-            raise SimulationError(f"{last} is not the last")
+    for name in ("ready", "ended"):
+        listed = check_chain(name, tasks[f"next_{name}"], int(counts[name]["first"]))
+        if (listed[-1] if listed else -1) != counts[name]["last"]:
+            raise SimulationError(f"the last of the list {name} is not its last")
     if counts["n_ended"] != (tasks["state"] >= ENDED).sum() or counts["n_told"] > counts["n_ended"]:
         raise SimulationError("the number of ended tasks is wrong")
     for task in np.flatnonzero((tasks["followers"] >= 0) & (tasks["released"] == 0)).tolist():

@@ -18,6 +18,7 @@ from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.usage.paths import flows_of
 from ptaskmodel.engine.usage.placement import NUMBER_BYTES, hosts_of, places_of
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError, shown
+from ptaskmodel.kernels.linked_lists import EMPTY
 from ptaskmodel.kernels.records import enlarged
 from ptaskmodel.lazy import Chained
 from ptaskmodel.platform import Platform
@@ -101,7 +102,7 @@ class Intake:
         """Whether nothing is due to begin now."""
         counts = self.arrays.counts[0]
         waiting = counts["n_admitted"] < counts["n_tasks"]
-        return not waiting and counts["first_ready"] < 0 and counts["first_ended"] < 0
+        return not waiting and counts["ready"]["first"] < 0 and counts["ended"]["first"] < 0
 
     @property
     def index(self) -> dict[str, int]:
@@ -364,8 +365,8 @@ class Intake:
         Raises SimulationError, with the id of the task, where its collectives cannot be done.
         """
         counts, tasks = replays.state.counts[0], self.arrays.tasks
-        task = int(counts["first_wanted"])
-        counts["first_wanted"] = counts["last_wanted"] = -1
+        task = int(counts["wanted"]["first"])
+        counts["wanted"] = EMPTY
         while task >= 0:
             record = tasks[task]
             if record["state"] == RUNNING:

@@ -41,6 +41,7 @@ from ptaskmodel.engine.state import STARTED as TOLD_STARTED
 from ptaskmodel.engine.stream import emit, has_room_for_events
 from ptaskmodel.engine.virtual_time import write_members
 from ptaskmodel.kernels.decorators import entry, jit
+from ptaskmodel.kernels.linked_lists import EMPTY, LIST, append, take_first
 from ptaskmodel.kernels.records import INT, REAL, below, count_in, number_in, numbers, records
 
 # States of a task. Those from ENDED on are final.
@@ -66,10 +67,7 @@ TASK = np.dtype(
         ),  # head of the list of those that wait for this one, -1: none
         ("released", below(2)),  # 1: they have been told
         ("next_ready", number_in("tasks")),  # in the list of stages to begin now
-        (
-            "next_killed",
-            number_in("tasks"),
-        ),  # in the list of those whose walltime has come at this date
+        ("next_killed", number_in("tasks")),  # in the list of those whose walltime has come
         ("next_ended", number_in("tasks")),  # in the list of those whose followers are to be told
         ("start", REAL),  # earliest date, s
         ("walltime", REAL),  # inf: none
@@ -108,18 +106,9 @@ COUNTS = np.dtype(
         ("n_ended", count_in("tasks")),
         ("n_told", count_in("tasks")),  # ended tasks already reported to the caller
         ("n_followers", count_in("followers")),
-        ("first_ready", number_in("tasks")),  # ends of the list of stages to begin now
-        ("last_ready", number_in("tasks")),
-        (
-            "first_ended",
-            number_in("tasks"),
-        ),  # ends of the list of those whose followers are to be told
-        ("last_ended", number_in("tasks")),
-        (
-            "first_killed",
-            number_in("tasks"),
-        ),  # ends of the list of those whose walltime has come at this date
-        ("last_killed", number_in("tasks")),
+        ("ready", LIST),  # tasks whose stage is to begin now
+        ("ended", LIST),  # tasks whose followers are to be told
+        ("killed", LIST),  # tasks whose walltime has come at this date
     ],
     align=True,
 )
@@ -141,7 +130,7 @@ def new_tasks() -> Tasks:
     """No tasks."""
     counts = records(1, COUNTS)
     for name in ("ready", "ended", "killed"):
-        counts["first_" + name] = counts["last_" + name] = -1
+        counts[name] = EMPTY
     return Tasks(
         counts, records(1, TASK), records(1, PROGRAM), records(1, STAGE), records(1, FOLLOWER)
     )
@@ -164,15 +153,8 @@ def task_template() -> np.ndarray:
 @jit
 def queue(t, task):
     """Let the current stage of a task begin at this date."""
-    counts = t.counts[0]
-    record = t.tasks[task]
-    record.state = READY
-    record.next_ready = -1
-    if counts.last_ready >= 0:
-        t.tasks[counts.last_ready].next_ready = task
-    else:
-        counts.first_ready = task
-    counts.last_ready = task
+    t.tasks[task].state = READY
+    append(t.counts[0].ready, t.tasks.next_ready, task)
 
 
 @jit
@@ -206,12 +188,7 @@ def end_task(s, t, task, state):
     record.state = state
     if not np.isnan(record.started):
         record.finished = s.clock[0].now
-    record.next_ended = -1
-    if counts.last_ended >= 0:
-        t.tasks[counts.last_ended].next_ended = task
-    else:
-        counts.first_ended = task
-    counts.last_ended = task
+    append(counts.ended, t.tasks.next_ended, task)
     counts.n_ended += 1
     t.programs[record.program].users -= 1
     emit(s, TOLD_ENDED, task, float(state))
@@ -274,8 +251,8 @@ def begin_ready(s, t, o):
     """Tell the followers of those that ended, begin what is ready, until nothing is left to do."""
     counts = t.counts[0]
     while True:
-        if counts.first_ended >= 0:
-            ended = t.tasks[counts.first_ended]
+        if counts.ended.first >= 0:
+            ended = t.tasks[counts.ended.first]
             while ended.followers >= 0:
                 if not has_room_for_wake(s):
                     return GROW_WAKES
@@ -285,19 +262,15 @@ def begin_ready(s, t, o):
                 ended.followers = follower.next
                 release(s, t, follower.task, ended.state == COMPLETED)
             ended.released = 1
-            counts.first_ended = ended.next_ended
-            if counts.first_ended < 0:
-                counts.last_ended = -1
-        elif counts.first_ready >= 0:
-            task = counts.first_ready
+            take_first(counts.ended, t.tasks.next_ended)
+        elif counts.ready.first >= 0:
+            task = counts.ready.first
             record = t.tasks[task]
             if record.state == READY:
                 status = missing_for_stage(s, t, task)
                 if status != OK:
                     return status
-            counts.first_ready = record.next_ready
-            if counts.first_ready < 0:
-                counts.last_ready = -1
+            take_first(counts.ready, t.tasks.next_ready)
             if record.state == READY:
                 begin_stage(s, t, task, o)
         else:
@@ -326,26 +299,17 @@ def woken(s, t, task):
     if record.state == WAITING:
         queue(t, task)
     elif record.state < ENDED:
-        counts = t.counts[0]
-        record.next_killed = -1
-        if counts.last_killed >= 0:
-            t.tasks[counts.last_killed].next_killed = task
-        else:
-            counts.first_killed = task
-        counts.last_killed = task
+        append(t.counts[0].killed, t.tasks.next_killed, task)
 
 
 @jit
 def end_killed(s, t):
     """End the tasks of ``t`` whose walltime has come and which are not over (s: the engine's)."""
-    counts = t.counts[0]
-    task = counts.first_killed
-    while task >= 0:
+    killed = t.counts[0].killed
+    while killed.first >= 0:
+        task = take_first(killed, t.tasks.next_killed)
         if t.tasks[task].state < ENDED:
             end_task(s, t, task, WALLTIME)
-        task = t.tasks[task].next_killed
-    counts.first_killed = -1
-    counts.last_killed = -1
 
 
 @jit

@@ -9,6 +9,7 @@ from ptaskmodel.engine.activity import missing, start
 from ptaskmodel.engine.state import LOST, OK, STARTED, UNROUTED
 from ptaskmodel.engine.stream import emit
 from ptaskmodel.kernels.decorators import entry, jit
+from ptaskmodel.kernels.linked_lists import append
 from ptaskmodel.mpi.state import (
     ACTION,
     ANYBODY,
@@ -41,14 +42,8 @@ A_WAIT, A_TEST, A_SENDRECV = ti.WAIT, ti.TEST, ti.SENDRECV
 @jit
 def make_ready(x, r):
     """Put a rank at the end of the list of those to go on."""
-    counts = x.counts[0]
     x.ranks[r].state = READY
-    x.ranks[r].next = -1
-    if counts.last_ready >= 0:
-        x.ranks[counts.last_ready].next = r
-    else:
-        counts.first_ready = r
-    counts.last_ready = r
+    append(x.counts[0].ready, x.ranks.next, r)
 
 
 @jit
@@ -128,13 +123,7 @@ def found(x, source, target, tag, wanted):
 @jit
 def put_in_bucket(x, i):
     m = x.messages[i]
-    bucket = x.buckets[bucket_of(x, m.source, m.target, m.tag)]
-    m.next = -1
-    if bucket.last >= 0:
-        x.messages[bucket.last].next = i
-    else:
-        bucket.first = i
-    bucket.last = i
+    append(x.buckets[bucket_of(x, m.source, m.target, m.tag)], x.messages.next, i)
 
 
 @jit
