@@ -13,7 +13,7 @@ import dataclasses
 import itertools
 import operator
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import count, repeat
 from pathlib import Path
@@ -113,6 +113,14 @@ class Zone:
     def is_internal(self) -> bool:
         """Whether the points are zones."""
         return bool(self.children)
+
+    def ways(self) -> Iterator[tuple[int, int, Sequence[int]]]:
+        """Yield (from, to, links) of each of `routes`; from and to: points, of zones gateways."""
+        for (a, b), route in self.routes.items():
+            if self.is_internal:
+                yield route.gateway_from, route.gateway_to, route.links
+            else:
+                yield self.points[a], self.points[b], route.links
 
 
 @dataclass(slots=True)

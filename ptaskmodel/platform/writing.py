@@ -348,12 +348,9 @@ class _GraphBuilder:
 
     def _add_zone(self, zone: Zone) -> None:
         if zone.kind in ROUTED_KINDS:
-            for (a, b), route in zone.routes.items():
-                ends = (zone.points[a], zone.points[b])
-                if zone.is_internal:
-                    ends = (route.gateway_from, route.gateway_to)
-                if ends[0] != ends[1]:
-                    self._chain(self.keys[ends[0]], route.links, self.keys[ends[1]], zone)
+            for source, target, links in zone.ways():
+                if source != target:
+                    self._chain(self.keys[source], links, self.keys[target], zone)
         elif zone.kind == WIFI_ZONE and zone.wifi_link >= 0:
             for point in zone.points:
                 self._chain(self.keys[point], [zone.wifi_link], None, zone)

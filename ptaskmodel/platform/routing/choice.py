@@ -89,11 +89,8 @@ class Fabric:
 
     def _add_zone(self, zone: Zone) -> None:
         if zone.kind in ROUTED_KINDS:
-            for (a, b), route in zone.routes.items():
-                ends = (zone.points[a], zone.points[b])
-                if zone.is_internal:
-                    ends = (route.gateway_from, route.gateway_to)
-                self._add(*ends, route.links)
+            for source, target, links in zone.ways():
+                self._add(source, target, links)
         elif zone.walk is not None and zone.kind != VIVALDI and not zone.is_internal:
             spokes = FAMILIES[zone.walk.kind].spokes(zone.walk.table)
             if spokes is None:
