@@ -174,8 +174,10 @@ def unnamed_in(tree: ast.Module, faces: frozenset[str]) -> Iterator[tuple[str, s
     """The functions of a file, each with a parameter that its docstring does not name.
 
     faces: the names of functions and classes that need a docstring. What a constructor is given may
-    be named by the docstring of its class.
+    be named by the docstring of its class. A method that overrides one with a docstring, of a class
+    of the file, inherits it, as `inspect.getdoc` has it.
     """
+    inherited = documented(tree)
     for node in tree.body:
         if isinstance(node, Function) and not node.name.startswith("_"):
             for name in unnamed(node, ast.get_docstring(node), node.name in faces):
@@ -190,8 +192,20 @@ def unnamed_in(tree: ast.Module, faces: frozenset[str]) -> Iterator[tuple[str, s
                     said = None if about is None and said is None else f"{about} {said}"
                 elif method.name.startswith("_"):
                     continue
-                for name in unnamed(method, said, node.name in faces):
+                bases = {ast.unparse(base) for base in node.bases}
+                needed = node.name in faces and bases.isdisjoint(inherited.get(method.name, ()))
+                for name in unnamed(method, said, needed):
                     yield f"{node.name}.{method.name}", name
+
+
+def documented(tree: ast.Module) -> dict[str, set[str]]:
+    """The classes of a file that have a docstring for a method, by its name."""
+    found: dict[str, set[str]] = {}
+    for node in tree.body:
+        for method in node.body if isinstance(node, ast.ClassDef) else ():
+            if isinstance(method, Function) and ast.get_docstring(method) is not None:
+                found.setdefault(method.name, set()).add(node.name)
+    return found
 
 
 def unnamed(node: Function, said: str | None, needed: bool) -> list[str]:
@@ -285,6 +299,12 @@ def test_what_a_foreign_field_is(body, found):
         ('class C:\n    """Of a."""\n    def __init__(self, a, b): ...', ["C.__init__ b"]),
         ('class C:\n    def m(self, a):\n        """None."""', ["C.m a"]),
         ("class C:\n    def __init__(self, a): ...", []),
+        ("class asked:\n    def m(self, a): ...", ["asked.m a"]),
+        (
+            'class C:\n    def m(self, a):\n        """Of a."""\n'
+            "class asked(C):\n    def m(self, a): ...",
+            [],
+        ),
     ],
 )
 def test_what_an_unnamed_parameter_is(text, found):

@@ -93,7 +93,10 @@ class Communication:
 
 
 def join(parts: Iterable[Communication]) -> Communication:
-    """Communications that happen side by side: step k of the result is step k of every part."""
+    """Return communications that happen side by side: step k of all `parts` is step k.
+
+    Raises WorkloadError if the parts are among different numbers of ranks.
+    """
     given = list(parts)
     if len({part.ranks for part in given}) != 1:
         raise WorkloadError("communications to join: all must be among the same number of ranks")
@@ -158,7 +161,10 @@ def broadcast(ranks: int, bytes: float, root: int = 0, tree: str = "binary") -> 
 
 
 def reduce(ranks: int, bytes: float, root: int = 0, tree: str = "binary") -> Communication:
-    """Every rank's ``bytes`` are combined towards ``root``: a broadcast run backwards."""
+    """Combine ``bytes`` of each of the ``ranks`` towards rank ``root``: a broadcast run backwards.
+
+    tree: flat, binary, binomial or chain, as of `broadcast`.
+    """
     forward = broadcast(ranks, bytes, root, tree)
     return Communication(
         ranks,
@@ -170,8 +176,9 @@ def reduce(ranks: int, bytes: float, root: int = 0, tree: str = "binary") -> Com
 
 
 def allreduce(ranks: int, bytes: float, algorithm: str = "ring") -> Communication:
-    """Every rank's ``bytes`` are combined and every rank gets the result.
+    """Combine ``bytes`` of each of the ``ranks``; every rank gets the result.
 
+    algorithm: ``ring`` or ``recursive_doubling``.
     ``ring``: 2 (ranks - 1) steps, in each of which every rank sends bytes / ranks to the next.
     ``recursive_doubling``: log2 steps in which ranks whose numbers differ in one bit exchange
     ``bytes``; with ranks not a power of two the surplus ranks first hand their data to a
@@ -186,8 +193,9 @@ def allreduce(ranks: int, bytes: float, algorithm: str = "ring") -> Communicatio
 
 
 def allgather(ranks: int, bytes: float, algorithm: str = "ring") -> Communication:
-    """Every rank's ``bytes`` go to all others.
+    """Send ``bytes`` of each of the ``ranks`` to all others.
 
+    algorithm: ``ring`` or ``recursive_doubling``.
     ``ring``: ranks - 1 steps, in each of which every rank passes one contribution to the next.
     ``recursive_doubling`` (ranks a power of two): in step k, ranks whose numbers differ in bit k
     exchange all that they hold, 2^k contributions.
@@ -208,7 +216,7 @@ def allgather(ranks: int, bytes: float, algorithm: str = "ring") -> Communicatio
 
 
 def all_to_all(ranks: int, bytes: float) -> Communication:
-    """Every rank sends ``bytes`` to every other one: in step s, rank r sends to r + s + 1."""
+    """Send ``bytes`` from each of the ``ranks`` to every other: in step s, from r to r + s + 1."""
     _check(ranks, bytes)
     step, source = _every_rank_in(ranks, ranks - 1)
     return _messages(ranks, step, source, (source + step + 1) % ranks, bytes)

@@ -128,7 +128,7 @@ def interference_tasks(
 ) -> list[Task]:
     """Return tasks that saturate the route between two hosts, both ways, by a pattern.
 
-    Source, destination: names of the hosts. connections: how many run at a time. name: begins the
+    The hosts are `source` and `destination`. connections: how many run at a time. name: begins the
     ids of tasks. Each time on is a task with a start and a walltime, since how much it sends
     depends on what else runs. By default a connection is two tasks, one for each direction: two
     competitors for whatever shares both directions. With ``joint`` a connection is one task that
@@ -187,7 +187,7 @@ class TwoGroups:
         return tuple(f"{self.name}-{k}" for k in range(2 * self.nodes_per_group))
 
     def group(self, host: str) -> int:
-        """0 or 1: the group of a node. Raises PlatformError for a name that is not one."""
+        """Return the group, 0 or 1, of the node named `host`. Raises PlatformError if none is."""
         if host not in self.hosts:
             raise PlatformError(
                 f"platform {self.name}: no host {host!r}; they are {self.name}-0 .."
@@ -219,5 +219,5 @@ class TwoGroups:
         return f"{self.name}_switch{group}"
 
     def xml(self, comment: str = "") -> str:
-        """The platform as a SimGrid file (DTD 4.1)."""
+        """Return the platform as a SimGrid file (DTD 4.1); `comment` stands at its head."""
         return self.platform().to_xml(comment)

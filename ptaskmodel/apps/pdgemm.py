@@ -124,9 +124,10 @@ class Pdgemm:
     def task(
         self, hosts: Sequence[str], phases: int | None = None, **common: Unpack[Common]
     ) -> Task:
-        """The run as a task on ``hosts``, one name for each rank (see ``place``).
+        """Return the run as a task on ``hosts``, one name for each rank (see ``place``).
 
-        common: further fields of the task (``id``, ``start_s``, ``competitors`` ...).
+        phases: as of `work`. common: further fields of the task (``id``, ``start_s``,
+        ``competitors`` ...).
         """
         return Task(tuple(hosts), self.work(phases), **common)  # type: ignore[arg-type]
 

@@ -47,10 +47,10 @@ from ptaskmodel.workload.works import DelayWork, SequenceWork, TraceWork, Work
 
 
 def phases_at_collectives(trace: Trace, algorithms: IntArray | None = None) -> Work:
-    """Each collective as a parallel work, and in between whatever ranks do between two of them.
+    """Return a work with a phase for each collective of a trace, and for what is between two.
 
-    Phases that are alike share their work. algorithms: as of `bundle`. Raises WorkloadError if
-    ranks do not take part in the same collectives in the same order.
+    Phases that are alike share their work. trace: of all ranks. algorithms: as of `bundle`. Raises
+    WorkloadError if ranks do not take part in the same collectives in the same order.
     """
     tally = Tally(trace, algorithms)
     cuts = collective_cuts(trace)
@@ -190,10 +190,11 @@ def windows(
     collectives: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Windows:
-    """What an application does in ``count`` equal windows of time, replayed alone on its hosts.
+    """Return what an application does in ``count`` equal windows of time, alone on its hosts.
 
-    model, solver, collectives: as of `replay`, which is done twice: for its makespan, and for what
-    happens when; progress hears of the actions of both.
+    trace: what its ranks do. platform: has the hosts. hosts: a name for each rank. model, solver,
+    collectives: as of `replay`, which is done twice: for its makespan, and for what happens when;
+    progress hears of the actions of both.
 
     Raises as `replay`, and WorkloadError if nothing takes time or ``count`` is not positive.
     """
@@ -288,7 +289,8 @@ def compare_in_company(
     whatever runs there, or is still to come, contends with it. The simulation itself stays as it
     is. Rank k is on ``hosts[k]``.
 
-    start_s: when the application begins (None: now). replayed_in: where it is replayed instead, so
+    start_s: when the application begins (None: now). windows: numbers of windows; each gives a
+    model (see `tasks_of_trace`). replayed_in: where it is replayed instead, so
     that its messages can travel by another network model, such as SMPI's; its tasks should be the
     same company. Only a simulation by L07 runs parallel tasks.
 

@@ -100,10 +100,11 @@ def replays(work: Work) -> bool:
 class Plan:
     """Works, walltimes, estimates, execution and times alone of one batch.
 
-    workload: with the works and walltimes that the options ask for. estimate: what the policy
-    believes of durations. execution: how the jobs will run; ``ptasks`` is the same if some are
-    parallel tasks, or may come to be (if ``ptasks`` says so), else None. remarks: on what was
-    changed, and belief: on what the policy believes. Raises SimulationError, WorkloadError.
+    machine: the hosts on which the batch runs. workload: with the works and walltimes that the
+    options ask for. estimate: what the policy believes of durations. execution: how the jobs will
+    run; ``ptasks`` is the same if some are parallel tasks, or may come to be (if ``ptasks`` says
+    so), else None. remarks: on what was changed, and belief: on what the policy believes. Raises
+    SimulationError, WorkloadError.
     """
 
     def __init__(
@@ -152,7 +153,7 @@ class Plan:
         return Checkpointing.of(options.checkpoint, options.failure_law.get("mtbf"))
 
     def alone_s(self, attempts: Sequence[Attempt]) -> tuple[float, ...]:
-        """Seconds that each attempt would have taken with the platform to itself."""
+        """Return the seconds that each of `attempts` would have taken alone on the platform."""
         return tuple(self._alone_times().of_attempts(attempts))
 
     def note_parts_done(self, attempts: Iterable[Attempt]) -> None:

@@ -175,9 +175,10 @@ def new_simulation(
 ) -> BatchSimulation:
     """Return the batch simulation of a plan, at date 0.
 
-    execution: how the jobs run, if not as the plan says; such a simulation is not verified.
-    metered: the execution of the plan with its meter, if energy counts. driver: decides instead of
-    a policy of the options.
+    machine: that of the plan. progress: called often, with the date (s), how many jobs are over and
+    how many wait. execution: how the jobs run, if not as the plan says; such a simulation is not
+    verified. metered: the execution of the plan with its meter, if energy counts. driver: decides
+    instead of a policy of the options.
     """
     from ptaskmodel.batch.jobs.queue import ClosedLoop
     from ptaskmodel.batch.loop.loop import BatchSimulation

@@ -157,7 +157,8 @@ def check_schedule(
 ) -> None:
     """Check that no job is lost or early, and no core or memory used twice; raises PolicyFault.
 
-    hosts: what each has (one core and unlimited memory, if left out).
+    schedule: what became of the jobs. jobs: all that were submitted. hosts: what each has (one core
+    and unlimited memory, if left out).
     """
     if [run.job for run in schedule.final] != sorted(jobs, key=lambda job: job.submit_time_s):
         raise PolicyFault("the schedule has not exactly one final attempt for each job")
@@ -222,7 +223,10 @@ def _is_suspended(attempt: Attempt, moment: float) -> bool:
 
 
 def random_jobs(seed: int, jobs: int, num_hosts: int) -> list[Job]:
-    """A small workload with ties, bursts and all kinds of walltimes, the same for a seed."""
+    """Return `jobs` random jobs of at most `num_hosts` hosts each, the same for a `seed`.
+
+    There are ties, bursts and all kinds of walltimes.
+    """
     draw = random.Random(seed)
     date, made = 0.0, []
     for k in range(jobs):
@@ -251,6 +255,11 @@ def check_policy(
     Checked: every job runs once or is rejected, after its submission, on as many hosts as it asks
     for, each host serving one job at a time; the promise (see `Verifier`); and that the same
     workload gives the same schedule twice.
+
+    make_policy: returns a new policy for each workload. promise: as of `Verifier`. workloads: how
+    many are tried, each of ``jobs`` jobs on ``num_hosts`` hosts. seed: of the first; the others
+    follow. make_allocation: returns a new rule that chooses hosts (None: the default one).
+    estimate: how long a policy believes a job to run, s.
     """
     for number in range(seed, seed + workloads):
         workload = random_jobs(number, jobs, num_hosts)

@@ -70,7 +70,7 @@ class MeasuredGroup:
 def read_measurements(
     path: AnyPath, account: Account, competitors: str | None = None
 ) -> list[MeasuredGroup]:
-    """The groups of a file of measurements, in the order of their first rows.
+    """Return the groups of the file ``path`` of measurements, in the order of their first rows.
 
     Columns: a runtime in s (``mean_runtime_s``, ``runtime_s`` or ``mpi_runtime_s``; empty if the
     runs did not end); the pattern ``interference_on_s`` and ``interference_off_s`` (0 and 0: none;

@@ -112,7 +112,10 @@ class Calibration:
 
 
 def summarise(predictions: Iterable[Prediction], used_in_fit: bool | None = None) -> ErrorSummary:
-    """Errors of the predictions that can be compared: all, or those (not) used in the fit."""
+    """Return the errors of the predictions that can be compared.
+
+    used_in_fit: only those that were (True), or were not (False), used in the fit; None: all.
+    """
     errors = [
         abs(row.relative_error)
         for row in predictions
@@ -131,9 +134,11 @@ def is_endpoint(pattern: OnOff) -> bool:
 def calibrate(
     groups: Sequence[MeasuredGroup], fitter: Fitter, model: str, fit_on: str, source: str = ""
 ) -> Calibration:
-    """Fit each group on its ``endpoints`` (no and constant interference) or on ``all`` rows.
+    """Fit each of ``groups`` on its ``endpoints`` (no and constant interference) or ``all`` rows.
 
-    Raises MeasurementError for another ``fit_on``, or if no group can be fitted.
+    fitter: fits one group to the rows that it is given. model: name of what it fits. fit_on: which
+    rows. source: where the measurements come from, for the reader of the result. Raises
+    MeasurementError for another ``fit_on``, or if no group can be fitted.
     """
     if fit_on not in ("endpoints", "all"):
         raise MeasurementError(f"unknown fit-on {fit_on!r}; use endpoints or all")
@@ -151,9 +156,10 @@ def calibrate(
 
 
 def leave_one_pattern_out(groups: Sequence[MeasuredGroup], fitter: Fitter) -> list[Prediction]:
-    """Every measurement predicted by a fit that saw no run of its pattern.
+    """Predict each measurement of ``groups`` by a fit that saw no run of its pattern.
 
-    Left out where the other patterns do not determine the model.
+    Those are left out of which the other patterns do not determine the model. fitter: as of
+    `calibrate`.
     """
     predictions = []
     for group in groups:
@@ -204,7 +210,10 @@ STYLE: dict[Any, Any] = {
 
 
 def parameter_table(calibration: Calibration) -> pandas.DataFrame:
-    """One row a group and parameter: labels, value, stderr, low and high ends of 95 %, unit."""
+    """Return a table of a calibration, with a row for each group and parameter.
+
+    Columns: the labels of the group, parameter, value, stderr, the ends of its 95 % interval, unit.
+    """
     import pandas as pd
 
     rows = []
@@ -226,7 +235,11 @@ def parameter_table(calibration: Calibration) -> pandas.DataFrame:
 
 
 def prediction_table(calibration: Calibration) -> pandas.DataFrame:
-    """One row a measurement: labels, pattern, measured, predicted, residual (s), error, use."""
+    """Return a table of a calibration, with a row for each measurement.
+
+    Columns: the labels of the group, pattern, competitors, measured_s, stddev_s, predicted_s,
+    residual_s, relative_error, used_in_fit.
+    """
     import pandas as pd
 
     return pd.DataFrame(
@@ -249,7 +262,10 @@ def prediction_table(calibration: Calibration) -> pandas.DataFrame:
 
 
 def report(calibration: Calibration, left_out: Sequence[Prediction] = ()) -> str:
-    """The whole report. left_out: predictions by fits that did not see the row's pattern."""
+    """Return the report on a calibration, as text.
+
+    left_out: predictions by fits that did not see the row's pattern.
+    """
     lines = [
         f"Model {calibration.model}, fitted on {calibration.fit_on}"
         + (f", from {calibration.source}" if calibration.source else ""),

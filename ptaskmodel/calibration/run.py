@@ -204,7 +204,7 @@ def to_json(calibration: Calibration) -> dict[str, Any]:
 
 
 def write_calibration(calibration: Calibration, path: str | Path) -> None:
-    """Write a calibration as JSON; the file appears whole or not at all."""
+    """Write a calibration to ``path`` as JSON; the file appears whole or not at all."""
     write_json(path, to_json(calibration), error=MeasurementError)
 
 
@@ -349,7 +349,8 @@ def apply_to_jobs(
     """The workload as the calibration sees it, with a note of how many jobs it changed.
 
     Jobs that are parallel tasks, without ``competitors``, are runs of the calibrated application
-    (see `apply`); delays, and jobs with ``competitors``, stay as they are.
+    (see `apply`); delays, and jobs with ``competitors``, stay as they are. group: labels of the
+    group of the calibration whose parameters hold (None: it has one group).
 
     Raises MeasurementError as `apply` does, and if no job is one; WorkloadError for traces.
     """

@@ -80,7 +80,10 @@ class Campaign:
 
     @classmethod
     def of(cls, plan: Plan, directory: str | Path, part: tuple[int, int] = (1, 1)) -> Campaign:
-        """The runs of a plan, checked before any is made. Raises CampaignError."""
+        """Return the campaign of a plan, its runs checked before any is made.
+
+        directory: where its results are kept. part: (k, n), as of the class. Raises CampaignError.
+        """
         k, n = part
         if not 1 <= k <= n:
             raise CampaignError(f"part {k}/{n}; give K/N with K from 1 to N")
@@ -93,7 +96,7 @@ class Campaign:
 
     @classmethod
     def in_file(cls, path: str | Path, directory: str | Path, part: tuple[int, int]) -> Campaign:
-        """The campaign of a file, kept in a directory. Raises CampaignError."""
+        """Return the campaign of the plan in the file ``path``; directory, part: as for `of`."""
         return cls.of(read_plan(path), directory, part)
 
     def status(self) -> Status:
@@ -134,8 +137,10 @@ class Campaign:
     ) -> Status:
         """Make the runs that are missing, and with ``again`` those that failed.
 
-        processes: of this machine (all processors by default); or on a Dask cluster. Raises
-        CampaignError if another process does so in this directory, or the cluster cannot be used.
+        processes: how many of this machine (None: one for each processor). on: a Dask cluster,
+        instead of them. progress: called after each run, with how many are done, failed and wanted,
+        the run, its seconds and its error, if any. Raises CampaignError if another process does so
+        in this directory, or the cluster cannot be used.
         """
         self.store.begin(self.plan)
         with self.store.locked():
@@ -164,7 +169,7 @@ class Campaign:
         return Status(*made, len(self.runs) - sum(made))
 
     def estimate(self, tried: int) -> Estimate:
-        """Make some runs, spread over the campaign, one after the other; say what all will take.
+        """Make ``tried`` runs, spread over the campaign, one by one; return what all will take.
 
         They are kept as any others. Short ones are made twice, as the first loads what later ones
         find: kernels, platform, workload. Raises CampaignError if all of them fail.
@@ -266,7 +271,7 @@ def _unseen(chosen: Collection[str], known: Collection[str]) -> str:
 
 
 def write_table(frame: pandas.DataFrame, path: str | Path) -> None:
-    """Write a table, whole, in the format that its name asks for: .parquet or .csv.
+    """Write the table ``frame``, whole, to ``path``, which ends in .parquet or .csv.
 
     Raises CampaignError for another name, or if Parquet needs a library that is missing.
     """

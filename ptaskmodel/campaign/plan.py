@@ -143,7 +143,7 @@ class Plan:
 
 
 def read_plan(path: str | Path) -> Plan:
-    """The plan in a file; paths in it are relative to its folder.
+    """Return the plan in the file ``path``; paths in it are relative to its folder.
 
     Raises CampaignError: one line with the file, the key, what is wrong and the remedy.
     """
@@ -156,7 +156,10 @@ def read_plan(path: str | Path) -> Plan:
 
 
 def plan_of(text: str, folder: Path, name: str) -> Plan:
-    """The plan in a text. Raises CampaignError."""
+    """Return the plan in a text (TOML). Raises CampaignError.
+
+    folder: paths in it are relative to it. name: of the plan, unless the text gives one.
+    """
     given = _tables(text)
     for key, value in given.items():
         _check_key(key, value)

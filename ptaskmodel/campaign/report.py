@@ -215,7 +215,7 @@ def done(campaign: Campaign, frame: pandas.DataFrame | None = None) -> pandas.Da
 
 
 def write_campaign_report(campaign: Campaign, path: str | Path) -> list[str]:
-    """Write the page; return what it found in short.
+    """Write the page of a campaign to ``path``; return its findings, a sentence each.
 
     Raises CampaignError if no run is made, or it cannot be written.
     """

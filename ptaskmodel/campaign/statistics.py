@@ -172,9 +172,10 @@ DIFFERENCES = [
 def means(
     frame: pandas.DataFrame, factors: Sequence[str], metrics: Sequence[str]
 ) -> pandas.DataFrame:
-    """Of each combination of levels and each metric: mean, and its 95 % interval.
+    """Return the mean, and its 95 % interval, of each combination of levels and each metric.
 
-    Runs that share a seed are averaged first. Columns: the levels, metric, runs, seeds, mean,
+    frame: a row for each run, with the columns of `factors` and `metrics`, and its seed. Runs that
+    share a seed are averaged first. Columns: the levels, metric, runs, seeds, mean,
     standard_deviation (of a seed's mean), low and high (the interval, within what the metric can
     be; nan of one seed).
     """
@@ -200,11 +201,12 @@ def paired(
     baseline: Mapping[str, Any],
     conditions: Sequence[str] = (),
 ) -> pandas.DataFrame:
-    """Each level (of the factors that the baseline names) against the baseline's.
+    """Compare each level, of the factors that the baseline names, with the baseline's.
 
-    Runs are paired that are alike in all else, repetition included; pairs that share a seed are
-    averaged first, so that seeds are what is counted. conditions: factors within whose levels this
-    is done; Holm's p values are over all of them.
+    frame, metrics: as of `means`. factors: all that vary. baseline: a level by factor. Runs are
+    paired that are alike in all else, repetition included; pairs that share a seed are averaged
+    first, so that seeds are what is counted. conditions: factors within whose levels this is done;
+    Holm's p values are over all of them.
 
     Columns: the conditions, the levels, metric, pairs, seeds (independent repetitions; 1 if they
     change nothing), difference (mean), low and high (its 95 % interval), relative (to the
@@ -306,7 +308,9 @@ class _Effect(NamedTuple):
 def effects(
     frame: pandas.DataFrame, factors: Sequence[str], metrics: Sequence[str]
 ) -> pandas.DataFrame:
-    """How much of the variation of each metric goes with each factor, and with pairs of them.
+    """Return how much of the variation of each metric goes with each factor, and with pairs.
+
+    frame, factors, metrics: as of `means`.
 
     Columns: metric, factor, with_factor (empty: the factor alone), part (of the sum of squares),
     seeds (repetitions that tell it; 1 if they change nothing), p_value (F test with the seed as a

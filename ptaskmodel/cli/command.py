@@ -154,7 +154,9 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group that answers a name that it does not have with the nearest."""
+    """A group that answers a name that it does not have with the nearest.
+
+    arguments, facts: as of `click.Group`."""
 
     command_class = Command
     group_class = type

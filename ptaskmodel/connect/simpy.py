@@ -31,7 +31,7 @@ class TaskNotCompletedError(SimulationError):
 
 
 class SimPyBridge:
-    """Runs a `Simulation` inside a SimPy environment.
+    """Runs a `Simulation` inside the SimPy environment `env`.
 
     At each date the parallel tasks' own events come first, then SimPy's; tasks that processes add
     at a date begin at it, all together. The bridge drives the simulation: do not call its ``run``,
@@ -68,8 +68,9 @@ class SimPyBridge:
         return self._refs[event]
 
     def cancel(self, event: simpy.Event) -> None:
-        """End the task now unless it is over; a process that still waits gets
-        TaskNotCompletedError.
+        """End the task of `event` now unless it is over.
+
+        A process that still waits for it gets TaskNotCompletedError.
         """
         simulation = self.sync()
         if not event.triggered:
@@ -78,11 +79,11 @@ class SimPyBridge:
             self._tell_ends()
 
     def suspend(self, event: simpy.Event) -> None:
-        """Freeze the task. Raises SimulationError if it is not running."""
+        """Freeze the task of `event`. Raises SimulationError if it is not running."""
         self.sync().suspend(self._refs[event])
 
     def resume(self, event: simpy.Event) -> None:
-        """Let the task go on. Raises SimulationError if it is not suspended."""
+        """Resume the task of `event`. Raises SimulationError if it is not suspended."""
         self.sync().resume(self._refs[event])
 
     def sync(self) -> Simulation:

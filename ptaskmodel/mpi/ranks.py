@@ -361,7 +361,7 @@ def example() -> tuple[State, Replays, Options]:
 def advance_ready(s, x, o):
     """Run the actions of all ready ranks; return OK, or the status that needs Python.
 
-    S, x, o: the engine's state, the applications' state, and the options.
+    It takes the engine's state `s`, that of applications `x`, and the options `o`.
     """
     counts = x.counts[0]
     while counts.ready.first >= 0:
@@ -384,7 +384,7 @@ def advance_ready(s, x, o):
 def end_application(s, x, a):
     """End the running computations and messages of application `a` (index).
 
-    S, x: as `advance_ready`.
+    The states `s` and `x` are as for `advance_ready`.
     """
     app = x.apps[a]
     last = app.first + app.ranks

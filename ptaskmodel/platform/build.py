@@ -30,6 +30,11 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 class PlatformBuild(Generic[P]):
     """A platform being built; see `Platform.build`.
 
+    make: makes the platform of the facts. name, routing: of the outermost zone. config: values of
+    its ``<config>`` by name (None: none). A quantity (speed, bandwidth, latency) is a number in
+    flop/s, B/s or s, or text with a unit, as in a file. A trace is an `AvailabilityTrace` or pairs
+    of a time (s) and a value. properties: text by name, for other programs.
+
     Names are checked at once: what a call refers to must be there. Every call raises PlatformError
     for what a file would be refused for. What is odd but usable is in ``Platform.notes``.
     """
@@ -56,9 +61,10 @@ class PlatformBuild(Generic[P]):
     def zone(
         self, name: str, routing: str = "Full", properties: Mapping[str, str] | None = None
     ) -> Iterator[None]:
-        """A zone inside the present one: what is declared in the ``with`` block is in it.
+        """Declare a zone inside the present one; what the ``with`` block declares is in it.
 
-        routing: Full, Floyd, Dijkstra, Cluster, Vivaldi, Wifi or None.
+        name: of the zone. routing: Full, Floyd, Dijkstra, Cluster, Vivaldi, Wifi or None.
+        properties: of the zone.
         """
         self._open("zone", {"id": name, "routing": routing})
         self._properties(properties)
@@ -77,9 +83,11 @@ class PlatformBuild(Generic[P]):
         speed_trace: Events | None = None,
         state_trace: Events | None = None,
     ) -> None:
-        """A host of so many cores of ``speed`` each (one speed for each pstate).
+        """Declare the host ``name`` of so many cores of ``speed`` each (one speed for each pstate).
 
-        Values of ``speed_trace`` are factors of the speed, of ``state_trace`` 1 (on) or 0 (off).
+        pstate: the one it begins in. coordinates: x, y and height in ms, in a Vivaldi zone.
+        properties: of the host. Values of ``speed_trace`` are factors of the speed, of
+        ``state_trace`` 1 (on) or 0 (off).
         """
         facts = {
             "id": name,
@@ -92,7 +100,10 @@ class PlatformBuild(Generic[P]):
         self._connect(name, SPEED=speed_trace, HOST_AVAIL=state_trace)
 
     def router(self, name: str, *, coordinates: Sequence[float] | None = None) -> None:
-        """A point of routes that computes nothing."""
+        """Declare the router ``name``: a point of routes that computes nothing.
+
+        coordinates: as of `host`.
+        """
         self._declare("router", {"id": name, "coordinates": _coordinates(coordinates)})
 
     def link(
@@ -107,9 +118,11 @@ class PlatformBuild(Generic[P]):
         latency_trace: Events | None = None,
         state_trace: Events | None = None,
     ) -> None:
-        """A link: SHARED by both directions, SPLITDUPLEX (one each way) or FATPIPE.
+        """Declare the link ``name``.
 
-        Values of traces are B/s, s, and 1 (on) or 0 (off). Several bandwidths: of a Wifi zone.
+        bandwidth: B/s; several of them in a Wifi zone. latency: s. policy: SHARED by both
+        directions, SPLITDUPLEX (one each way) or FATPIPE. properties: of the link. Values of
+        ``bandwidth_trace`` are B/s, of ``latency_trace`` s, of ``state_trace`` 1 (on) or 0 (off).
         """
         facts = {
             "id": name,
@@ -134,9 +147,10 @@ class PlatformBuild(Generic[P]):
         symmetrical: bool = True,
         bypass: bool = False,
     ) -> None:
-        """The links between two hosts or routers of the present zone, and back if symmetrical.
+        """Declare the links from a host or router of the present zone to another.
 
-        bypass: one way only, used before the zone's own routes.
+        source, destination: their names. symmetrical: the way back has the same links. bypass: one
+        way only, used before the zone's own routes.
         """
         facts = {"src": source, "dst": destination}
         self._route("bypassRoute" if bypass else "route", facts, links, symmetrical, bypass)
@@ -151,19 +165,29 @@ class PlatformBuild(Generic[P]):
         symmetrical: bool = True,
         bypass: bool = False,
     ) -> None:
-        """As ``route``, between zones, from a host or router of one to one of the other."""
+        """Declare the links from a zone inside the present one to another, as `route` does.
+
+        source, destination: names of the zones. gateways: a host or router of each, between which
+        the links are. symmetrical, bypass: as of `route`.
+        """
         facts = {"src": source, "dst": destination}
         facts |= dict(zip(("gw_src", "gw_dst"), gateways, strict=True))
         tag = "bypassZoneRoute" if bypass else "zoneRoute"
         self._route(tag, facts, links, symmetrical, bypass)
 
     def backbone(self, name: str, bandwidth: Quantity, latency: Quantity = 0.0) -> None:
-        """The link that all routes cross, of a zone of routing Cluster."""
+        """Declare the link ``name`` that all routes cross, of a zone of routing Cluster.
+
+        bandwidth: B/s. latency: s.
+        """
         facts = {"bandwidth": _quantity(bandwidth, "Bps"), "latency": _quantity(latency, "s")}
         self._declare("backbone", {"id": name} | facts)
 
     def host_link(self, host: str, up: str, down: str | None = None) -> None:
-        """The links from and to a host, of a zone of routing Cluster (None: one both ways)."""
+        """Declare the links of a host, in a zone of routing Cluster.
+
+        up: name of the link from the host. down: of the one to it (None: the same).
+        """
         self._declare("host_link", {"id": host, "up": up, "down": up if down is None else down})
 
     def peer(
@@ -174,7 +198,11 @@ class PlatformBuild(Generic[P]):
         bandwidth_out: Quantity,
         coordinates: Sequence[float],
     ) -> None:
-        """A host and its two links, of a zone of routing Vivaldi: x, y and height in ms."""
+        """Declare the host ``name`` and its two links, in a zone of routing Vivaldi.
+
+        speed: of its core, one for each pstate. bandwidth_in, bandwidth_out: of its links, B/s.
+        coordinates: x, y and height in ms.
+        """
         facts = {
             "id": name,
             "speed": _speed(speed),
@@ -206,12 +234,15 @@ class PlatformBuild(Generic[P]):
         router: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Equal hosts around a switch (their number), or in a `Torus`, `FatTree` or `Dragonfly`.
+        """Declare equal hosts around a switch (hosts: their number), or in a topology.
 
-        Hosts are called ``prefix`` (the cluster's name and a dash), a number from ``first`` on,
-        ``suffix``. bandwidth, latency, policy: of each cable. backbone: what the switch carries in
-        all (None: whatever comes). limiter: what a node carries, loopback: what a host sends to
-        itself. router: the name of the gateway of a flat cluster.
+        hosts: a `Torus`, `FatTree` or `Dragonfly` is a topology. Hosts are called ``prefix`` (None:
+        the cluster's name and a dash), a number from ``first`` on, ``suffix``; each has ``cores``
+        cores of ``speed`` (one for each pstate). bandwidth (B/s), latency (s), policy: of each
+        cable. backbone: B/s that the switch carries in all (None: whatever comes), with
+        backbone_latency and backbone_policy. limiter: B/s that a node carries. loopback: B/s that a
+        host sends to itself, with loopback_latency. router: the name of the gateway of a flat
+        cluster. properties: of each host.
         """
         topology = Star(hosts) if isinstance(hosts, int) else hosts
         facts = {

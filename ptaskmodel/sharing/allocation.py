@@ -58,7 +58,9 @@ def verify(
     *,
     tolerance: float = 1e-9,
 ) -> Certificate:
-    """Check rates against the definition of a rule, on the data as given.
+    """Check the rates of a problem against the definition of a rule, on the data as given.
+
+    rates: 1/s, shape (tasks,). tolerance: the largest relative error that counts as rounding.
 
     Every rule: no SHARED capacity is exceeded by the sum of uses, no FATPIPE by a single use, no
     bound by a rate (relative excess). Then for each task, as the smallest relative gap to a reason

@@ -78,22 +78,25 @@ def carve(array: Any, size: Any) -> Any:
 
 
 def bmf(problem: SharingProblem) -> Allocation:
-    """A bottleneck max fair allocation (rates in 1/s); always found."""
+    """Return a bottleneck max fair allocation (rates in 1/s) of a problem; one is always found."""
     return solve(problem, "bmf")
 
 
 def fairbottleneck(problem: SharingProblem) -> Allocation:
-    """Rates (1/s) that SimGrid's ``fairbottleneck`` gives."""
+    """Return the rates (1/s) that SimGrid's ``fairbottleneck`` gives for a problem."""
     return solve(problem, "fairbottleneck")
 
 
 def fairbottleneck_corrected(problem: SharingProblem) -> Allocation:
-    """Fair bottleneck without the double charge of fixed tasks and without the FATPIPE leak."""
+    """Return the rates (1/s) of fair bottleneck for a problem, mended.
+
+    Fixed tasks are not charged twice, and no FATPIPE is exceeded.
+    """
     return solve(problem, "fairbottleneck-corrected")
 
 
 def maxmin(problem: SharingProblem) -> Allocation:
-    """Weighted max-min fair rates (1/s)."""
+    """Return the weighted max-min fair rates (1/s) of a problem."""
     return solve(problem, "maxmin")
 
 
@@ -103,8 +106,9 @@ def proportional(problem: SharingProblem) -> Allocation:
 
 
 def flow_maxmin(problem: SharingProblem) -> Allocation:
-    """Rates (1/s) of SimGrid's flow models: max-min fair but for FATPIPEs and capacities of 0.
+    """Return the rates (1/s) of SimGrid's flow models for a problem.
 
+    They are max-min fair but for FATPIPEs and capacities of 0.
     A FATPIPE stops all its users when the largest use reaches the capacity; a resource of capacity
     0 is ignored by tasks that use others too.
     """

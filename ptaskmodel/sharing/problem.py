@@ -105,9 +105,9 @@ class SharingProblem:
     ) -> SharingProblem:
         """Return a checked problem of `n` tasks from elements in any order.
 
-        Resource, task, usage: of each element, shape (elements,). share: likewise; None: the usage.
-        capacity, fatpipe, bound, weight: as of `build`. Raises SharingError naming the first wrong
-        element.
+        Each element has its `resource`, task and usage: shape (elements,). share: likewise; None:
+        the usage. capacity, fatpipe, bound, weight: as of `build`. Raises SharingError naming the
+        first wrong element.
         """
         resources = _array(resource, "resource", np.int64)
         tasks = _array(task, "task", np.int64)
@@ -156,7 +156,7 @@ class SharingProblem:
     ) -> SharingProblem:
         """Return a checked problem of ``usage[resource, task]`` and ``share`` (None: the usage).
 
-        Capacity, fatpipe, bound, weight: as of `build`.
+        As for `build`: capacity, fatpipe, bound, weight.
         """
         matrix = np.asarray(usage, np.float64)
         if matrix.ndim != 2:

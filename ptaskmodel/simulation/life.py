@@ -379,8 +379,8 @@ def advance(s, t, o):
 def run(s, t, o):
     """Advance until something needs Python or ``until`` is reached; return the status.
 
-    S, t, o: the engine's state, the tasks' state, and the options. Unfinished work stays in the
-    state: calling it again continues there.
+    It takes the engine's state `s`, that of tasks `t`, and the options `o`. What it leaves undone
+    is in the state: calling it again continues there.
     """
     status = advance(s, t, o)
     write_members(s)
@@ -391,6 +391,6 @@ def run(s, t, o):
 def finish(s, t, task, state):
     """End task `task` (index) from Python in a final `state`; the stream must have room.
 
-    S, t: as `run`.
+    The states `s` and `t` are as for `run`.
     """
     end_task(s, t, task, state)

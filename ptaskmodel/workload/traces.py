@@ -478,8 +478,9 @@ def trace_of_actions(ranks: Sequence[Iterable[Action]], origin: str = "trace") -
 
 
 def write_text_trace(trace: Trace, path: str | os.PathLike[str]) -> None:
-    """Write a trace as text, all ranks in one file, whole or not at all; gzipped if named ``.gz``.
+    """Write a trace as text to ``path``, all ranks in one file, whole or not at all.
 
+    It is gzipped if the name ends in ``.gz``.
     `read_trace` reads it, and ``smpirun -replay`` a list that names it. Raises WorkloadError.
     """
     with whole_file(path, error=WorkloadError) as stream:

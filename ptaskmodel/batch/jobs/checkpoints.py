@@ -123,7 +123,10 @@ class Checkpointing:
         return self.reading_s(saved_s) + left_s + count * self.write_s
 
     def spent(self, job: Job, run_s: float, saved_s: float) -> Spent:
-        """What an attempt that ran for so long has done, and spent; saved_s: as above."""
+        """Return what an attempt of `job` that ran for `run_s` seconds has done, and spent.
+
+        saved_s: seconds of its work that a checkpoint held when the attempt began.
+        """
         read_s, interval_s = self.reading_s(saved_s), self.interval_s(job)
         since_s = run_s - read_s
         if since_s <= 0:
@@ -138,7 +141,7 @@ class Checkpointing:
         return Spent(kept_s + rest_s - writing_s, kept_s, read_s + count * self.write_s + writing_s)
 
     def reading_s(self, saved_s: float) -> float:
-        """How long an attempt reads first, s."""
+        """Return how long an attempt reads first, s; saved_s: work that a checkpoint holds, s."""
         return self.read_s if saved_s > 0 else 0.0
 
 

@@ -103,7 +103,8 @@ class DelayExecution:
     """Every job lasts a time known beforehand, whoever runs beside it: a heap of ends.
 
     A job that needs its whole walltime or more is killed at its walltime (Batsim's rule), unless
-    jobs are not ``limited``. Performance states change nothing: a delay is nothing but time.
+    jobs are not ``limited``. checkpoints: what jobs save, for attempts that are interrupted (None:
+    nothing). Performance states change nothing: a delay is nothing but time.
     """
 
     def __init__(self, limited: bool = True, checkpoints: Checkpointing | None = None) -> None:

@@ -206,7 +206,7 @@ class ClosedLoop:
         self.waiting = len(jobs) - len(self.first)  # how many were not submitted yet
 
     def respond(self, attempt: Attempt, now: float) -> list[Job]:
-        """The jobs to submit, with their dates, as the job of an attempt is over."""
+        """Return the jobs to submit, with their dates, as that of `attempt` ends at `now` (s)."""
         due = []
         for job in self._followers.pop(attempt.job.id, []):
             self._waits_for[job.id] -= 1

@@ -32,7 +32,8 @@ class Policy(Protocol):
 class View:
     """What a policy may look at. A view of part of the machine shows only the hosts ``within``.
 
-    ``within`` is their mask; None: the whole machine.
+    ``within`` is their mask; None: the whole machine. state: of the batch. queue: the waiting jobs
+    that it shows, in their order (None: all).
     ``estimate_s(job)`` is how long a job is believed to run, s; inf if there is no belief.
     """
 

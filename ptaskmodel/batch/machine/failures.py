@@ -164,7 +164,8 @@ def failures_of(
 ) -> dict[int | str, Changes]:
     """The failures of a machine: of a file, and drawn for what the file does not name.
 
-    By number of the host, and by name of links and hosts that run no jobs.
+    By number of the host, and by name of links and hosts that run no jobs. law: by which failures
+    are drawn (None: none are).
 
     Raises SimulationError for a name that the platform does not have, and for a resource that has
     an availability (state) trace in the platform.

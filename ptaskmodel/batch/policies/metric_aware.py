@@ -111,7 +111,8 @@ class MetricAware:
     balance: 1 is first come first served, 0 shortest first. backfill: with "easy" the first window
     in which some job does not start keeps its places, and who delays none of them may start; with
     "conservative" every window keeps its places. backfill_order: of easy's candidates. windows:
-    "consecutive", or "sliding": after each start, scores and windows are formed anew.
+    "consecutive", or "sliding": after each start, scores and windows are formed anew. order: must
+    be None, since the scores order the queue.
 
     adaptive: which of both follows the run, in checks every ``check_interval_s`` from the first
     submission (+ ``check_offset_s``). Balance: it rises by ``balance_step`` while the queue depth

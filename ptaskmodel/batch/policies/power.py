@@ -34,7 +34,7 @@ class PowerCap:
     an otherwise idle machine is rejected. by: "wait", or "pstates": hosts are put into the fastest
     pstate that the cap allows when a job starts there (a lower one makes parallel tasks longer,
     delays not). under: the policy that starts jobs, "easy" or "fcfs"; reservations are of hosts,
-    not of power.
+    not of power. order: of the queue (None: by submission).
 
     Raises SimulationError where hosts do not say what they draw, or the cap is below what they draw
     idle.
@@ -157,7 +157,8 @@ def _by_speed(view: View, host: int) -> list[int]:
 class SleepIdle:
     """A policy under which hosts that have been idle for ``timeout`` seconds sleep.
 
-    under: the policy that starts jobs, "easy" or "fcfs". spare: how many free hosts stay awake
+    order: of the queue (None: by submission). under: the policy that starts jobs, "easy" or "fcfs".
+    spare: how many free hosts stay awake
     beyond what the queue asks for. As many hosts are woken as the jobs of the queue ask for beyond
     those that are free or waking. A host sleeps in its first sleep pstate (the property
     sleep_pstates of the platform); one that has none is turned off, and on again at once. Those

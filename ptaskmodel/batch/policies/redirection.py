@@ -44,13 +44,13 @@ START, QUEUE = "start", "queue"
 class Redirection:
     """A policy on the principal group, with redirection to the rest of the hosts.
 
-    alpha: share of the hosts in the redirection group, in (0, 1). theta: threshold of the
-    counters, 0 or more. conflict: which of the jobs that qualify is redirected: that of the
-    largest ``counter`` (the oldest of equals), or the ``longest`` or ``shortest`` by walltime, the
+    alpha: share of the hosts in the redirection group, in (0, 1). theta: threshold of the counters,
+    0 or more. conflict: which of the jobs that qualify is redirected: that of the largest
+    ``counter`` (the oldest of equals), or the ``longest`` or ``shortest`` by walltime, the
     ``largest`` or ``smallest`` by hosts, the ``oldest`` or ``youngest`` by start. redirected: jobs
     are redirected when they can ``start`` at once, or whatever runs in the group, to ``queue``
-    there. principal: the policy of the principal group. Jobs larger than the principal group are
-    rejected.
+    there. principal: the policy of the principal group (None: EASY, by ``order``). Jobs larger than
+    the principal group are rejected.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Redirection:
         self._queue: list[Job] = []  # of the redirection group
 
     def groups(self, num_hosts: int) -> tuple[Mask, Mask]:
-        """The hosts of the principal group and of the redirection group."""
+        """Return the hosts, of `num_hosts`, of the principal and of the redirection group."""
         apart = max(1, min(num_hosts - 1, int(self.alpha * num_hosts + 0.5)))
         principal = (1 << (num_hosts - apart)) - 1
         return principal, ((1 << num_hosts) - 1) ^ principal

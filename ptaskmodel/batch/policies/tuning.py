@@ -49,8 +49,9 @@ class Check(NamedTuple):
 class Rule:
     """How a parameter follows the run: at each check it goes a step up or down, within limits.
 
-    up: of the measures, whether it is to rise (True), to fall (False) or to stay (None). Raises
-    SimulationError for limits or a step that make no sense.
+    parameter: its name. up: of the measures, whether it is to rise (True), to fall (False) or to
+    stay (None). least, most: its limits. step: what each check adds or takes away. initial: its
+    value before the first check. Raises SimulationError for limits or a step that make no sense.
     """
 
     parameter: str
@@ -72,7 +73,7 @@ class Rule:
             )
 
     def after(self, value: float, measures: Measures) -> float:
-        """The value after a check."""
+        """Return the parameter after a check that found these `measures`; value: before it."""
         up = self.up(measures)
         if up is None:
             return value
@@ -82,7 +83,11 @@ class Rule:
 def by_queue_depth(
     parameter: str, threshold_s: float, least: float, most: float, step: float, initial: float
 ) -> Rule:
-    """It rises while the queue depth is below the threshold, and falls from there on."""
+    """Return the rule by which a parameter rises while the queue depth is below a threshold.
+
+    From the threshold on it falls. parameter: its name. threshold_s: total waiting time of the
+    queue, s. least, most, step, initial: as of `Rule`.
+    """
     if not 0 < threshold_s < inf:
         raise SimulationError(
             f"tuning: {parameter} needs a threshold_s, a queue depth in s; give one, such as "
@@ -94,7 +99,11 @@ def by_queue_depth(
 
 
 def by_utilisation(parameter: str, least: float, most: float, step: float, initial: float) -> Rule:
-    """It falls while the utilisation of the last 10 h is above that of 24 h, and rises else."""
+    """Return the rule by which a parameter falls while utilisation rises, and else rises.
+
+    Utilisation rises if that of the last 10 h is above that of the last 24 h. parameter: its name.
+    least, most, step, initial: as of `Rule`.
+    """
     return Rule(
         parameter,
         lambda found: found.utilisation_10h <= found.utilisation_24h,

@@ -424,7 +424,7 @@ def _why(content: bytes, why: int, line: int) -> str:
 def write_trace(
     trace: Trace, path: AnyPath, progress: Callable[[int, int], object] | None = None
 ) -> None:
-    """Write a trace in the binary form (``.npz``), whole or not at all.
+    """Write a trace to ``path`` in the binary form (``.npz``), whole or not at all.
 
     progress: called with the bytes that are packed, and with how many there are.
     """
