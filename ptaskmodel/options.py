@@ -163,7 +163,14 @@ def parameters_of(options: Iterable[Option], given: Mapping[str, Any]) -> dict[s
     """
     names = [option.name for option in options if not option.writes]
     found = {name: given[name] for name in names if given[name] not in (None, {}, ())}
-    return {name: str(one) if isinstance(one, Path) else one for name, one in found.items()}
+    return {name: _as_texts(one) for name, one in found.items()}
+
+
+def _as_texts(value: Any) -> Any:
+    """A value, files as texts."""
+    if isinstance(value, tuple):
+        return [_as_texts(one) for one in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def _read(option: Option, key: str, value: Any) -> Any:
@@ -181,4 +188,4 @@ def fields_in(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
 # Headings in the help.
 POLICY, JOBS, PLATFORM, FAILURES = "Scheduling", "Jobs", "Platform", "Failures and maintenance"
 MEASURES, COURSE, RESULTS = "What is measured", "The simulation itself", "Results"
-PLACES = "Ranks and collectives"
+PLACES, SCHEDULER = "Ranks and collectives", "The external scheduler"

@@ -10,8 +10,9 @@ from ptaskmodel import load_platform
 from ptaskmodel.batch.machine.machine import machine_of
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.run import run_batch
-from ptaskmodel.connect.batsim.events import SessionOptions, read_external_events
+from ptaskmodel.connect.batsim.events import read_external_events
 from ptaskmodel.connect.batsim.jobs import Book
+from ptaskmodel.connect.batsim.options import SessionOptions
 from ptaskmodel.connect.batsim.scheduler import Session
 
 HEAD = """<?xml version='1.0'?>

@@ -201,7 +201,7 @@ def _option_of(row: rows.Option) -> Callable[[Any], Any]:
     if row.type == rows.PAIRS:
         facts["callback"] = _pairs
     elif row.type != rows.FLAG and row.default not in (None, ()):
-        facts |= {"default": row.default, "show_default": True}
+        facts |= {"default": row.default, "show_default": row.default != ""}
     what = row.help if row.unit is None else f"{row.help.removesuffix('.')}, {row.unit}."
     return click.option(
         row.written, row.name, help=what, cls=GroupedOption, group=row.group, **facts

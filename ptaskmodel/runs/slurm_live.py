@@ -35,7 +35,7 @@ from ptaskmodel.results.tables.slurm import (
 )
 from ptaskmodel.results.tables.slurm_reading import CYCLE_COLUMNS
 from ptaskmodel.results.tables.slurm_summary import outcome_of, settings_of, state_counts
-from ptaskmodel.runs.options.slurm import SLURM_LIVE, SlurmOptions
+from ptaskmodel.runs.options.slurm import SLURM_LIVE, LiveWriting, SlurmOptions
 from ptaskmodel.runs.slurm import times_alone
 from ptaskmodel.slurm.accounts.facts import AUTO, Accounts, accounts_of_jobs, commands_of
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
@@ -45,8 +45,9 @@ from ptaskmodel.slurm.event_log import hostlist
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import Submissions
 from ptaskmodel.slurm.live.cluster import read_failures
+from ptaskmodel.slurm.live.options import T0, LiveOptions
 from ptaskmodel.slurm.live.reading import LOADED, START, SUBMIT, Event
-from ptaskmodel.slurm.live.run import T0, LiveOptions, LiveRun, run_live
+from ptaskmodel.slurm.live.run import LiveRun, run_live
 from ptaskmodel.slurm.loop import Progress
 from ptaskmodel.slurm.requests.submissions import AS_GIVEN, read_submissions, with_profiles
 from ptaskmodel.slurm.run import SlurmRun, execution_on, simulate_slurm
@@ -242,7 +243,7 @@ class LiveInputs(NamedTuple):
     accounts: Path | None
     platform: Platform | None
     works: SlurmOptions
-    compare: bool
+    writing: LiveWriting
     inputs: tuple[Path, ...]
 
 
@@ -270,7 +271,7 @@ def live_inputs(parameters: Mapping[str, Any]) -> LiveInputs:
         given["accounts"],
         None if platform is None else load_platform(platform),
         SlurmOptions(**fields_in(SlurmOptions, given)),
-        given["compare"],
+        LiveWriting(**fields_in(LiveWriting, given)),
         tuple(map(Path, (*files, *more))),
     )
 
@@ -285,7 +286,7 @@ def live_into(
     accounts: str | Path | None = None,
     platform: Platform | None = None,
     works: SlurmOptions | None = None,
-    compare: bool = False,
+    writing: LiveWriting | None = None,
     inputs: Iterable[str | Path] = (),
     progress: Progress | None = None,
 ) -> LiveResults:
@@ -294,13 +295,14 @@ def live_into(
     The directory appears once all is written, and replaces earlier results; None: nothing is
     written. accounts: a file of commands of sacctmgr, or a dump; AUTO: the jobs' accounts, users
     and QOSs. While Slurm runs, jobs that are over are kept in a file beside it, ``NAME.over.csv``.
-    works: what jobs run (of it profiles, ratio and pattern count). compare: also simulate Slurm on
-    the same input. progress: as of `run_live`. What stopped Slurm before its time, if anything, is
-    in ``run.stopped``.
+    works: what jobs run (of it profiles, ratio and pattern count). writing: whether to simulate
+    Slurm on the same input too (None: no). progress: as of `run_live`. What stopped Slurm before
+    its time, if anything, is in ``run.stopped``.
 
     Raises PTaskModelError if Slurm cannot run here, or the directory holds anything else.
     """
     options, works, inputs = options or LiveOptions(), works or SlurmOptions(), tuple(inputs)
+    writing = writing or LiveWriting()
     conf = read_conf(conf_file)
     execution = None if platform is None else execution_on(platform, conf)
     if execution is not None and works.profiles != AS_GIVEN:
@@ -326,9 +328,9 @@ def live_into(
             kept=None if journal is None else f"ended jobs are in {journal}",
             progress=progress,
         )
-        read = None if accounts is None or not compare else read_accounts(accounts)
+        read = None if accounts is None or not writing.compare else read_accounts(accounts)
     alone = {} if execution is None else times_alone(run.jobs, execution)
-    found = compared(run, submissions, read, platform) if compare else None
+    found = compared(run, submissions, read, platform) if writing.compare else None
     summary = {
         "command": "slurm-live",
         **dict(zip(("conf", "workload"), map(str, inputs), strict=False)),

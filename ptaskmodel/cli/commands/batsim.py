@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +24,15 @@ from ptaskmodel.cli.parameters import (
     options_of,
     platform_argument,
 )
+from ptaskmodel.connect.batsim.options import ENDPOINT, ConnectionOptions, SessionOptions
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.options import fields_in, values
-from ptaskmodel.runs.options.batch import SERVE
+from ptaskmodel.runs.options.serve import SERVE
 from ptaskmodel.sharing.rules import SOLVERS
 
 LEVELS = ("quiet", "network-only", "information", "debug")
 SOLVER = "host/solver:"
 # Of the version whose options these are.
 BATSIM = "4.2.0"
-# Options that are a matter between us and the scheduler.
-AGREED = (
-    "acknowledge_dynamic_jobs",
-    "compute_sharing",
-    "dynamic_jobs",
-    "forward_profiles",
-    "forward_unknown_events",
-    "scheduler_config",
-)
-SOCKET = "tcp://localhost:28000"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -56,7 +45,7 @@ SOCKET = "tcp://localhost:28000"
     "-s",
     "--socket-endpoint",
     metavar="ENDPOINT",
-    default="tcp://localhost:28000",
+    default=ENDPOINT,
     show_default=True,
     help="Address at which the scheduler listens.",
 )
@@ -146,7 +135,6 @@ def batsim(**given: Any) -> None:
 
     from ptaskmodel.batch.options import BatchOptions
     from ptaskmodel.batch.run import run_batch
-    from ptaskmodel.connect.batsim.events import SessionOptions
     from ptaskmodel.connect.batsim.jobs import Book
     from ptaskmodel.connect.batsim.scheduler import served
     from ptaskmodel.files import read_text
@@ -156,7 +144,7 @@ def batsim(**given: Any) -> None:
 
     check_prefix(given["prefix"])
     config_file = given["sched_cfg_file"]
-    address = given["redis_hostname"], given["redis_port"], given["redis_prefix"]
+    address = f"{given['redis_hostname']}:{given['redis_port']}"
     agreed = SessionOptions(
         protocol=int(given["protocol"]),
         energy=given["energy"],
@@ -169,6 +157,7 @@ def batsim(**given: Any) -> None:
         forward_unknown_events=given["forward_unknown_events"],
         scheduler_config=read_text(config_file) if config_file else given["sched_cfg"],
         redis=address if given["enable_redis"] else None,
+        redis_prefix=given["redis_prefix"],
     )
     platform = load_platform(given["platform_file"])
     book = Book(given["workloads"])
@@ -182,16 +171,13 @@ def batsim(**given: Any) -> None:
         host_order=given["host_order"],
         most_hosts=_most_hosts(given, book.sizes),
     )
-    with served(
-        platform,
-        book,
-        chosen,
-        agreed,
-        endpoint=given["socket_endpoint"],
-        timeout_s=given["timeout_s"] or inf,
-        events=given["events"],
+    connection = ConnectionOptions(
+        socket=given["socket_endpoint"],
+        timeout_s=given["timeout_s"],
         record=given["record"],
-    ) as session:
+        events=given["events"],
+    )
+    with served(platform, book, chosen, agreed, connection) as session:
         result = run_batch(platform, book.workload, chosen, driver=session)
     if not (given["quiet"] or given["verbosity"] == "quiet"):
         for note in session.notes():
@@ -268,86 +254,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 @click.command(cls=Command)
 @platform_argument
 @click.argument("workload_files", metavar="WORKLOAD...", type=PATH, nargs=-1, required=True)
-@click.option(
-    "--socket",
-    "endpoint",
-    metavar="ENDPOINT",
-    help=f"Where the scheduler listens  [default: {SOCKET}; with --scheduler a free port of the "
-    "loopback]",
-)
-@click.option(
-    "--scheduler",
-    "command",
-    metavar="COMMAND",
-    help="Start this scheduler, and end it with the run; {socket} stands for the endpoint.",
-)
-@click.option(
-    "--protocol",
-    type=Choice(["2", "3", "4"]),
-    default="4",
-    show_default=True,
-    help="Version of the protocol.",
-)
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=POSITIVE,
-    metavar="SECONDS",
-    help="Longest time of a reply  [default: unlimited]",
-)
-@click.option("--record", metavar="FILE", type=PATH, help="Write every message, one per line.")
-@click.option(
-    "--replay",
-    metavar="FILE",
-    type=PATH,
-    help="Use the replies of a record instead of a scheduler; stop at the first "
-    "request that differs.",
-)
-@click.option("--dynamic-jobs", is_flag=True, help="The scheduler may register jobs.")
-@click.option(
-    "--acknowledge-dynamic-jobs",
-    is_flag=True,
-    help="Notify the scheduler when these are submitted.",
-)
-@click.option("--forward-profiles", is_flag=True, help="Send each job's profile with the job.")
-@click.option("--compute-sharing", is_flag=True, help="Hosts may have several jobs at once.")
-@click.option(
-    "--no-storage-sharing", is_flag=True, help="Tell the scheduler that storages are not shared."
-)
-@click.option(
-    "--events",
-    metavar="FILE",
-    type=PATH,
-    multiple=True,
-    help="External events, one JSON object per line. Repeatable.",
-)
-@click.option("--forward-unknown-events", is_flag=True, help="Also forward events of other types.")
-@click.option(
-    "--scheduler-config",
-    default="",
-    metavar="TEXT",
-    help="Configuration that the scheduler receives at the beginning.",
-)
-@click.option("--redis", metavar="HOST:PORT", help="Publish jobs and profiles in Redis.")
-@click.option(
-    "--redis-prefix", default="default", show_default=True, help="Prefix of keys in Redis."
-)
 @options_of(SERVE)
 @directory_option("Write jobs.csv, schedule.json, ... there (earlier results are replaced).")
 @json_option
 def serve(
     platform_file: Path,
     workload_files: tuple[Path, ...],
-    endpoint: str | None,
-    command: str | None,
-    protocol: str,
-    timeout_s: float | None,
-    record: Path | None,
-    replay: Path | None,
-    redis: str | None,
-    redis_prefix: str,
-    events: tuple[Path, ...],
-    no_storage_sharing: bool,
     output: Path | None,
     as_json: bool,
     **options: Any,
@@ -358,65 +270,13 @@ def serve(
     the protocol, does not answer or exits, one line says so, and the results up to then are
     written.
     """
-    from ptaskmodel.batch.options import BatchOptions
     from ptaskmodel.cli.progress import told_progress
     from ptaskmodel.cli.show import batch_text, summary_text
-    from ptaskmodel.connect.batsim.events import SessionOptions
-    from ptaskmodel.connect.batsim.jobs import Book
-    from ptaskmodel.connect.batsim.scheduler import served
-    from ptaskmodel.platform import load_platform
-    from ptaskmodel.runs.batch import batch_into
-    from ptaskmodel.runs.options.batch import BatchWriting
-    from ptaskmodel.workload.formats.table import Cleaning
+    from ptaskmodel.runs.serve import serve_inputs, serve_into
 
-    if replay is not None and (command is not None or endpoint is not None):
-        raise SimulationError("--replay needs no scheduler; leave out --scheduler and --socket")
-    given = values(SERVE, options)
-    agreed = SessionOptions(
-        protocol=int(protocol),
-        energy=given["energy"],
-        storage_sharing=not no_storage_sharing,
-        redis=None if redis is None else (*_address(redis), redis_prefix),
-        **{name: options[name] for name in AGREED},
-    )
-    chosen = BatchOptions(
-        estimates="walltime",
-        **fields_in(BatchOptions, given),
-    )
-    platform = load_platform(platform_file)
-    book = Book(workload_files, Cleaning(given["processors_per_host"]))
-    with (
-        served(
-            platform,
-            book,
-            chosen,
-            agreed,
-            endpoint=endpoint,
-            command=command,
-            timeout_s=inf if timeout_s is None else timeout_s,
-            events=events,
-            record=record,
-            replay=replay,
-        ) as session,
-        told_progress(len(book.workload.jobs), "jobs", queues=True) as progress,
-    ):
-        run = batch_into(
-            output,
-            platform,
-            book.workload,
-            chosen,
-            BatchWriting(**fields_in(BatchWriting, given)),
-            inputs=[platform_file, *workload_files, *events, *([replay] if replay else [])],
-            progress=progress,
-            driver=session,
-        )
+    given = serve_inputs({"platform": platform_file, "workloads": workload_files, **options})
+    with told_progress(len(given.book.workload.jobs), "jobs", queues=True) as progress:
+        run, fault = serve_into(output, **given._asdict(), progress=progress)
     click.echo(summary_text(run) if as_json else batch_text(run))
-    if session.fault is not None:
-        raise session.fault
-
-
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or len(port) > 5:
-        raise SimulationError(f"--redis: '{text[:60]}' is not HOST:PORT")
-    return host, int(port)
+    if fault is not None:
+        raise fault

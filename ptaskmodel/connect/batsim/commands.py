@@ -16,7 +16,6 @@ from ptaskmodel.connect.batsim.events import (
     KILLED_NEXT,
     THEN_ANSWER,
     THEN_RESOURCES,
-    SessionOptions,
     Storages,
     progress_of,
 )
@@ -30,6 +29,7 @@ from ptaskmodel.connect.batsim.jobs import (
     Entry,
     talks,
 )
+from ptaskmodel.connect.batsim.options import SessionOptions
 from ptaskmodel.connect.batsim.placing import together, work_on
 from ptaskmodel.errors import shown
 from ptaskmodel.workload.batch_works import EndlessWork, PlacedWork

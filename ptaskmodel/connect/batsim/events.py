@@ -6,7 +6,6 @@ It also reads files of external events, such as machines that become unavailable
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +15,7 @@ from ptaskmodel.batch.jobs.execution import Progress
 from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.connect.batsim.jobs import Book, Entry
 from ptaskmodel.connect.batsim.messages import parse_resources
+from ptaskmodel.connect.batsim.options import NO_REDIS, SessionOptions
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import AnyPath, read_text
 from ptaskmodel.platform.platform import Platform
@@ -36,26 +36,6 @@ from ptaskmodel.workload.works import SequenceWork, Work
 ) = range(8)
 UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
 OLD_NAMES = {"machine_failure": UNAVAILABLE, "machine_restore": AVAILABLE}
-
-
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """What is agreed with a scheduler beforehand; the names are those of the options of ``serve``.
-
-    protocol: its version, 2 to 4. redis: (host, port, prefix) if jobs and profiles go that way.
-    """
-
-    protocol: int = 4
-    energy: bool = False
-    compute_sharing: bool = False
-    storage_sharing: bool = True
-    dynamic_jobs: bool = False
-    acknowledge_dynamic_jobs: bool = False
-    profile_reuse: bool = False
-    forward_profiles: bool = False
-    forward_unknown_events: bool = False
-    scheduler_config: str = ""
-    redis: tuple[str, int, str] | None = None
 
 
 class Storages:
@@ -114,7 +94,7 @@ def simulation_begins(
 
 
 def _config(options: SessionOptions) -> dict[str, Any]:
-    host, port, prefix = options.redis or ("127.0.0.1", 6379, "default")
+    host, port, prefix = options.redis_server() or NO_REDIS
     later = {
         "profile-reuse-enabled": options.profile_reuse,
         "sched-config": options.scheduler_config,
@@ -133,7 +113,7 @@ def _config(options: SessionOptions) -> dict[str, Any]:
 
 
 def _nested_config(options: SessionOptions) -> dict[str, Any]:
-    host, port, prefix = options.redis or ("127.0.0.1", 6379, "default")
+    host, port, prefix = options.redis_server() or NO_REDIS
     enabled = options.redis is not None
     return {
         "redis": {"enabled": enabled, "hostname": host, "port": port, "prefix": prefix},

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from pathlib import Path
 from typing import Any
 
 from ptaskmodel import interrupts
@@ -44,7 +43,6 @@ from ptaskmodel.connect.batsim.events import (
     THEN_SUBMITTED,
     UNAVAILABLE,
     ExternalEvent,
-    SessionOptions,
     Storages,
     job_completed,
     job_submitted,
@@ -59,8 +57,8 @@ from ptaskmodel.connect.batsim.messages import (
     SchedulerFault,
     kind_of,
 )
+from ptaskmodel.connect.batsim.options import ENDPOINT, ConnectionOptions, SessionOptions
 from ptaskmodel.connect.batsim.transport import (
-    ENDPOINT,
     PLACE,
     RedisStore,
     ReplayingWire,
@@ -101,7 +99,8 @@ class ExternalScheduler:
         self._left_to_submit = book.static_jobs
         self._storages = Storages(machine)
         self._orders = Orders(self, book, options, self._storages)
-        self._redis = None if options.redis is None else RedisStore(*options.redis)
+        redis = options.redis_server()
+        self._redis = None if redis is None else RedisStore(*redis)
         self._outbox: list[tuple[float, int, int, dict[str, Any]]] = []
         self._unreported: list[Entry] = []
         # Decisions to come, with their numbers in the reply; the scheduler is busy until a date.
@@ -423,32 +422,24 @@ def served(
     book: Book,
     batch: BatchOptions,
     options: SessionOptions,
-    *,
-    endpoint: str | None = None,
-    command: str | None = None,
-    timeout_s: float = inf,
-    events: Sequence[Path] = (),
-    record: Path | None = None,
-    replay: Path | None = None,
+    connection: ConnectionOptions,
 ) -> Iterator[Session]:
-    """Yield a session with a scheduler at an endpoint, which is closed in any case.
+    """Yield a session with a scheduler, which is closed in any case.
 
-    platform: of the machine. book: the registered jobs. batch, options: of the simulation and of
-    the session. command: starts the scheduler (see `wires.start_scheduler`). timeout_s: longest
-    wait for a reply, s. events: files of external events. record: file for all messages; replay: a
-    record that takes the place of the scheduler.
-
-    Raises PTaskModelError.
+    platform: of the machine. book: the registered jobs. batch, options, connection: of the
+    simulation, of the session, and of how the scheduler is reached. Raises PTaskModelError.
     """
     machine = machine_with(batch, platform)
     asked = machine.num_hosts, options.forward_unknown_events
-    external = [event for file in events for event in read_external_events(file, *asked)]
+    external = [event for file in connection.events for event in read_external_events(file, *asked)]
     external.sort(key=lambda event: event.date_s)
     wire: Wire
-    if replay is not None:
-        wire = ReplayingWire(replay)
+    if connection.replay is not None:
+        wire = ReplayingWire(connection.replay)
     else:
-        place = endpoint or (free_endpoint() if command and PLACE in command else ENDPOINT)
-        wire = SocketWire(place, timeout_s, command)
-    with contextlib.closing(wire), recorded(wire, record) as recording:
+        command, timeout_s = connection.scheduler, connection.timeout_s
+        is_told = command is not None and PLACE in command
+        place = connection.socket or (free_endpoint() if is_told else ENDPOINT)
+        wire = SocketWire(place, inf if timeout_s is None else timeout_s, command)
+    with contextlib.closing(wire), recorded(wire, connection.record) as recording:
         yield Session(recording, book, machine, options, external)

@@ -34,6 +34,7 @@ from ptaskmodel.connect.batsim.messages import (
     SchedulerFault,
     read_reply,
 )
+from ptaskmodel.connect.batsim.options import ENDPOINT
 from ptaskmodel.errors import SimulationError, WorkloadError, shown
 from ptaskmodel.files import read_text, whole_file
 
@@ -94,7 +95,6 @@ def end_guarded(
 
 # A scheduler that is asked so often at one date does not let the time pass.
 MAX_EXCHANGES_AT_A_DATE = 100_000
-ENDPOINT = "tcp://localhost:28000"
 PLACE = "{socket}"
 END = b'"SIMULATION_ENDS"'
 # While nothing comes, one looks so often whether the scheduler is still there, s.

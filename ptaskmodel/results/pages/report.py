@@ -65,8 +65,10 @@ MOST_INPUTS = 6  # named
 OPTIONS = {
     "policy_options": "--policy-option", "storages": "--storage", "licences": "--licence",
     "roles": "--role", "until_s": "--until", "tau_s": "--tau", "jitter_s": "--jitter",
-    "collectives": "--collective", "slack_us": "--slack",
+    "collectives": "--collective", "slack_us": "--slack", "timeout_s": "--timeout",
 }  # fmt: skip
+# Parameters that are true unless an option says no.
+SWITCHED_OFF = ("contention", "storage_sharing")
 WRITTEN = {
     "attribution.csv": "--attribution", "interference.csv": "--neighbours",
     "neighbours.csv": "--neighbours",
@@ -168,13 +170,15 @@ def command_of(results: Results) -> str:
     parameters |= summary.get("parameters") or {}
     for name, value in parameters.items():
         option = OPTIONS.get(name) or "--" + name.replace("_", "-")
-        if name == "contention":
-            words += [] if value else ["--no-contention"]
+        if name in SWITCHED_OFF:
+            words += [] if value else ["--no-" + name.replace("_", "-")]
         elif value is True:
             words.append(option)
         elif isinstance(value, Mapping):
             words += [part for key, one in value.items() for part in (option, f"{key}={one}")]
-        elif value not in (None, False, "", [], ()):
+        elif isinstance(value, list):
+            words += [part for one in value for part in (option, str(one))]
+        elif value not in (None, False, ""):
             words += [option, str(value)]
     there = set(summary.get("files") or [])
     words += [option for file, option in WRITTEN.items() if file in there]

@@ -1,4 +1,4 @@
-"""Options of ``batch`` and ``serve``: those of `BatchOptions`, of reading and of writing."""
+"""Options of ``batch``: those of `BatchOptions`, of reading and of writing."""
 
 from __future__ import annotations
 
@@ -69,13 +69,3 @@ TRANSFORMS = (
     ),
     Option("load_factor", POSITIVE, None, None, "Divide the gaps between arrivals by this.", JOBS),
 )
-
-# What an external scheduler decides, or sees otherwise.
-DECIDED = {
-    *("policy", "order", "backfill_order", "policy_options", "allocation", "seed", "estimates"),
-    *("profiles", "ratio", "pattern", "calibration", "group", "leave_out_larger"),
-    *("walltimes", "on_failure", "failures", "failure_law", "checkpoint", "maintenance"),
-    *("licences", "dependencies", "loop", "until_s", "fairness", "frozen", "verify", "tau_s"),
-    "neighbours",
-}
-SERVE = tuple(row for row in BATCH if row.name not in DECIDED)

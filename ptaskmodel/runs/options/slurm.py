@@ -10,7 +10,6 @@ from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.engine.options import PATTERN, RATIO, profiles_row
 from ptaskmodel.options import (
     COUNT,
-    COURSE,
     FAILURES,
     FILE,
     FLAG,
@@ -27,6 +26,7 @@ from ptaskmodel.options import (
     taken,
 )
 from ptaskmodel.slurm.conf.versions import REFERENCE, VERSIONS
+from ptaskmodel.slurm.live.options import LiveOptions
 
 # Rows of `BatchOptions` that Slurm's runs take, of nodes.
 SHARED = {row.name: row for row in rows_of(BatchOptions)}
@@ -131,19 +131,26 @@ SLURM = (
 # Keys of a slurm.conf that campaigns change, as ``set.KEY``.
 CHANGES = "set"
 
+
+@dataclass(frozen=True, slots=True)
+class LiveWriting:
+    """What is found out about a run of a real Slurm, besides what happened.
+
+    compare: where a simulated Slurm on the same input differs.
+    """
+
+    compare: bool = option(
+        False, FLAG, "Also simulate Slurm on the same input, and show where the two differ.",
+        RESULTS,
+    )  # fmt: skip
+
+
 SLURM_LIVE = (
     *SLURM_READING,
     SHARED["failures"]._replace(
         help="Daemons that die and come back: CSV with time, daemon (a node or slurmctld), what "
         "(dies, starts, restarts).",
     ),
-    Option(
-        "slack_us", NOT_NEGATIVE, 0.0, None,
-        "Lengthen every wait by this; it breaks ties in another way, like a seed.", COURSE,
-        flag="--slack", metavar="MICROSECONDS",
-    ),
-    Option(
-        "compare", FLAG, False, None,
-        "Also simulate Slurm on the same input, and show where the two differ.", RESULTS,
-    ),
-)  # fmt: skip
+    *rows_of(LiveOptions),
+    *rows_of(LiveWriting),
+)

@@ -22,6 +22,7 @@ from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.live.accounting import passwd, start_accounting, users_of
 from ptaskmodel.slurm.live.cluster import CONTROLLER, DIES, RESTARTS, Cluster, Failure
 from ptaskmodel.slurm.live.jobs import Book
+from ptaskmodel.slurm.live.options import LiveOptions
 from ptaskmodel.slurm.live.processes import batches_of, sbatch_words
 from ptaskmodel.slurm.live.programs import LiveFault, built, installed
 from ptaskmodel.slurm.live.reading import LOADED, Event, in_order
@@ -32,30 +33,9 @@ from ptaskmodel.slurm.run import execution_on
 if TYPE_CHECKING:
     from ptaskmodel.platform.platform import Platform
 
-# Unix time of date 0: the beginning of a day, so that backfill's grid begins there.
-T0 = 1_704_067_200
-SETTLE_S = 50.0
 # Wall time between two words on how far a run is.
 TELL_EVERY_S = 0.5
 FAREWELL = "ptaskmodel: slurm-live was killed: Slurm's processes have been ended"
-
-
-@dataclass(frozen=True, slots=True)
-class LiveOptions:
-    """How a real Slurm is run.
-
-    t0: date 0 in Unix time. settle_s: how long before it slurmctld comes up. slack_us: by how much
-    every wait is longer, as a kernel's timers are; ties fall otherwise with another value. express:
-    see `Clock`. idle_s: how long jobs may wait with nothing going on until they wait for ever.
-    failures: daemons that die and come back; with any, nodes that do not answer go down.
-    """
-
-    t0: int = T0
-    settle_s: float = SETTLE_S
-    slack_us: float = 0.0
-    express: bool = True
-    idle_s: float = 3600.0
-    failures: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

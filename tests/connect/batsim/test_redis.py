@@ -76,7 +76,8 @@ def test_jobs_and_profiles_are_found_there_and_put_there(server, tmp_path):
         Calls(says),
         [job(0)],
         {"d10": profile},
-        redis=("127.0.0.1", server, "mine"),
+        redis=f"127.0.0.1:{server}",
+        redis_prefix="mine",
         dynamic_jobs=True,
     )
     store.close()
@@ -87,4 +88,4 @@ def test_jobs_and_profiles_are_found_there_and_put_there(server, tmp_path):
 
 def test_no_server(tmp_path):
     with pytest.raises(SimulationError, match=r"Redis at 127.0.0.1:1: .*refused"):
-        serve(tmp_path, Calls(reply), [], {}, redis=("127.0.0.1", 1, "x"))
+        serve(tmp_path, Calls(reply), [], {}, redis="127.0.0.1:1")

@@ -11,7 +11,7 @@ from ptaskmodel.platform import load_platform
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.event_log import hostlist
 from ptaskmodel.slurm.live.cluster import Failure
-from ptaskmodel.slurm.live.run import LiveOptions
+from ptaskmodel.slurm.live.options import LiveOptions
 from ptaskmodel.slurm.requests.submissions import read_submissions
 from ptaskmodel.slurm.run import simulate_slurm
 
