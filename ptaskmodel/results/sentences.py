@@ -55,9 +55,9 @@ def jobs_answer(counts: Mapping[str, int], summary: Mapping[str, Any]) -> list[s
     waits = summary.get("waiting_s") or {}
     half, tail = waits.get("p50"), waits.get("p95")
     if tail is not None and half is not None:
-        most = f"at most {duration(half)}" if half > 0.0 else "not at all"
+        most = f"Half wait at most {duration(half)}" if half > 0.0 else "Half start at once"
         lines.append(
-            f"Half wait {most}, 5 % more than {duration(tail)}."
+            f"{most}; 5 % wait more than {duration(tail)}."
             if tail > 0.0
             else "At least 95 % start at once."
             if waits.get("max")
