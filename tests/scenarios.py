@@ -271,7 +271,15 @@ def random_scenario(seed: int, family: str | None = None) -> dict:
     family = family or rng.choice(["full", "full", *FAMILIES])
     place = Place(rng, family)
     FAMILIES[family](place)
-    scenario = {
+    scenario = _scenario(seed, family, place, random_tasks(place))
+    if family == "full":
+        _add_trouble(place, scenario)
+    return scenario
+
+
+def _scenario(seed: int, family: str, place: Place, tasks: list[dict]) -> dict:
+    """Tasks on a generated platform, where nothing happens to its resources so far."""
+    return {
         "seed": seed,
         "family": family,
         "platform_xml": place.text,
@@ -279,12 +287,9 @@ def random_scenario(seed: int, family: str | None = None) -> dict:
         "profiles": place.profiles,
         "gamma": place.gamma,
         "events": [],
-        "tasks": random_tasks(place),
+        "tasks": tasks,
+        **({"observer": "observer"} if family == "full" else {}),
     }
-    if family == "full":
-        scenario["observer"] = "observer"
-        _add_trouble(place, scenario)
-    return scenario
 
 
 def random_flow_scenario(seed: int) -> dict:
@@ -321,17 +326,7 @@ def random_flow_scenario(seed: int) -> dict:
         else:
             task |= _communication(place)
         tasks.append(task)
-    return {
-        "seed": seed,
-        "family": family,
-        "platform_xml": place.text,
-        "files": place.files,
-        "profiles": place.profiles,
-        "gamma": place.gamma,
-        "events": [],
-        "tasks": tasks,
-        **({"observer": "observer"} if family == "full" else {}),
-    }
+    return _scenario(seed, family, place, tasks)
 
 
 def scenario_on_file(seed: int, path: str, facts: dict) -> dict:

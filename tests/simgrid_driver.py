@@ -7,14 +7,17 @@ A scenario is a plain dictionary (see :mod:`scenarios`). SimGrid is looked for a
 from __future__ import annotations
 
 import functools
+import gzip
 import hashlib
 import itertools
+import json
 import math
 import os
 import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent / "simgrid"
@@ -224,3 +227,21 @@ def describe(platform: Path, hosts: list[str], *, options: tuple[str, ...] = L07
         elif kind == "route":
             facts["routes"][rest[0], rest[1]] = (rest[3:], float(rest[2]))
     return facts
+
+
+def keep(place: Path, seeds: Iterable[int], record: Callable[[int], dict]) -> None:
+    """Write what SimGrid makes of random scenarios into a reference file, whole.
+
+    record: what is kept of a seed. Those on which SimGrid hangs or crashes are left out.
+    """
+    kept = []
+    for seed in seeds:
+        try:
+            kept.append(record(seed))
+        except SimGridFailure as failure:
+            print(f"left out {seed}: {str(failure)[:80]}")
+    text = json.dumps(kept, separators=(",", ":")).encode()
+    half_done = place.with_suffix(".part")
+    half_done.write_bytes(gzip.compress(text, 9, mtime=0))
+    half_done.replace(place)
+    print(f"{len(kept)} scenarios, {place.stat().st_size} bytes")

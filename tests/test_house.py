@@ -173,13 +173,14 @@ def face() -> dict[str, frozenset[str]]:
 def unnamed_in(tree: ast.Module, faces: frozenset[str]) -> Iterator[tuple[str, str]]:
     """The functions of a file, each with a parameter that its docstring does not name.
 
-    faces: the names of functions and classes that need a docstring. What a constructor is given may
-    be named by the docstring of its class. A method that overrides one with a docstring, of a class
-    of the file, inherits it, as `inspect.getdoc` has it.
+    faces: the names of functions and classes that need a docstring. Those of a command are left
+    out: its docstring is its help, and each option has one of its own. What a constructor is given
+    may be named by the docstring of its class. A method that overrides one with a docstring, of a
+    class of the file, inherits it, as `inspect.getdoc` has it.
     """
     inherited = documented(tree)
     for node in tree.body:
-        if isinstance(node, Function) and not node.name.startswith("_"):
+        if isinstance(node, Function) and not node.name.startswith("_") and not is_command(node):
             for name in unnamed(node, ast.get_docstring(node), node.name in faces):
                 yield node.name, name
         elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
@@ -196,6 +197,12 @@ def unnamed_in(tree: ast.Module, faces: frozenset[str]) -> Iterator[tuple[str, s
                 needed = node.name in faces and bases.isdisjoint(inherited.get(method.name, ()))
                 for name in unnamed(method, said, needed):
                     yield f"{node.name}.{method.name}", name
+
+
+def is_command(node: Function) -> bool:
+    """Whether a function is a command of the command line: `click.command()` or a group's."""
+    calls = (each.func for each in node.decorator_list if isinstance(each, ast.Call))
+    return any(isinstance(each, ast.Attribute) and each.attr == "command" for each in calls)
 
 
 def documented(tree: ast.Module) -> dict[str, set[str]]:
@@ -295,6 +302,9 @@ def test_what_a_foreign_field_is(body, found):
         ('def f(a, *b, c=1, **d):\n    """Of a and d."""', ["f c", "f b"]),
         ("def f(a): ...", []),
         ("def asked(a): ...", ["asked a"]),
+        ('@click.command()\ndef f(a):\n    """None."""', []),
+        ('@group.command()\n@option("-a")\ndef f(a):\n    """None."""', []),
+        ('@option("-a")\ndef f(a):\n    """None."""', ["f a"]),
         ('def _f(a):\n    """None."""', []),
         ('class C:\n    """Of a."""\n    def __init__(self, a, b): ...', ["C.__init__ b"]),
         ('class C:\n    def m(self, a):\n        """None."""', ["C.m a"]),

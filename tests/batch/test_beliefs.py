@@ -6,21 +6,12 @@ import pytest
 
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.run import run_batch
-from ptaskmodel.platform import Platform
 from ptaskmodel.remarks import ESTIMATES_OUTLIVED, KILLED, OVERLOAD
 from ptaskmodel.runs.batch import batch_into
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 
 pytestmark = pytest.mark.jit
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """Four hosts of 100 flop/s with links of 10 B/s, and a backbone of 12 B/s."""
-    build = Platform.build("world")
-    build.cluster("c", 4, prefix="n", speed=100.0, bandwidth=10.0, latency=0.0, backbone=12.0)
-    return build.finish()
 
 
 PAIR = HomogeneousWork(0.0, 60.0)  # 120 B over the backbone: alone 10 s

@@ -24,14 +24,6 @@ from ptaskmodel.workload.works import DelayWork, HomogeneousWork, SequenceWork
 pytestmark = pytest.mark.jit
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """Four hosts of 100 flop/s with links of 10 B/s, and a backbone of 12 B/s."""
-    build = Platform.build("world")
-    build.cluster("c", 4, prefix="n", speed=100.0, bandwidth=10.0, latency=0.0, backbone=12.0)
-    return build.finish()
-
-
 def job(name, work, walltime=None, hosts=2, submit=0.0):
     return Job(name, submit, hosts, f"p{name}", work, walltime)
 
