@@ -1,4 +1,4 @@
-"""Interference: what tasks take alone on the platform, and which tasks slow each of them.
+"""Interference: how long tasks take alone on the platform, and which tasks slow each of them.
 
 While a resource limits a task, its other users are charged in proportion to their use of it, second
 by second. In a task that replays a trace, each computation and each message of its ranks is delayed

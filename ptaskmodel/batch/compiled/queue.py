@@ -5,8 +5,9 @@ The queue is a static tree over ranks. Each node holds the fewest hosts and the 
 below it. Node 1 is the root, the children of node i are 2 i and 2 i + 1, and leaf k is rank k.
 
 The calendar counts free hosts over time, like `capacity.HostCounts`, in slots in order of time.
-Instants are the times of reservations of no length, in any order; each starts a slot too. First fit
-stores the free hosts as runs of consecutive hosts, the lowest run last.
+A reservation of no length is an instant, which starts a slot too; instants are in no order.
+
+First fit stores the free hosts as runs of consecutive hosts, the lowest run last.
 """
 
 from __future__ import annotations

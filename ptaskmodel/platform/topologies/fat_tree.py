@@ -1,11 +1,16 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Fat trees: hosts under levels of switches, with any number of parents and parallel cables.
 
-Parameters in the table: levels L, shift of positions, then per level l = 1..L in groups of six:
-children c, parents p, cables k, p1...p_{l-1}, c1...c_{l-1}, first link below (in number of links);
-then the number of the first switch of each level. A node of level l at position x has digits; digit
-j has radix p_j if j <= l, else c_j. Positions in port formulas are counted over all fat trees of
-the platform, hence the shift.
+The table has these parameters:
+
+- the number of levels L, and the shift: positions in formulas of ports are counted over all fat
+  trees of the platform;
+- six for each level l = 1..L: children c_l, parents p_l, cables k_l, the products p_1...p_{l-1} and
+  c_1...c_{l-1}, and the number of the first link below the level;
+- for each level the number of its first switch.
+
+The position of a node of level l is a number of L digits; digit j has radix p_j if j <= l, else
+c_j.
 """
 
 from __future__ import annotations
