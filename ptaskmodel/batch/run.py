@@ -425,7 +425,7 @@ def _metered(plan: Plan, power: Curve | None) -> MeteredExecution:
         plan.machine,
         plan.ptasks,
         busy_delays=plan.options.delay_power == "busy",
-        first_submit_s=min((job.submit_time_s for job in plan.workload.jobs), default=0.0),
+        first_submit_s=float(min(job_arrays(plan.workload.jobs).submit_s, default=0.0)),
         curve=power,
     )
 

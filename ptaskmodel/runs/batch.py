@@ -51,6 +51,7 @@ from ptaskmodel.runs.options.batch import BATCH, TRANSFORMS, BatchWriting
 from ptaskmodel.runs.options.shared import check_group, check_nothing_to_write, fresh
 from ptaskmodel.style.text import several
 from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.jobs import JobTable, columns_of, rows_of, sizes_of
 from ptaskmodel.workload.reading import read_workload
 
 if TYPE_CHECKING:
@@ -234,11 +235,14 @@ def without_larger(
 ) -> Workload:
     """The workload without the jobs that are larger than the platform, and a note of how many."""
     limit = machine_with(options or BatchOptions(), platform).num_hosts
-    kept = tuple(job for job in workload.jobs if job.num_hosts <= limit)
+    kept = (sizes_of(workload.jobs) <= limit).nonzero()[0].tolist()
     gone = len(workload.jobs) - len(kept)
     which = several(gone, "job that needs", "jobs that need")
     note = f"left out {which} more than {limit} hosts"
-    return workload.with_jobs(kept, note, same_dates=True) if gone else workload
+    if not gone:
+        return workload
+    left = JobTable.of(rows_of(columns_of(workload.jobs), kept))
+    return workload.with_jobs(left, note, same_dates=True)
 
 
 def _summary(

@@ -99,8 +99,12 @@ class Job:
     @property
     def preceding_jobs(self) -> tuple[str, ...]:
         """The ids of all preceding jobs."""
-        before = self.preceding_job
-        return () if before is None else (before,) if isinstance(before, str) else before
+        return preceding_ids(self.preceding_job)
+
+
+def preceding_ids(before: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """All ids of what the field ``preceding_job`` of a job holds, `before`."""
+    return () if before is None else (before,) if isinstance(before, str) else before
 
 
 def jobs_of_columns(columns: Mapping[str, Sequence[Any]]) -> tuple[Job, ...]:
@@ -145,7 +149,7 @@ class Workload:
 
         same_dates: whether the dates of the jobs are unchanged, so that `begin_unix_s` holds.
         """
-        profiles = {job.profile: job.work for job in jobs}
+        profiles = dict(zip(names_of(jobs)[1], column_of(jobs, "work"), strict=True))
         remarks = self.remarks if note is None else (*self.remarks, Remark(note))
         begin = self.begin_unix_s if same_dates else None
         return replace(self, jobs=jobs, profiles=profiles, remarks=remarks, begin_unix_s=begin)
@@ -230,12 +234,12 @@ def facts_of(workload: Workload) -> dict[str, Any]:
     machine over the time in which jobs are submitted, is there if these are all jobs.
     """
     jobs = workload.jobs
-    delays = [job.work.duration_s for job in jobs]
-    known = np.array([delay for delay in delays if delay is not None])
-    sizes = np.array([job.num_hosts for job in jobs])
-    dates = np.array([job.submit_time_s for job in jobs])
+    arrays = job_arrays(jobs)
+    sizes, dates = arrays.num_hosts, arrays.submit_s
+    known = arrays.duration_s[~np.isnan(arrays.duration_s)]
     span = float(dates.max() - dates.min()) if len(jobs) else 0.0
-    kinds = Counter(type(job.work).__name__.removesuffix("Work").lower() for job in jobs)
+    works = Counter(map(type, column_of(jobs, "work")))
+    kinds = {work.__name__.removesuffix("Work").lower(): count for work, count in works.items()}
     facts: dict[str, Any] = {
         "origin": workload.origin,
         "jobs": len(jobs),
@@ -243,7 +247,7 @@ def facts_of(workload: Workload) -> dict[str, Any]:
         "profiles": len(workload.profiles),
         "kinds": dict(sorted(kinds.items())),
         "submitted_over_s": span,
-        "with_walltime": sum(job.walltime_s is not None for job in jobs),
+        "with_walltime": int((~np.isnan(arrays.walltime_s)).sum()),
     }
     if len(jobs):
         facts["hosts_per_job"] = _statistics(sizes)
@@ -316,6 +320,25 @@ class JobTable(OnDemand[Job]):
         self.columns = functools.cache(columns)
         self.linked = linked
 
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[Any]]) -> JobTable:
+        """Jobs by the values of fields (`columns`): what is not given has its default."""
+        ids, none = columns["id"], [None] * len(columns["id"])
+        walltimes, codes = columns.get("walltime_s", none), columns.get("return_code", none)
+        demands = (*columns.get("cores", ()), *columns.get("memory_B", ()))
+        named = (*columns.get("resources", ()), *columns.get("licences", ()))
+        arrays = JobArrays(
+            np.array(columns["submit_time_s"], dtype=np.float64),
+            np.array([min(size, MOST_HOSTS) for size in columns["num_hosts"]], dtype=np.int64),
+            np.array([work.duration_s for work in columns["work"]], dtype=np.float64),
+            np.array(walltimes, dtype=np.float64),
+            np.array(list(map(bool, codes)), dtype=bool),
+            not any(named) and all(demand is None for demand in demands),
+        )
+        linked = sum(before is not None for before in columns.get(PRECEDING, ()))
+        users = columns.get("user", none)
+        return cls(arrays, ids, columns["profile"], users, lambda: columns, linked)
+
     def later(self, by_s: float) -> JobTable:
         """The same jobs, submitted ``by_s`` later."""
         arrays = self.arrays._replace(submit_s=self.arrays.submit_s + by_s)
@@ -332,20 +355,20 @@ class JobTable(OnDemand[Job]):
 
 def job_arrays(jobs: Sequence[Job]) -> JobArrays:
     """The arrays of some jobs; numbers of hosts up to MOST_HOSTS."""
+    return jobs.arrays if isinstance(jobs, JobTable) else JobTable.of(columns_of(jobs)).arrays
+
+
+def columns_of(jobs: Sequence[Job]) -> dict[str, Sequence[Any]]:
+    """The values of the fields of `jobs`; a field that is not there has its default."""
     if isinstance(jobs, JobTable):
-        return jobs.arrays
-    plain = not any(
-        job.cores is not None or job.memory_B is not None or job.resources or job.licences
-        for job in jobs
-    )
-    return JobArrays(
-        np.array([job.submit_time_s for job in jobs], dtype=np.float64),
-        sizes_of(jobs),
-        np.array([job.work.duration_s for job in jobs], dtype=np.float64),
-        np.array([job.walltime_s for job in jobs], dtype=np.float64),
-        np.array([bool(job.return_code) for job in jobs], dtype=bool),
-        plain,
-    )
+        return dict(jobs.columns())
+    return {each.name: [getattr(job, each.name) for job in jobs] for each in fields(Job)}
+
+
+def rows_of(columns: Mapping[str, Sequence[Any]], places: Sequence[int]) -> dict[str, list[Any]]:
+    """The values at some `places` of `columns`, by field."""
+    lists = ((name, list(values)) for name, values in columns.items())
+    return {name: [values[k] for k in places] for name, values in lists}
 
 
 def in_turn(jobs: Sequence[Job], origin: str, error: type[PTaskModelError]) -> list[int]:

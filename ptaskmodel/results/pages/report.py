@@ -355,6 +355,7 @@ def _of_workload(results: Results) -> tuple[dict[str, str], float | None]:
     begin = results.summary.get("begin_unix_s")
     if results.what != "job" or is_slurm(results.summary):
         return {}, begin
+    from ptaskmodel.workload.jobs import names_of, users_of
     from ptaskmodel.workload.reading import read_workload
 
     for entry in (results.summary.get("inputs") or [])[1:2]:
@@ -365,7 +366,8 @@ def _of_workload(results: Results) -> tuple[dict[str, str], float | None]:
                     jobs = read_workload(path).jobs
                 except PTaskModelError:
                     return {}, begin
-                return {job.id: job.user for job in jobs if job.user is not None}, begin
+                both = zip(names_of(jobs)[0], users_of(jobs), strict=True)
+                return {name: user for name, user in both if user is not None}, begin
     return {}, begin
 
 

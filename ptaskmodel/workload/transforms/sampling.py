@@ -22,15 +22,25 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.transforms.scaling import dates_s, linked, run_times_s, without_lost_links
+from ptaskmodel.workload.jobs import (
+    JobTable,
+    Workload,
+    columns_of,
+    job_arrays,
+    listed,
+    preceding_ids,
+    rows_of,
+    users_of,
+)
+from ptaskmodel.workload.transforms.scaling import dates_s, paced, run_times_s, without_lost_links
 
 METHODS = ("systematic", "work")
 WINDOW_S = 60.0
@@ -70,10 +80,8 @@ def sampled(
     if not 0 <= window_s < math.inf:
         raise WorkloadError(f"the window is {window_s:g} s; give a finite number, 0 or more")
     times = run_times_s(workload, "sample a log or a workload of delays")
-    sizes = np.array([job.num_hosts for job in workload.jobs], dtype=np.int64)
-    walls = np.array(
-        [math.inf if job.walltime_s is None else job.walltime_s for job in workload.jobs]
-    )
+    arrays = job_arrays(workload.jobs)
+    sizes, walls = arrays.num_hosts, arrays.limit_s
     bounds = np.floor(ratio * np.arange(math.ceil(jobs / ratio) + 1) + 1e-9).astype(np.int64)
     bounds = np.append(bounds[bounds < jobs], jobs)
     if method == "systematic":
@@ -82,15 +90,13 @@ def sampled(
         chosen = order[places[places < jobs]]
     else:
         chosen = _by_work(_windows(sizes, walls, window_s), sizes * times, bounds)
-    pace = 1.0 if keep_dates else ratio
-    kept = without_lost_links(workload.jobs[k] for k in np.sort(chosen).tolist())
-    first = workload.jobs[0].submit_time_s if jobs else 0.0
-    made = tuple(
-        replace(job, submit_time_s=first + (job.submit_time_s - first) / pace) for job in kept
-    )
+    kept = np.sort(chosen)
+    made = without_lost_links(rows_of(columns_of(workload.jobs), kept.tolist()))
+    if not keep_dates:
+        made["submit_time_s"] = paced(arrays.submit_s, ratio)[kept].tolist()
     dates = "times kept" if keep_dates else "times divided by it"
     note = f"sampled ({method}): 1 of every {ratio:g} of {jobs} jobs, offset {offset}, {dates}"
-    return workload.with_jobs(made, note)
+    return workload.with_jobs(JobTable.of(made), note)
 
 
 def _windows(
@@ -135,11 +141,11 @@ def shuffled(workload: Workload, seed: int, spacing: str = "even") -> Workload:
     if spacing == "even" and len(dates):
         dates = np.linspace(dates[0], dates[-1], len(dates))
     order = np.random.default_rng(seed).permutation(len(dates))
-    jobs = tuple(
-        replace(workload.jobs[k], submit_time_s=date, preceding_job=None, think_time_s=0.0)
-        for k, date in zip(order.tolist(), dates.tolist(), strict=True)
-    )
-    return workload.with_jobs(jobs, f"order of submission shuffled, seed {seed}, dates {spacing}")
+    links = ("preceding_job", "think_time_s")
+    kept = {name: each for name, each in columns_of(workload.jobs).items() if name not in links}
+    made = rows_of(kept, order.tolist()) | {"submit_time_s": dates.tolist()}
+    note = f"order of submission shuffled, seed {seed}, dates {spacing}"
+    return workload.with_jobs(JobTable.of(made), note)
 
 
 WEEK_S = 7 * 86400.0
@@ -151,13 +157,14 @@ UNITS = ("users", "weeks")
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The jobs of a user: those of each week from the first to the last in which there are some."""
+    """Places of the jobs of a user: of each week from the first to the last with some."""
 
-    weeks: tuple[tuple[Job, ...], ...]
+    weeks: tuple[tuple[int, ...], ...]
 
 
-# A job of the new workload: its date, the number of the copy of a trace it is of, and the old job.
-Drawn = tuple[float, int, Job]
+# A job of the new workload: its week, the number of the copy of a trace that it is of, the place of
+# the old job.
+Drawn = tuple[int, int, int]
 
 
 def resampled(
@@ -181,11 +188,12 @@ def resampled(
         raise WorkloadError(
             f"{workload.origin}: has no jobs to draw from; give a workload with jobs"
         )
-    if by == "users" and any(job.user is None for job in workload.jobs):
+    if by == "users" and None in users_of(workload.jobs):
         raise WorkloadError(
             f"{workload.origin}: not every job has a user; resample by weeks (--by weeks)"
         )
-    whole = Trace(_by_week(workload.jobs))
+    numbers = np.floor(dates_s(workload) / WEEK_S).astype(np.int64).tolist()
+    whole = Trace(_by_week(range(len(numbers)), numbers))
     spans = len(whole.weeks)
     if (expected := len(workload.jobs) / spans * weeks * factor) > MAX_JOBS:
         raise WorkloadError(
@@ -196,27 +204,30 @@ def resampled(
     if by == "weeks":
         drawn = list(_weeks_drawn(whole, weeks, rng))
     else:
-        users: dict[str | None, list[Job]] = {}
-        for job in workload.jobs:
-            users.setdefault(job.user, []).append(job)
-        traces = [Trace(_by_week(jobs)) for jobs in users.values()]
+        users: dict[str | None, list[int]] = {}
+        for place, user in enumerate(users_of(workload.jobs)):
+            users.setdefault(user, []).append(place)
+        traces = [Trace(_by_week(places, numbers)) for places in users.values()]
         drawn = list(_users_drawn(traces, spans, weeks, factor, rng))
     note = f"resampled by {by}: {weeks} weeks out of {spans}, factor {factor:g}, seed {seed}"
-    return workload.with_jobs(_numbered(drawn), note)
+    return workload.with_jobs(_numbered(drawn, columns_of(workload.jobs)), note)
 
 
-def _by_week(jobs: Sequence[Job]) -> tuple[tuple[Job, ...], ...]:
-    """The jobs of each week, from that of the first job to that of the last."""
-    numbers = [math.floor(job.submit_time_s / WEEK_S) for job in jobs]
-    weeks: list[list[Job]] = [[] for _ in range(numbers[-1] - numbers[0] + 1)]
-    for number, job in zip(numbers, jobs, strict=True):
-        weeks[number - numbers[0]].append(job)
+def _by_week(places: Sequence[int], numbers: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """The places of each week, from that of the first to that of the last.
+
+    numbers: the week of each job.
+    """
+    first = numbers[places[0]]
+    weeks: list[list[int]] = [[] for _ in range(numbers[places[-1]] - first + 1)]
+    for place in places:
+        weeks[numbers[place] - first].append(place)
     return tuple(map(tuple, weeks))
 
 
 def _weeks_drawn(whole: Trace, weeks: int, rng: np.random.Generator) -> Iterator[Drawn]:
     for week, source in enumerate(rng.integers(len(whole.weeks), size=weeks).tolist()):
-        yield from _placed(whole.weeks[source], week, week)
+        yield from ((week, week, place) for place in whole.weeks[source])
 
 
 def _users_drawn(
@@ -230,9 +241,9 @@ def _users_drawn(
         many = math.floor(come * (week + 1)) - math.floor(come * week)
         for chosen in rng.integers(len(temporary), size=many).tolist() if temporary else ():
             copy = next(copies)
-            for k, jobs in enumerate(temporary[chosen].weeks):
+            for k, places in enumerate(temporary[chosen].weeks):
                 if 0 <= week + k < weeks:
-                    yield from _placed(jobs, week + k, copy)
+                    yield from ((week + k, copy, place) for place in places)
     lengths = np.array([len(trace.weeks) for trace in staying], dtype=np.float64)
     if not staying:
         return
@@ -245,21 +256,29 @@ def _users_drawn(
             at = (begin + week) % len(own)
             if week and at == 0:
                 copy = next(copies)
-            yield from _placed(own[at], week, copy)
+            yield from ((week, copy, place) for place in own[at])
 
 
-def _placed(jobs: Iterable[Job], week: int, copy: int) -> Iterator[Drawn]:
-    """The jobs of a week in another one, at their day and hour."""
-    for job in jobs:
-        yield week * WEEK_S + job.submit_time_s % WEEK_S, copy, job
+def _numbered(drawn: Sequence[Drawn], columns: Mapping[str, Sequence[Any]]) -> JobTable:
+    """Jobs at their days and hours, in order, numbered from 1; links stay within a copy.
 
-
-def _numbered(drawn: list[Drawn]) -> tuple[Job, ...]:
-    """Jobs in order of their dates, numbered from 1; links stay within a copy."""
-    drawn.sort(key=lambda one: one[0])
-    names = {(copy, job.id): str(k) for k, (_, copy, job) in enumerate(drawn, start=1)}
-    made = []
-    for date, copy, job in drawn:
-        links = [names[copy, before] for before in job.preceding_jobs if (copy, before) in names]
-        made.append(replace(linked(job, links), id=names[copy, job.id], submit_time_s=date))
-    return tuple(made)
+    columns: the fields of the old jobs.
+    """
+    week, copy, place = np.array(drawn, dtype=np.int64).reshape(-1, 3).T
+    dates = week * WEEK_S + np.array(columns["submit_time_s"])[place] % WEEK_S
+    order = np.argsort(dates, kind="stable")
+    made = rows_of(columns, place[order].tolist())
+    copies = copy[order].tolist()
+    names = {key: str(k) for k, key in enumerate(zip(copies, made["id"], strict=True), start=1)}
+    before = [
+        listed(names[mine, each] for each in preceding_ids(ids) if (mine, each) in names)
+        for mine, ids in zip(copies, made.get("preceding_job", [None] * len(copies)), strict=True)
+    ]
+    thinks = made.get("think_time_s", [0.0] * len(copies))
+    made |= {
+        "id": list(names.values()),
+        "submit_time_s": dates[order].tolist(),
+        "preceding_job": before,
+        "think_time_s": [0.0 if b is None else s for s, b in zip(thinks, before, strict=True)],
+    }
+    return JobTable.of(made)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,18 @@ from ptaskmodel.workload.formats.swf import (
     starts_s,
 )
 from ptaskmodel.workload.formats.table import Cleaning
-from ptaskmodel.workload.jobs import Job, Workload, listed
+from ptaskmodel.workload.jobs import (
+    JobTable,
+    Workload,
+    column_of,
+    columns_of,
+    job_arrays,
+    listed,
+    names_of,
+    preceding_ids,
+    rows_of,
+    sizes_of,
+)
 from ptaskmodel.workload.reading import format_of
 from ptaskmodel.workload.works import DelayWork, Work
 
@@ -35,36 +46,34 @@ LOAD_KNOBS = ("arrivals", "run-times")
 
 def run_times_s(workload: Workload, purpose: str) -> NDArray[np.float64]:
     """How long each job runs; WorkloadError if that depends on the platform."""
-    times = [job.work.duration_s for job in workload.jobs]
-    if None in times:
-        job = workload.jobs[times.index(None)]
+    times = job_arrays(workload.jobs).duration_s
+    if np.isnan(times).any():
+        name = names_of(workload.jobs)[0][int(np.isnan(times).argmax())]
         raise WorkloadError(
-            f"{workload.origin}: the run time of job '{job.id}' depends on the platform; {purpose}"
+            f"{workload.origin}: the run time of job '{name}' depends on the platform; {purpose}"
         )
-    return np.array(times, dtype=np.float64)
+    return times
 
 
 def dates_s(workload: Workload) -> NDArray[np.float64]:
-    return np.array([job.submit_time_s for job in workload.jobs], dtype=np.float64)
+    return job_arrays(workload.jobs).submit_s
 
 
-def without_lost_links(jobs: Iterable[Job]) -> tuple[Job, ...]:
-    """The jobs, of which none names preceding jobs that are not among them."""
-    jobs = tuple(jobs)
-    ids = {job.id for job in jobs}
-    return tuple(
-        job
-        if ids.issuperset(job.preceding_jobs)
-        else linked(job, (each for each in job.preceding_jobs if each in ids))
-        for job in jobs
-    )
+def without_lost_links(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The fields of jobs (`columns`), of which none names preceding jobs that are not among them.
 
-
-def linked(job: Job, preceding: Iterable[str]) -> Job:
-    """A job whose `preceding` jobs are others; without any its user thinks about none."""
-    before = listed(preceding)
-    think_s = 0.0 if before is None else job.think_time_s
-    return replace(job, preceding_job=before, think_time_s=think_s)
+    The user of a job that waits for none any more thinks about none.
+    """
+    ids = set(columns["id"])
+    for k, before in enumerate(columns.get("preceding_job", ())):
+        if before is not None:
+            names = preceding_ids(before)
+            if not ids.issuperset(names):
+                left = listed(name for name in names if name in ids)
+                columns["preceding_job"][k] = left
+                if left is None and "think_time_s" in columns:
+                    columns["think_time_s"][k] = 0.0
+    return columns
 
 
 def shrunk(workload: Workload, factor: float) -> Workload:
@@ -76,19 +85,10 @@ def shrunk(workload: Workload, factor: float) -> Workload:
     Raises WorkloadError if the factor is not positive and finite.
     """
     _check("factor", factor)
-    change = _longer(factor)
-    jobs = tuple(
-        replace(
-            job,
-            submit_time_s=job.submit_time_s * factor,
-            work=change(job.work),
-            profile=f"{job.profile}*{factor:g}",
-            walltime_s=None if job.walltime_s is None else job.walltime_s * factor,
-            think_time_s=job.think_time_s * factor,
-        )
-        for job in workload.jobs
-    )
-    return workload.with_jobs(jobs, f"all times multiplied by {factor:g}")
+    made = _lengthened(workload, factor)
+    for name in ("submit_time_s", "think_time_s"):
+        made[name] = [value * factor for value in column_of(workload.jobs, name)]
+    return workload.with_jobs(JobTable.of(made), f"all times multiplied by {factor:g}")
 
 
 def offered_load(workload: Workload, hosts: int | None = None) -> float:
@@ -108,8 +108,7 @@ def offered_load(workload: Workload, hosts: int | None = None) -> float:
             "undefined; give more jobs"
         )
     times = run_times_s(workload, "give a log or a workload of delays")
-    sizes = np.array([job.num_hosts for job in workload.jobs])
-    return float((times * sizes).sum() / (machine * span))
+    return float((times * sizes_of(workload.jobs)).sum() / (machine * span))
 
 
 def loaded(workload: Workload, factor: float, by: str = "arrivals") -> Workload:
@@ -124,23 +123,28 @@ def loaded(workload: Workload, factor: float, by: str = "arrivals") -> Workload:
         raise WorkloadError(f"load by '{by}' is unknown; use one of {', '.join(LOAD_KNOBS)}")
     _check("factor", factor)
     if by == "arrivals":
-        first = workload.jobs[0].submit_time_s if workload.jobs else 0.0
-        jobs = tuple(
-            replace(job, submit_time_s=first + (job.submit_time_s - first) / factor)
-            for job in workload.jobs
-        )
-        return workload.with_jobs(jobs, f"arrivals are {factor:g} times as fast")
+        made = columns_of(workload.jobs)
+        made["submit_time_s"] = paced(dates_s(workload), factor).tolist()
+        return workload.with_jobs(JobTable.of(made), f"arrivals are {factor:g} times as fast")
+    note = f"run times and walltimes multiplied by {factor:g}"
+    return workload.with_jobs(JobTable.of(_lengthened(workload, factor)), note)
+
+
+def paced(dates: NDArray[np.float64], pace: float) -> NDArray[np.float64]:
+    """The `dates`, which follow the first `pace` times as fast."""
+    first = dates[:1]
+    return first + (dates - first) / pace
+
+
+def _lengthened(workload: Workload, factor: float) -> dict[str, Sequence[Any]]:
+    """The fields of the jobs, with works, their names, and walltimes ``factor`` times as long."""
     change = _longer(factor)
-    jobs = tuple(
-        replace(
-            job,
-            work=change(job.work),
-            profile=f"{job.profile}*{factor:g}",
-            walltime_s=None if job.walltime_s is None else job.walltime_s * factor,
-        )
-        for job in workload.jobs
-    )
-    return workload.with_jobs(jobs, f"run times and walltimes multiplied by {factor:g}")
+    made = columns_of(workload.jobs)
+    made["work"] = list(map(change, made["work"]))
+    made["profile"] = [f"{name}*{factor:g}" for name in made["profile"]]
+    walltimes = column_of(workload.jobs, "walltime_s")
+    made["walltime_s"] = [None if time_s is None else time_s * factor for time_s in walltimes]
+    return made
 
 
 def _longer(factor: float) -> Callable[[Work], Work]:
@@ -268,7 +272,7 @@ def workload_windows(
         submit,
         submit,
         times,
-        np.array([float(job.num_hosts) for job in workload.jobs]),
+        sizes_of(workload.jobs).astype(np.float64),
         machine,
         **options,
     )
@@ -328,14 +332,13 @@ def cut_swf(log: SwfLog, window: Window) -> SwfLog:
 
 def cut_workload(workload: Workload, window: Window) -> Workload:
     """Return the jobs of a `workload` submitted in `window`, whose beginning becomes time 0."""
-    jobs = without_lost_links(
-        replace(job, submit_time_s=job.submit_time_s - window.start_s)
-        for job in workload.jobs
-        if window.start_s <= job.submit_time_s < window.end_s
-    )
+    dates = dates_s(workload)
+    inside = np.flatnonzero((window.start_s <= dates) & (dates < window.end_s))
+    made = without_lost_links(rows_of(columns_of(workload.jobs), inside.tolist()))
+    made["submit_time_s"] = (dates[inside] - window.start_s).tolist()
     begin = workload.begin_unix_s
     begin = None if begin is None else begin + window.start_s
-    return replace(workload.with_jobs(jobs, _note(window)), begin_unix_s=begin)
+    return replace(workload.with_jobs(JobTable.of(made), _note(window)), begin_unix_s=begin)
 
 
 def _note(window: Window) -> str:

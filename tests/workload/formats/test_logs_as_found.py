@@ -15,6 +15,7 @@ from ptaskmodel.workload.formats import log_lines
 from ptaskmodel.workload.formats.gwf import FIELDS as GWF_FIELDS
 from ptaskmodel.workload.formats.swf import FIELDS, read_swf
 from ptaskmodel.workload.formats.table import FORMATS
+from ptaskmodel.workload.jobs import columns_of, rows_of
 from ptaskmodel.workload.reading import read_workload, write_workload
 from ptaskmodel.workload.transforms.scaling import shrunk, without_lost_links
 
@@ -128,9 +129,10 @@ def test_several_preceding_jobs_are_kept_by_both_formats_and_by_transforms(read,
     for each in (made, again, last, shrunk(made, 1.0)):
         assert [job.preceding_jobs for job in each.jobs] == [(), (), ("1", "2")]
         assert each.jobs[2].think_time_s == 5
-    (alone,) = (job for job in without_lost_links(made.jobs[1:]) if job.id == "3")
-    assert alone.preceding_jobs == ("2",)
-    assert without_lost_links(made.jobs[2:])[0].think_time_s == 0
+    columns = columns_of(made.jobs)
+    two = without_lost_links(rows_of(columns, [1, 2]))
+    assert two["preceding_job"] == [None, "2"]
+    assert without_lost_links(rows_of(columns, [2]))["think_time_s"] == [0.0]
 
 
 def test_lists_of_a_workload_are_read_as_columns_and_one_by_one(read):
