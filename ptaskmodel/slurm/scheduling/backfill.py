@@ -18,7 +18,15 @@ from ptaskmodel.slurm.conf.facts import LINEAR, OFF
 from ptaskmodel.slurm.conf.phases import CHANGED, DEPTH, FREE, QUEUE, ROOM, STARTS, TIME, Costs
 from ptaskmodel.slurm.jobs.constraints import by_constraint
 from ptaskmodel.slurm.jobs.needs import YEAR_S, Need
-from ptaskmodel.slurm.jobs.record import LIVE, PENDING, RUNNING, Allocation, Ends, JobRecord
+from ptaskmodel.slurm.jobs.record import (
+    LIVE,
+    PENDING,
+    RUNNING,
+    Allocation,
+    Ends,
+    JobRecord,
+    is_account_limit,
+)
 from ptaskmodel.slurm.queue.queue import Entry
 from ptaskmodel.slurm.scheduling.slots import NONE, Licences, TimeSlots
 from ptaskmodel.slurm.select.plugin import Select
@@ -245,6 +253,8 @@ class Cycle:
             controller.events.change_at(self._now)
         if reason is None and rules.limits.enforced and not self._options.assoc_limit_stop:
             reason = rules.limits.blocks(job, partition)
+            if reason is None and is_account_limit(job.reason):
+                job.wait_for("None")
         if reason is not None:
             controller.queue.waits_because(job, reason)
         return reason is not None
@@ -357,7 +367,9 @@ class Cycle:
                 over = controller.rules.exceeds(
                     job, job.partitions[which], found, planned=True, least_time=True
                 )
-            if over is None and not self._full(job, which):
+            if over is not None:
+                controller.queue.waits_because(job, over)
+            elif not self._full(job, which):
                 return self._reserve(job, which, date, begin, finish, found.nodes)
             return NEXT
 
