@@ -137,7 +137,7 @@ def _taken(taking: Taking, rooms: Sequence[Room], style: Style, busy: Sequence[i
     if need.spread:
         return _whole(taking, rooms, rooms, all_of_them=True)
     if busy is not None and not need.contiguous:
-        return _whole(taking, rooms, sorted(rooms, key=lambda room: busy[room.node] == 0))
+        return _busy_first(taking, rooms, busy)
     if style.least_loaded or need.partition.lln:
         return _whole(taking, rooms, sorted(rooms, key=lambda room: -room.free))
     if style.serial_at_end and need.cpus == 1 and need.wanted == 1:
@@ -145,6 +145,18 @@ def _taken(taking: Taking, rooms: Sequence[Room], style: Style, busy: Sequence[i
     if style.tree is not None and style.tree.serves(need):
         return style.tree.choose_by_cpus(taking, rooms)
     return by_runs(taking, rooms) or (taking.fed and taking.enough(0))
+
+
+def _busy_first(taking: Taking, rooms: Sequence[Room], busy: Sequence[int]) -> bool:
+    """Take nodes that jobs have, then idle ones: of both kinds the first even if it is too many."""
+    _whole(taking, [room for room in rooms if room.required], ())
+    for idle in (False, True):
+        for room in rooms:
+            if taking.room > 0 and not room.required and (busy[room.node] == 0) == idle:
+                taking.take_whole(room)
+                if taking.done:
+                    break
+    return taking.fed and taking.least <= 0
 
 
 def _whole(
