@@ -274,7 +274,11 @@ class Loop:
         if told and controller.suspension.waits_for_slice:
             every = controller.conf.scheduler_time_slice_s
             self._slice_date += max(0, ceil((self._now - self._slice_date) / every)) * every
-            date, what, which = min((date, what, which), (self._slice_date, SLICE, 0))
+            first = what > SLICE
+            if self._phases.backfill_first and what in (TURN, CYCLE):  # the longest sleep is first
+                first = what == TURN or not self._backfill.has_slept(date, every)
+            if self._slice_date < date or (first and self._slice_date == date):
+                date, what, which = self._slice_date, SLICE, 0
         refresh = self._refresh_date
         first = self._phases.backfill_first or what > REFRESH
         if first and what in (CYCLE, CYCLED) and self._phases.backfill_first:
