@@ -255,6 +255,16 @@ class Allocations:
         """
         return self._rules.fits(need, left) or bool(need.nodes & left & ~self._of_use(need))
 
+    def has_nodes_for(self, job: JobRecord) -> bool:
+        """Return whether a `job` would fit if only the jobs that share no nodes ran.
+
+        Its partition of the highest tier decides, or any if EnforcePartLimits is ALL.
+        """
+        needs = job.needs
+        if self._conf.enforce_part_limits != "ALL":
+            needs = [max(needs, key=lambda need: need.partition.tier)]
+        return any(self._rules.fits(each, self._of_use(each)) for each in needs)
+
     def _of_use(self, need: Need) -> Mask:
         """The nodes that may be tried at all; with preemption whoever is on them."""
         usable = self._nodes.up & ~self.cleaning.nodes

@@ -116,8 +116,13 @@ class Controller:
         return bool(doomed)
 
     def purge(self, date: float) -> None:
-        """Forget jobs that ended long before a `date`, which counts as a change."""
-        gone = self.jobs.forget(self.events.second(date))
+        """Forget jobs that ended long before a `date`, which counts as a change.
+
+        Before that, find the jobs that depend on them in vain.
+        """
+        now = self.events.second(date)
+        self.queue.test_dependencies(now)
+        gone = self.jobs.forget(now)
         for job in gone:
             self.rules.dependencies.forget(job)
         if gone:

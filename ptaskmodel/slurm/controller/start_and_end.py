@@ -22,14 +22,14 @@ from ptaskmodel.slurm.controller.job_list import (
     JobList,
     Running,
 )
-from ptaskmodel.slurm.controller.limits import Deadlines
+from ptaskmodel.slurm.controller.limits import CONFIG, DOWN, Deadlines
 from ptaskmodel.slurm.controller.rules import INVALID_FEATURE, Rules
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.needs import YEAR_S
 from ptaskmodel.slurm.jobs.record import Allocation, JobRecord, over_time_s
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.queue.preemption import Gang
-from ptaskmodel.slurm.queue.queue import Queue
+from ptaskmodel.slurm.queue.queue import BEGIN, DEPENDENCY, Queue
 
 # How long a job that is requeued is not eligible: its credential lives on.
 REQUEUED_S = 121
@@ -110,7 +110,14 @@ class Submission:
         if limited is not None:
             self._queue.waits_because(job, limited)
         self._queue.expect(job, now)
-        self._queue.bar(job, [rules.waits_for(job, p) for p in job.partitions])
+        least = tuple(rules.waits_for(job, each) for each in job.partitions)
+        whole = tuple(rules.waits_for(job, each, whole=True) for each in job.partitions)
+        self._queue.bar(job, least, whole)
+        if len(whole) == 1 and whole[0] is not None and not job.held:
+            # Why its only partition does not take it shows when the queue is built.
+            self._queue.waits_because(job, DOWN if whole[0] == DOWN else CONFIG)
+        if job.reason in (BEGIN, DEPENDENCY) and not self._allocations.has_nodes_for(job):
+            self._queue.waits_because(job, "Resources")  # as it was tried, until that is found anew
         self._deadlines.add(job)
         self._events.ask_for_pass()
         self._events.change(date)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ptaskmodel.slurm.jobs.record import PENDING, JobRecord
 
 READY, WAITING, NEVER = "ready", "waiting", "never"
 HELD, DEPENDENCY, BEGIN, RESERVATION = "JobHeldUser", "Dependency", "BeginTime", "Reservation"
+HELD_ADMIN = "JobHeldAdmin"
 # Reasons that end at no date known before.
-_WAITED = frozenset((HELD, DEPENDENCY, RESERVATION))
+_WAITED = frozenset((HELD, HELD_ADMIN, DEPENDENCY, RESERVATION))
 ARRAY_LIMIT = "JobArrayTaskLimit"
+# Reasons of partitions that the queue clears where the next partition takes a job.
+_OF_PARTITIONS = frozenset(
+    ("PartitionDown", "PartitionInactive", "PartitionNodeLimit", "PartitionTimeLimit")
+)
 NEVER_SATISFIED = "DependencyNeverSatisfied"
 BAD_CONSTRAINTS, RESERVATION_DELETED = "BadConstraints", "ReservationDeleted"
 # Reasons that nothing ever ends.
@@ -21,6 +26,10 @@ FOR_EVER = frozenset((NEVER_SATISFIED, BAD_CONSTRAINTS, RESERVATION_DELETED))
 PLAIN = frozenset(("None", "Priority", "Resources"))
 # What stands where in a key. RESERVED: False for jobs of reservations, which come first.
 RESERVED, PRIORITY = 0, 2
+
+
+# Why each partition of a job does not take it; None: it does.
+Reasons = tuple[str | None, ...]
 
 
 class Entry(NamedTuple):
@@ -65,8 +74,9 @@ class Queue:
         self._limited: dict[str, dict[JobRecord, None]] = {}
         self._ageless: dict[str, dict[JobRecord, None]] = {}
         self._full: set[str] = set()
-        # Of jobs that one of their partitions does not take: why, or None, of each partition.
-        self._barred: dict[JobRecord, tuple[str | None, ...]] = {}
+        # Of jobs that one of their partitions does not take: why, or None, of each partition, for
+        # backfill and for the main scheduler.
+        self._barred: dict[JobRecord, tuple[Reasons, Reasons]] = {}
         # Those of them whose reasons are to be told; and who is eligible, but taken by no
         # partition: nobody looks at them, however many there are.
         self._untold: dict[JobRecord, None] = {}
@@ -101,10 +111,13 @@ class Queue:
         self.jobs[job] = None
         self._apart[job] = None
 
-    def bar(self, job: JobRecord, reasons: Sequence[str | None]) -> None:
-        """Partitions do not take a job, for reasons; None: one does."""
-        if any(reasons):
-            self._barred[job] = tuple(reasons)
+    def bar(self, job: JobRecord, reasons: Reasons, whole: Reasons) -> None:
+        """Partitions do not take a `job`, for `reasons`; None: one does.
+
+        whole: the same for the main scheduler, which counts the whole limit of a job.
+        """
+        if any(whole):
+            self._barred[job] = reasons, whole
 
     def expect(self, job: JobRecord, now: int) -> None:
         """A job has just been submitted, and may have to wait for something else than nodes.
@@ -170,13 +183,23 @@ class Queue:
         self.waits_because(job, reason)
         self._put_apart(job)
 
+    def test_dependencies(self, now: int) -> None:
+        """Find, at `now`, jobs whose dependencies are never fulfilled, also if they are held."""
+        for job in self._apart:
+            open_to = job.request.dependency and job.reason not in FOR_EVER
+            if open_to and self._dependencies(job, now) == NEVER:
+                self.waits_because(job, NEVER_SATISFIED)
+
     def _put_apart(self, job: JobRecord) -> None:
         if job not in self._apart:
             self._take_out(job)
             self._apart[job] = None
 
-    def build(self, now: int) -> list[Entry]:
-        """Return the queue for a test at `now`, with the jobs that have become eligible."""
+    def build(self, now: int, *, whole: bool = False) -> list[Entry]:
+        """Return the queue for a test at `now`, with the jobs that have become eligible.
+
+        whole: whether the main scheduler asks.
+        """
         if self._reasoned:
             self._tell_reasons(now)
         if self._ageless:
@@ -186,7 +209,7 @@ class Queue:
                 del self._apart[job]
                 self._put_in(job)
         if self._untold:
-            self._look_at_barred(now)
+            self._look_at_barred(now, whole=whole)
         if self._reserved:
             self._end_reservations(now)
         if self._limited:
@@ -227,16 +250,16 @@ class Queue:
         for job in [job for job in self._reserved if self._waits_for(job, now)]:
             self._put_apart(job)
 
-    def _look_at_barred(self, now: int) -> None:
+    def _look_at_barred(self, now: int, *, whole: bool) -> None:
         """Each partition of a job is looked at in turn, and a reason that is new is a change."""
         fresh, settled = False, []
         for job in self._untold:
-            reasons = self._barred[job]
-            for reason in reasons:
-                if reason != job.reason and (reason is not None or job.reason in reasons):
+            least, most = self._barred[job]
+            for reason in most if whole else least:
+                if reason != job.reason and (reason is not None or job.reason in _OF_PARTITIONS):
                     fresh = True
                     self.waits_because(job, reason or "None")
-            if len(reasons) == 1:
+            if least == most and len(least) == 1:
                 settled.append(job)  # nobody gives it another one
         for job in settled:
             del self._untold[job]
@@ -246,7 +269,7 @@ class Queue:
     def _put_in(self, job: JobRecord) -> None:
         if job in self._barred:
             self._untold[job] = None
-            if all(self._barred[job]):
+            if all(self._barred[job][0]):
                 self._hopeless[job] = None
                 return
         self._keys[job] = keys = _keys(job)
@@ -288,10 +311,13 @@ class Queue:
     def _waits_for(self, job: JobRecord, now: int) -> bool:
         """Whether a job waits for something else than nodes; its reason is set if so."""
         reason = None
+        if job.held and job.reason == NEVER_SATISFIED:
+            self.waits_because(job, HELD_ADMIN)
+            self._tell_changed(now)
         if job.reason in FOR_EVER:
             return True  # whatever is known of others later
         if job.held:
-            reason = HELD
+            reason = HELD if job.reason != HELD_ADMIN else HELD_ADMIN
         elif (state := self._dependencies(job, now)) != READY:
             reason = DEPENDENCY if state == WAITING else NEVER_SATISFIED
         elif job.begin_s > now:

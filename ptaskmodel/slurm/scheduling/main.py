@@ -110,7 +110,7 @@ class MainScheduler:
         late = controller.allocations.completed_lately(now)
         if late and not controller.conf.scheduler.reduce_completing_frag:
             return
-        entries = controller.queue.build(now)
+        entries = controller.queue.build(now, whole=True)
         if not entries or self._is_known(entries, now, full=full):
             return
         before = controller.events.changes
