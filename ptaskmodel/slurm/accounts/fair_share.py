@@ -87,6 +87,9 @@ class ShareTree:
             [(lineages[k] + [0] * deepest)[:deepest] for k in self._users.tolist()], dtype=np.intp
         )
         self.usage: NDArray[np.longdouble] = np.zeros(count, dtype=np.longdouble)
+        # The normal usage that each had when its effective usage was computed last, which is what
+        # its siblings see.
+        self._last_used: NDArray[np.longdouble] = np.zeros(count, dtype=np.longdouble)
         for k, one in enumerate(self.associations):
             self.add(k, one.usage_s)
 
@@ -187,6 +190,7 @@ class ShareTree:
     def effective(self, k: int, known: NDArray[np.longdouble], oblivious: bool) -> np.longdouble:
         """The effective usage of an association, given that of the accounts above."""
         used, giver = self._normal_usage(k), self._from[k]
+        self._last_used[k] = used
         one = self.associations[k]
         if giver == 0:
             return used
@@ -208,7 +212,7 @@ class ShareTree:
             return used
         ratio = known[giver] / np.longdouble(above)
         siblings = [s for s in self._below[giver] if self.associations[s].shares is not None]
-        among = sum((self._normal_usage(s) for s in siblings), np.longdouble(0)) / above
+        among = sum(self._last_used[siblings], np.longdouble(0)) / above
         level = used / np.longdouble(share) / among
         power = np.longdouble(1)
         if ratio and level and np.log(ratio) * np.log(level) < 0:
