@@ -130,6 +130,7 @@ class Loop:
             controller.allocations.cleaning.follow(
                 [d for d, what in recorded.cycles if what == phases_of.DEFAULT_DEPTH],
                 late_cleaning(recorded, conf.scheduler.batch_sched_delay_s),
+                pauses=self._pause_s > 0.0,
             )
 
     def _arrivals_of(self, requests: Sequence[JobRequest]) -> list[tuple[float, JobRequest]]:

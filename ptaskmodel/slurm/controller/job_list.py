@@ -176,21 +176,25 @@ class Cleaning:
     """The jobs that are completing, by the date at which their nodes are clean.
 
     nodes: those on which processes of them are. cleaned: when the nodes of jobs were clean that
-    took long in a recorded run; passed: when it made passes of default depth.
+    took long in a recorded run; passed: when it made passes of default depth. pauses: whether there
+    passes wait for `sched_min_interval`.
     """
 
     def __init__(self) -> None:
         self.nodes: Mask = 0
         self.cleaned: Mapping[str, float] = {}
         self.passed: Sequence[float] = ()
+        self.pauses = False
         self._jobs: list[Completing] = []
 
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def follow(self, passed: Sequence[float], cleaned: Mapping[str, float]) -> None:
-        """Follow a recorded run: set when it `passed` and when it `cleaned` nodes."""
-        self.passed, self.cleaned = passed, cleaned
+    def follow(
+        self, passed: Sequence[float], cleaned: Mapping[str, float], *, pauses: bool
+    ) -> None:
+        """Follow a recorded run: set when it `passed` and `cleaned` nodes, and if it `pauses`."""
+        self.passed, self.cleaned, self.pauses = passed, cleaned, pauses
 
     @property
     def date(self) -> float:
@@ -218,6 +222,8 @@ class Cleaning:
         found = [each for each in self.passed[first : first + before + 1] if each < date + SOON_S]
         if not found:
             return date if first and self.passed[first - 1] >= date else clean
+        if self.pauses and before >= len(found):
+            return found[-1] + BEFORE_S  # the next pass, for all of them, comes later
         last = found[-2] if len(found) > 1 else date
         return found[-1] - min(BEFORE_S, (found[-1] - last) / 2)
 
