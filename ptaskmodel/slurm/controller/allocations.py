@@ -265,6 +265,25 @@ class Allocations:
             needs = [max(needs, key=lambda need: need.partition.tier)]
         return any(self._rules.fits(each, self._of_use(each)) for each in needs)
 
+    def lacks_portion(self, job: JobRecord) -> bool:
+        """Return whether other jobs keep a `job` from the nodes of one of its portions.
+
+        Then Slurm finds only of the portions before it if they are more than the job may have.
+        """
+        need, lacks = job.needs[0], False
+        taken = 0
+
+        def ask(part: Need, within: Mask) -> Allocation | None:
+            nonlocal lacks, taken
+            found = self._rules.alone(part, within)
+            if found is not None:
+                taken |= found.nodes | need.required
+            else:
+                lacks = taken.bit_count() <= need.most and self._rules.could_ever(part)
+            return found
+
+        return by_constraint(need, need.nodes & self._of_use(need), ask) is None and lacks
+
     def _of_use(self, need: Need) -> Mask:
         """The nodes that may be tried at all; with preemption whoever is on them."""
         usable = self._nodes.up & ~self.cleaning.nodes

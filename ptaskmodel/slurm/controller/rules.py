@@ -182,10 +182,10 @@ class Rules:
 
     def fits(self, need: Need, within: Mask) -> bool:
         """Return whether a job fits on some nodes without other jobs."""
-        return self._alone(need, within) is not None
+        return self.alone(need, within) is not None
 
-    def _alone(self, need: Need, within: Mask) -> Allocation | None:
-        """What a job would get of some nodes without other jobs."""
+    def alone(self, need: Need, within: Mask) -> Allocation | None:
+        """Return what a job with a `need` would get of the nodes `within` without other jobs."""
         need, ask = self._whenever(need), partial(self._of_empty.place, leaves=None)
         return by_constraint(need, within, ask)
 
@@ -199,7 +199,7 @@ class Rules:
     def _at_best(self, need: Need) -> Allocation | None:
         """What a job would get of an empty machine."""
         if need.kind not in self._possible:
-            self._possible[need.kind] = self._alone(need, self._nodes.usable)
+            self._possible[need.kind] = self.alone(need, self._nodes.usable)
         return self._possible[need.kind]
 
     def needs(self, job: JobRecord, whole: bool = False) -> list[Need]:
@@ -374,7 +374,7 @@ class Rules:
             return None
         if found is None:
             need = job.needs[job.partitions.index(partition)]
-            alone = self._alone(need, tried) or self._at_best(need)
+            alone = self.alone(need, tried) or self._at_best(need)
             size = None if alone is None or need.required & ~tried else alone.size
             asked = requested(job.request, partition, self._conf, size, job.tested_cpus or None)
             tres = self._billed(asked, partition)

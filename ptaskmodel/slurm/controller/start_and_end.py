@@ -88,7 +88,8 @@ class Submission:
         if reason is None and rules.limits.enforced:
             job.set_needs(rules.within_limits(job))
             limited = rules.limited(job)
-        if reason is None and limited is None and not rules.could_start(job, now):
+        possible = reason is not None or limited is not None or rules.could_start(job, now)
+        if not possible and not (job.needs[0].portions and self._allocations.lacks_portion(job)):
             # It is in the list of jobs when that is found, and stays there for a while; others
             # stand behind the priority that it was given.
             rules.waits(job, now)

@@ -365,7 +365,7 @@ class _Pass:
             elif stops:
                 self._stopped.add(job.reservation.name)
             return
-        if not controller.rules.could_ever(need):
+        if not need.portions and not controller.rules.could_ever(need):
             if len(job.partitions) == 1:
                 controller.queue.give_up(job, BAD_CONSTRAINTS)
             return
