@@ -16,8 +16,7 @@ from ptaskmodel.connect.batsim.scheduler import served
 from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
 from ptaskmodel.runs.batch import BatchRun, batch_into
-from ptaskmodel.runs.options.batch import BatchWriting
-from ptaskmodel.runs.options.serve import SERVE
+from ptaskmodel.runs.options.batch import SERVE, BatchWriting
 from ptaskmodel.workload.formats.table import Cleaning
 
 if TYPE_CHECKING:

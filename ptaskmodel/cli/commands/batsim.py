@@ -26,7 +26,7 @@ from ptaskmodel.cli.parameters import (
 )
 from ptaskmodel.connect.batsim.options import ENDPOINT, ConnectionOptions, SessionOptions
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.runs.options.serve import SERVE
+from ptaskmodel.runs.options.batch import SERVE
 from ptaskmodel.sharing.rules import SOLVERS
 
 LEVELS = ("quiet", "network-only", "information", "debug")

@@ -1,10 +1,11 @@
-"""Options of ``batch``: those of `BatchOptions`, of reading and of writing."""
+"""Options of ``batch`` and ``serve``: those of `BatchOptions`, of reading and of writing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ptaskmodel.batch.options import BatchOptions
+from ptaskmodel.connect.batsim.options import ConnectionOptions, SessionOptions
 from ptaskmodel.engine.options import calibration_rows
 from ptaskmodel.options import (
     COUNT,
@@ -68,4 +69,19 @@ TRANSFORMS = (
         "load", POSITIVE, None, None, "Offered load on this platform, by closer arrivals.", JOBS
     ),
     Option("load_factor", POSITIVE, None, None, "Divide the gaps between arrivals by this.", JOBS),
+)
+
+# What an external scheduler decides, or sees otherwise.
+DECIDED = {
+    *("policy", "order", "backfill_order", "policy_options", "allocation", "seed", "estimates"),
+    *("profiles", "ratio", "pattern", "calibration", "group", "leave_out_larger"),
+    *("walltimes", "on_failure", "failures", "failure_law", "checkpoint", "maintenance"),
+    *("licences", "dependencies", "loop", "until_s", "fairness", "frozen", "verify", "tau_s"),
+    "neighbours",
+}
+# A batch plus a scheduler.
+SERVE = (
+    *rows_of(ConnectionOptions),
+    *rows_of(SessionOptions),
+    *(row for row in BATCH if row.name not in DECIDED),
 )
