@@ -42,9 +42,10 @@ DEFAULT_FIXED = {"compute_efficiency": 1.0}
 
 
 def predicted_runtime(c1: float, c2: float, pattern: OnOff) -> float:
-    """The date at which progress reaches 1, in s.
+    """Return the date at which progress reaches 1, in s.
 
     c1, c2: disturbed and undisturbed progress rates, 1/s; > 0 wherever the pattern needs them.
+    pattern: when the interference is on.
     """
     _check(c1, c2)
     return float(predicted_runtimes(np.float64(c1), np.float64(c2), pattern))
@@ -53,7 +54,10 @@ def predicted_runtime(c1: float, c2: float, pattern: OnOff) -> float:
 def predicted_runtimes(
     c1: FloatArray | np.float64, c2: FloatArray | np.float64, pattern: OnOff
 ) -> FloatArray | np.float64:
-    """The same for arrays of rates > 0 of one shape, the shape of what is returned."""
+    """Return the same for arrays of rates `c1` and `c2` > 0, in their shape.
+
+    pattern: as of `predicted_runtime`.
+    """
     if pattern.none or pattern.constant:
         return 1.0 / (c2 if pattern.none else c1)
     in_period = c1 * pattern.on_s + c2 * pattern.off_s
@@ -67,7 +71,10 @@ def predicted_runtimes(
 
 
 def progress(c1: float, c2: float, pattern: OnOff, dates_s: FloatArray) -> FloatArray:
-    """The part of the work done at each date, at most 1; same shape as ``dates_s`` (s)."""
+    """Return the part of the work done at each date, at most 1; same shape as ``dates_s`` (s).
+
+    c1, c2, pattern: as of `predicted_runtime`.
+    """
     _check(c1, c2)
     dates = np.asarray(dates_s, np.float64)
     if pattern.none or pattern.constant:
@@ -296,7 +303,10 @@ class Setting:
         return Task(self.hosts, work, competitors=values["competitors"])
 
     def runtimes(self, values: Mapping[str, float], rows: Sequence[Measurement]) -> FloatArray:
-        """Simulated runtimes in s under the pattern and the competitors of each row."""
+        """Return simulated runtimes, s, under the pattern and the competitors of each of `rows`.
+
+        values: of the parameters of the model, by name.
+        """
         task = self.task(values)
         undisturbed_s = undisturbed_runtime(self.platform, task)
         known: dict[tuple[OnOff, float], float] = {}
@@ -324,10 +334,11 @@ class Setting:
 
 
 def plain_runtime(setting: Setting, pattern: OnOff, connections: int = 1) -> float:
-    """Simulated runtime in s of the plain model: one competitor a task, nothing calibrated.
+    """Return the runtime in s of the plain model: one competitor a task, nothing calibrated.
 
-    A connection is two tasks, one a direction, so the application keeps 1 / (1 + 2 connections)
-    of what both directions share.
+    setting: the application and its platform. pattern: of the interference. A connection is two
+    tasks, one a direction, so the application keeps 1 / (1 + 2 connections) of what both directions
+    share.
     """
     task = Task(setting.hosts, setting.work)
     undisturbed_s = undisturbed_runtime(setting.platform, task)
@@ -337,19 +348,28 @@ def plain_runtime(setting: Setting, pattern: OnOff, connections: int = 1) -> flo
 
 
 def undisturbed_runtime(platform: Platform, task: Task) -> float:
-    """Simulated runtime in s of a task alone. Raises SimulationError if it does not end."""
+    """Return the simulated runtime in s of a task alone on a platform.
+
+    Raises SimulationError if it does not end.
+    """
     return runtime_beside(platform, task, ())
 
 
 def latest_end(undisturbed_s: float, pattern: OnOff) -> float:
-    """A date in s by which a task ends that makes at least its usual progress while off."""
+    """Return a date in s by which a task ends that makes its usual progress at least while off.
+
+    undisturbed_s: its runtime alone, s. pattern: of the interference, on and off.
+    """
     if pattern.none or pattern.constant:
         return undisturbed_s
     return undisturbed_s / (1.0 - pattern.share) + 2.0 * pattern.period_s
 
 
 def runtime_beside(platform: Platform, task: Task, others: Sequence[Task]) -> float:
-    """Simulated runtime in s of a task beside others. Raises SimulationError if it does not end."""
+    """Return the simulated runtime in s of a task beside others on a platform.
+
+    Raises SimulationError if it does not end.
+    """
     simulation = Simulation(platform)
     application = simulation.add(task)
     simulation.add_all(others)
@@ -373,7 +393,7 @@ def merge_flows(work: Work, hosts: Sequence[str]) -> Work:
 def setting_from_files(
     platform_file: str | Path, tasks_file: str | Path, pair: Sequence[str]
 ) -> Setting:
-    """A setting whose application is the first task of a task file.
+    """Return the setting of the first task in `tasks_file` on the platform in `platform_file`.
 
     Raises MeasurementError if ``pair`` is not two different hosts of the platform or there is no
     task, and the readers' errors.
@@ -406,9 +426,10 @@ def pdgemm_setting(
     seed: int = REFERENCE_SEED,
     part: float = 1.0,
 ) -> Setting:
-    """The measured PDGEMM on ``cluster``, its ranks placed at random with ``seed``.
+    """Return the measured PDGEMM on ``cluster``, its ranks placed at random with ``seed``.
 
-    phases: None for one bundled task (``Pdgemm.work``); part: of the whole run.
+    sub_blocks, blocking: as of `Pdgemm`. phases: None for one bundled task (``Pdgemm.work``); part:
+    of the whole run.
     """
     groups = TwoGroups(cluster)
     app = Pdgemm(ORDER, PROCESSES, sub_blocks, blocking)

@@ -42,7 +42,10 @@ READY = "ready"
 
 
 def make(kind: Kind, run_id: str, parameters: Mapping[str, Any], repetition: int) -> dict[str, Any]:
-    """The record of a run: its numbers, or why there are none."""
+    """Return the record of a run: its numbers, or why there are none.
+
+    kind: what runs. run_id: its identity. parameters, repetition: of the run.
+    """
     began, used = time.perf_counter(), time.process_time()
     record: dict[str, Any] = {
         "id": run_id,
@@ -100,7 +103,7 @@ class Call(NamedTuple):
 
 
 def serve(calls: Connection) -> None:
-    """Make the runs that are sent, after an order, until the other end is gone.
+    """Make the runs that come by `calls`, after an order, until the other end is gone.
 
     Answers `READY` when the kind is loaded, then records.
     """
@@ -155,7 +158,7 @@ TRIES = 2
 
 
 class MakerDiedError(PTaskModelError):
-    """The process that made a run is gone: how, and what it said last."""
+    """The process that made a run is gone: how, and what it said last, which is its log."""
 
     def __init__(self, how: str, log: str) -> None:
         super().__init__(how)
@@ -165,8 +168,9 @@ class MakerDiedError(PTaskModelError):
 class Maker:
     """Started at once; `send` it a run, `answer` waits for the record.
 
-    log: the file that its words go to. connection: to wait for: it said something, or is dead.
-    ready_at: since when it makes runs (`time.monotonic`), so that its start is no run's time.
+    order: what it is told first (see `order_of`). log: the file that its words go to. connection:
+    to wait for: it said something, or is dead. ready_at: since when it makes runs
+    (`time.monotonic`), so that its start is no run's time.
     """
 
     def __init__(self, order: Order, log: Path) -> None:
@@ -187,7 +191,7 @@ class Maker:
         self._send(order)
 
     def send(self, call: Call) -> None:
-        """Have a run made."""
+        """Have the run of a call made."""
         self._send(call)
 
     def _send(self, what: Order | Call) -> None:
@@ -218,7 +222,7 @@ class Maker:
         return self.log.read_text(encoding="utf-8", errors="replace")[-LAST_WORDS:]
 
     def end(self, grace_s: float = 0.0) -> str:
-        """End it, killed unless it ends by itself in time; how it ended."""
+        """End it, killed unless it ends by itself within `grace_s` seconds; return how it ended."""
         self.connection.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(grace_s)
@@ -231,13 +235,20 @@ class Maker:
 
 
 def order_of(kind: str, folder: Path, directory: Path | None, memory_MB: float | None) -> Order:
-    """What to tell a process that finds modules where this one does."""
+    """Return what to tell a process that finds modules where this one does.
+
+    kind: name of what runs, relative to the folder. directory: of the campaign; None: records are
+    only answered. memory_MB: the most memory that it may take (None: no limit).
+    """
     kept = None if directory is None else str(directory.absolute())
     return Order(kind, str(folder), kept, memory_MB, tuple(sys.path))
 
 
 def failed(kind: str, call: Call, error: str, took_s: float, log: str) -> dict[str, Any]:
-    """The record of a run whose process did not live to write one."""
+    """Return the record of the run of a call whose process did not live to write one.
+
+    kind: what ran. error: why. took_s: how long it ran, s. log: what the process said.
+    """
     return {
         "id": call.id, "run": kind, "parameters": dict(call.parameters),
         "repetition": call.repetition, "status": FAILED, "error": error, "log": log,
@@ -246,12 +257,12 @@ def failed(kind: str, call: Call, error: str, took_s: float, log: str) -> dict[s
 
 
 def too_long(limit_s: float) -> str:
-    """What is said of a run that took longer than it may."""
+    """Return the error of a run that took longer than `limit_s` seconds."""
     return f"took longer than timeout_s = {limit_s:g} s"
 
 
 def died(how: str) -> str:
-    """What is said of a run that took two processes with it."""
+    """Return the error of a run that took two processes with it; how: the last one ended."""
     return f"its process died twice ({how})"
 
 
@@ -268,7 +279,7 @@ class _Worker:
 
 
 class Pool:
-    """Makes runs of a plan on so many processes."""
+    """Makes runs of a plan on so many processes; their records go to a store."""
 
     def __init__(self, plan: Plan, store: Store, processes: int) -> None:
         self._plan = plan
@@ -279,7 +290,7 @@ class Pool:
         self._started = 0
 
     def make(self, runs: Iterable[Run], tell: Tell) -> None:
-        """Make runs, sent as workers are free; each is saved by its worker, then reported."""
+        """Make runs, sent as workers are free; each worker saves its own, then `tell` is called."""
         coming = iter(runs)
         waiting: collections.deque[Run] = collections.deque()  # those tried before
         tries: collections.Counter[str] = collections.Counter()
@@ -379,7 +390,7 @@ def call_of(run: Run) -> Call:
 
 
 def tell_of(tell: Tell, run: Run, record: Mapping[str, Any]) -> None:
-    """Tell of a run what its record says."""
+    """Call `tell` with a run and what its record says."""
     tell(run, record["status"], record["wall_s"], record.get("error"))
 
 

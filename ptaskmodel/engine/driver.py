@@ -207,7 +207,10 @@ class Core:
         return numbers
 
     def find_flows(self, sources: IntArray, targets: IntArray) -> IntArray:
-        """New patterns of a byte from hosts to hosts, neither held nor routed."""
+        """Return new patterns, neither held nor routed, of a byte from each of sources to targets.
+
+        Both are numbers of hosts, shape (flows,).
+        """
         self.state, numbers = self.patterns.add_flows(self.state, sources, targets)
         return numbers
 
@@ -248,9 +251,9 @@ class Core:
     ) -> int:
         """Start an activity now: ``amount`` units of a pattern; returns its place.
 
-        bound: its largest rate, units/s. delay_s: what it waits for first, instead of the
-        pattern's latency. owner: what events call it. Its place is given to others when it is
-        over. Raises RouteError, SimulationError.
+        weight: its share relative to others. bound: its largest rate, units/s. delay_s: what it
+        waits for first, instead of the pattern's latency. owner: what events call it. Its place is
+        given to others when it is over. Raises RouteError, SimulationError.
         """
         delay = np.nan if delay_s is None else delay_s
         while True:
@@ -266,38 +269,38 @@ class Core:
                 self.serve(int(-2 - slot))
 
     def stop(self, slot: int) -> None:
-        """End an activity, whatever it is doing; no event tells it."""
+        """End the activity at a place (`slot`), whatever it is doing; no event says so."""
         self.change(STOP, slot)
 
     def suspend(self, slot: int) -> None:
-        """Freeze an activity that waits or progresses."""
+        """Freeze the activity at a place (`slot`), which waits or progresses."""
         self.change(SUSPEND, slot)
 
     def resume(self, slot: int) -> None:
-        """Let a suspended activity go on."""
+        """Resume the suspended activity at a place (`slot`)."""
         self.change(RESUME, slot)
 
     def wake(self, date_s: float, token: int) -> int:
-        """Ask for an event WOKE with that token at a date; returns the number of the wake-up."""
+        """Ask for an event WOKE with a token at `date_s`; returns the number of the wake-up."""
         self.make_room_for_wakes(1)
         return int(push_wake(self.state, date_s, token))
 
     def make_room_for_wakes(self, count: int) -> None:
-        """Let so many wake-ups more be asked for."""
+        """Let `count` more wake-ups be asked for."""
         self.state = room_for_wakes(self.state, int(self.state.clock[0]["n_wakes"]) + count)
 
     def cancel_wake(self, number: int) -> None:
-        """Forget a wake-up that has not come yet."""
+        """Forget the wake-up with this number, which has not come yet."""
         self.change(CANCEL_WAKE, number)
 
     def change(self, what: int, number: int, value: float = 0.0) -> None:
-        """One of the changes of `changes.change`."""
+        """Make a change, with the parameters what, number and value of `activity.change`."""
         self.make_room_for_events(4)
         with as_compiled():
             change(self.state, what, number, float(value), self.options)
 
     def set_capacity(self, resource: int, value: float) -> None:
-        """Change a bandwidth (B/s) or the availability of a host (a factor) from now on."""
+        """Change a resource from now on: to `value` B/s, or of a host to that availability."""
         self.change(
             SET_SPEED if resource < len(self.platform.hosts) else SET_BANDWIDTH, resource, value
         )
@@ -315,12 +318,12 @@ class Core:
         clock["n_events"] += 1
 
     def set_latency(self, link: int, latency_s: float) -> None:
-        """Change the latency of a link (its resource number) from now on, s."""
+        """Change the latency of a link (its resource number) to `latency_s` from now on."""
         self.state.resources["latency"][link] = latency_s
         self.state.clock[0]["changed"] = SEVERAL_CHANGES
 
     def set_pstate(self, host: int, pstate: int) -> None:
-        """Give the cores of a host another speed from now on; its availability factor stays."""
+        """Give the cores of a host the speed of a `pstate`; its availability factor stays."""
         self.change(CATCH_UP, host)
         record = self.state.resources[host]
         factor = record["one_core"] / record["peak"] if record["peak"] > 0.0 else 1.0
@@ -388,7 +391,7 @@ class Core:
         self.state.clock[0]["tells_rates"] = told
 
     def make_room_for_events(self, count: int) -> None:
-        """Let so many events be told from Python."""
+        """Let `count` events be emitted from Python."""
         self.state = room_for_events(self.state, int(self.state.clock[0]["n_events"]) + count)
 
     def hand_over(self) -> np.ndarray:
@@ -408,7 +411,7 @@ class Core:
     # --- what the loop asks for -------------------------------------------------------------
 
     def serve(self, status: int) -> bool:
-        """Do what a loop returned for; False if that is not the engine's to do.
+        """Do what a loop returned this status for; False if another has to do it.
 
         EVENTS_FULL: the stream was handed over. Raises as `route`.
         """

@@ -50,7 +50,7 @@ STATE_NAMES = {
 
 
 def date_or_none(value: float) -> float | None:
-    """A date of a record, None if it is nan: it has not come."""
+    """Return the date `value` (s) of a record; None if it is nan: it has not come."""
     value = float(value)
     return None if value != value else value
 
@@ -127,7 +127,7 @@ class Referred(Protocol):
 
 
 class TaskRefs(Sequence["TaskRef"]):
-    """References to tasks that were added together."""
+    """References to tasks that were added together: those with these numbers in a simulation."""
 
     __slots__ = ("_numbers", "_simulation")
 
@@ -225,7 +225,7 @@ class Watch(Generic[AnObserver]):
         self._telling = False
 
     def take(self, events: np.ndarray) -> None:
-        """Note which tasks started and ended."""
+        """Note which tasks started and ended by these events."""
         kinds, subjects = events["kind"], events["subject"]
         self._started += subjects[kinds == STARTED].tolist()
         self._ended += subjects[kinds == ENDED].tolist()
@@ -236,7 +236,7 @@ class Watch(Generic[AnObserver]):
         return bool(self._started or self._ended) and not self._telling
 
     def tell(self, tell: Callable[[AnObserver, list[int], list[int]], None]) -> None:
-        """Tell each observer the numbers of tasks that ended, then started, since the last time."""
+        """Call `tell` for each observer: which tasks ended, and started, since the last time."""
         started, ended = sorted(self._started), self._ended
         self._started, self._ended = [], []
         self._telling = True
@@ -248,7 +248,7 @@ class Watch(Generic[AnObserver]):
 
 
 def now_and_then(tell: Callable[[], None], every_s: float) -> Callable[[], None]:
-    """A function that may be called as often as one likes: it calls ``tell`` every so often."""
+    """Return a function that calls ``tell`` at most once in ``every_s`` seconds of wall time."""
     told = time.monotonic()
 
     def look() -> None:
@@ -261,7 +261,10 @@ def now_and_then(tell: Callable[[], None], every_s: float) -> Callable[[], None]
 
 
 def state_name(core: Core, intake: Intake, task: int, idle: bool) -> str:
-    """One of the states of `TaskRecord`; idle: nothing will ever happen any more."""
+    """Return the state of a task, as in `TaskRecord`.
+
+    core, intake: the engine and the tasks. task: its number. idle: nothing will happen any more.
+    """
     record = intake.arrays.tasks[task]
     if record["state"] == RUNNING:
         activity = core.state.activities[record["slot"]]
@@ -274,7 +277,10 @@ def state_name(core: Core, intake: Intake, task: int, idle: bool) -> str:
 
 
 def progress(core: Core, intake: Intake, task: int) -> float:
-    """Part of the current stage that is done, 0 to 1. Rates must be in force."""
+    """Return the part of the current stage of a task that is done, 0 to 1.
+
+    core, intake, task: as of `state_name`. Rates must be in force.
+    """
     return part_done(core.state, intake.arrays.tasks[task], core.now)
 
 
@@ -297,7 +303,7 @@ def part_done(state: State, record: np.void, now: float) -> float:
 
 
 def stages_done(intake: Intake, task: int) -> int:
-    """How many stages of a task are over, counted over all rounds."""
+    """Return how many stages of a task (of an intake) are over, counted over all rounds."""
     record = intake.arrays.tasks[task]
     program = intake.arrays.programs[record["program"]]
     if record["state"] == COMPLETED:
@@ -306,7 +312,10 @@ def stages_done(intake: Intake, task: int) -> int:
 
 
 def rate(core: Core, intake: Intake, task: int) -> float:
-    """Stages per second. Rates must be in force."""
+    """Return the rate of a task, stages/s. Rates must be in force.
+
+    core, intake, task: as of `state_name`.
+    """
     record = intake.arrays.tasks[task]
     if record["state"] != RUNNING:
         return 0.0
@@ -317,14 +326,17 @@ def rate(core: Core, intake: Intake, task: int) -> float:
 
 
 def makespan(intake: Intake) -> float:
-    """Date of the last end of a task so far, s."""
+    """Return the date of the last end of a task of an intake so far, s."""
     finished = intake.arrays.tasks["finished"][: len(intake.facts)]
     finished = finished[~np.isnan(finished)]
     return float(finished.max()) if len(finished) else 0.0
 
 
 def records(core: Core, intake: Intake, idle: bool) -> list[TaskRecord]:
-    """What became of each task, in the order they were added."""
+    """Return what became of each task, in the order they were added.
+
+    core, intake, idle: as of `state_name`.
+    """
     table = intake.arrays.tasks[: len(intake.facts)]
     started, finished, states = (table[name].tolist() for name in ("started", "finished", "state"))
     names = [STATE_NAMES[state] for state in states]

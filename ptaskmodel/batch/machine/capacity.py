@@ -40,27 +40,30 @@ class Space(Protocol):
     everything: Any
 
     def candidates(self, free: Any, job: Job) -> Mask:
-        """The hosts on which the job could be."""
+        """Return the hosts on which a job could be, of what is `free`."""
         ...
 
     def taken(self, free: Any, job: Job, hosts: Mask, cores: Cores = None) -> Any:
-        """What is free once the job is on these hosts."""
+        """Return what is free once a job is on these hosts.
+
+        cores: how many it takes of each host; None: as many as it asks for.
+        """
         ...
 
     def given(self, free: Any, job: Job, hosts: Mask, cores: Cores = None) -> Any:
-        """What is free once the job has left these hosts."""
+        """Return what is free once a job has left these hosts; cores: as of `taken`."""
         ...
 
     def meet(self, one: Any, other: Any) -> Any:
-        """What is free in both."""
+        """Return what is free in both `one` and `other`."""
         ...
 
     def kept(self, free: Any, job: Job, hosts: Mask, cores: Cores = None) -> Any:
-        """What is free beside a job that is suspended on these hosts."""
+        """Return what is free beside a job suspended on these hosts; cores: as of `taken`."""
         ...
 
     def resumed(self, free: Any, job: Job, hosts: Mask, cores: Cores = None) -> Any:
-        """What is free once a job that is suspended on these hosts goes on."""
+        """Return what is free once a job suspended on hosts resumes; cores: as of `taken`."""
         ...
 
     def closed(self, free: Any, hosts: Mask) -> Any:
@@ -69,7 +72,7 @@ class Space(Protocol):
 
 
 class HostSpace:
-    """Whole hosts alone: a free value is the mask of the free hosts."""
+    """Whole hosts alone, ``num_hosts`` of them: a free value is the mask of the free hosts."""
 
     def __init__(self, num_hosts: int) -> None:
         self.everything: Mask = (1 << num_hosts) - 1
@@ -198,7 +201,10 @@ class CoreSpace:
         return Free(table, licences)
 
     def cores_alone(self, free: Free, job: Job, hosts: Mask, cores: Cores, sign: float) -> Free:
-        """What is free once a suspended job gives its cores back (sign 1) or takes them (-1)."""
+        """Return what is free once a suspended job on `hosts` gives its cores back or takes them.
+
+        sign: 1 gives, -1 takes.
+        """
         table = free.hosts.copy()
         places, rows = self._placement(job, hosts, cores)
         table[places, 0] += sign * rows[:, 0]
@@ -220,7 +226,7 @@ class CoreSpace:
 
 
 def mask_of(flags: NDArray[np.bool_]) -> Mask:
-    """The mask of the hosts whose flag is set."""
+    """Return the mask of the hosts that are set in `flags`, shape (hosts,)."""
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
@@ -358,7 +364,8 @@ class HostCounts(_Slots):
 class PlaceCalendar(_Slots):
     """What is free over time, where numbers of hosts are not enough: choosy allocations, cores.
 
-    A place in it is a mask of hosts. usable: the hosts that are up and on.
+    now: its first date, s. space: what a free value is. choose: the hosts of a job, of those that
+    have room for it. A place in it is a mask of hosts. usable: the hosts that are up and on.
     """
 
     def __init__(self, now: float, space: Space, usable: Mask, choose: Choose) -> None:
@@ -368,9 +375,9 @@ class PlaceCalendar(_Slots):
         self._choose = choose
 
     def earliest(self, job: Job, duration: float) -> tuple[float, Mask]:
-        """The first date from which hosts that will do are free for ``duration``, and which.
+        """Return the first date from which hosts that suit a job are free, and which.
 
-        The date is inf if there is none.
+        duration: for how long, s. The date is inf if there is none.
         """
         for begin, date in enumerate(self.times):
             place = self.room(job, begin, duration, self._usable)
@@ -379,9 +386,9 @@ class PlaceCalendar(_Slots):
         return inf, 0
 
     def room(self, job: Job, begin: int, duration: float, within: Mask) -> Mask | None:
-        """Hosts of ``within`` that are free for ``duration`` from the date ``times[begin]`` on.
+        """Return hosts for a job, of ``within``, from the date ``times[begin]`` on.
 
-        None: there are too few.
+        They are free for ``duration`` seconds. None: there are too few.
         """
         times, free, space = self.times, self.free, self._space
         end, common, k = times[begin] + duration, free[begin], begin + 1
@@ -396,11 +403,14 @@ class PlaceCalendar(_Slots):
         return self._choose(job.num_hosts, hosts)
 
     def fits_now(self, job: Job, duration: float) -> Mask | None:
-        """Hosts that are free for ``duration`` from the beginning on; None: there are too few."""
+        """Return hosts that are free for a job from the beginning on; None: there are too few.
+
+        duration: for how long, s.
+        """
         return self.room(job, 0, duration, self._usable)
 
     def keep(self, job: Job, place: Mask, cores: Cores) -> None:
-        """Let a suspended job keep all but its cores, for an unknown time."""
+        """Let a suspended job keep its `place` but not its cores, for an unknown time."""
         self.free = [self._space.kept(free, job, place, cores) for free in self.free]
         self.at = [self._space.kept(free, job, place, cores) for free in self.at]
 
@@ -409,14 +419,14 @@ class PlaceCalendar(_Slots):
         self._change(begin, end, self._space.closed, hosts)
 
     def take(self, begin: float, end: float, job: Job, place: Mask, cores: Cores = None) -> None:
-        """The job is on its place from ``begin`` to ``end``."""
+        """Put a job on its place from ``begin`` to ``end`` (s); cores: as of `Space.taken`."""
         if begin >= end:
             self._take_instant(begin, (job, place))
         else:
             self._change(begin, end, self._space.taken, job, place, cores)
 
     def give(self, begin: float, end: float, job: Job, place: Mask, cores: Cores = None) -> None:
-        """The job is no longer there from ``begin`` to ``end``."""
+        """Take a job from its place from ``begin`` to ``end`` (s); cores: as of `Space.taken`."""
         if begin >= end:
             self._give_instant(begin, (job, place))
         else:
