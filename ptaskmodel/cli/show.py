@@ -31,7 +31,7 @@ SHOWN_ALL = 12
 SHOWN_EACH = 5
 SHOWN_CHANGES = 10
 # Results of more tasks are not read again for a sentence.
-BOTTLENECKS, MOST_READ = "bottlenecks.csv", 5_000
+TOLD, MOST_READ = ("bottlenecks.csv", "draws.csv", "queues.csv"), 5_000
 METRICS = (
     ("waiting", "waiting_s", "time"),
     ("turnaround", "turnaround_s", "time"),
@@ -79,13 +79,13 @@ def run_text(run: SimulationRun) -> str:
     """A run for a reader: tables of the slowest and the latest tasks, and the summary."""
     records, summary = run.records, run.summary
     if len(records) <= SHOWN_ALL:
-        parts = [_task_table(records)]
+        parts = [_task_table(records, run.ranges)]
     else:
         slowest = _largest(records, "execution_s")
         latest = _largest(records, "end_s")
         parts = [
-            f"The {len(slowest)} slowest tasks\n{_task_table(slowest)}",
-            f"The {len(latest)} latest tasks\n{_task_table(latest)}",
+            f"The {len(slowest)} slowest tasks\n{_task_table(slowest, run.ranges)}",
+            f"The {len(latest)} latest tasks\n{_task_table(latest, run.ranges)}",
         ]
     parts[:0] = _tasks_answer(run)
     lines = [
@@ -95,7 +95,9 @@ def run_text(run: SimulationRun) -> str:
         ("events", f"{summary['events']} in {wall_times(summary)}"),
     ]
     if (draws := summary.get("draws")) is not None:
-        wide = "" if draws["residuals"] else ", without residuals of this model: too narrow"
+        wide = ""
+        if not draws["residuals"]:
+            wide = ", too narrow: what the model gets wrong is known of DCTCP and ROCE alone"
         lines.append(("ranges", f"{draws['n']} draws, {draws['routes']}{wide}"))
     lines += [("loop", _loop_text(name, of)) for name, of in summary.get("loops", {}).items()]
     lines += [*energy_lines(summary), *remark_lines(summary)]
@@ -106,8 +108,9 @@ def run_text(run: SimulationRun) -> str:
 
 
 def _tasks_answer(run: SimulationRun) -> list[str]:
-    """What slowed whom, as on the page of the run; nothing if that was not recorded."""
-    if run.directory is None or BOTTLENECKS not in run.files or len(run.records) > MOST_READ:
+    """What slowed whom and how sure that is, as on the page; nothing if that was not recorded."""
+    is_told = not set(TOLD).isdisjoint(run.files)
+    if run.directory is None or not is_told or len(run.records) > MOST_READ:
         return []
     from ptaskmodel.results.pages.report import answer_in
 
@@ -185,10 +188,11 @@ def _largest(records: Sequence[TaskRecord], field: str) -> list[TaskRecord]:
     return sorted(known, key=lambda record: -getattr(record, field))[:SHOWN_EACH]
 
 
-def _task_table(records: Sequence[TaskRecord]) -> str:
-    times = [(record.start_s, record.end_s, record.execution_s) for record in records]
+def _task_table(records: Sequence[TaskRecord], ranges: Mapping[str, tuple[float, float]]) -> str:
+    times = [(r.start_s, r.end_s, r.execution_s, *(ranges.get(r.task_id, ()))) for r in records]
     made = column([value for each in times for value in each], "time")
-    header = ("task", "profile", *map(made.head, ("start", "finish", "execution")))
+    names = ("start", "finish", "execution", *(("80 %: from", "to") if ranges else ()))
+    header = ("task", "profile", *map(made.head, names))
     rows = [
         (
             record.task_id,
@@ -199,7 +203,7 @@ def _task_table(records: Sequence[TaskRecord]) -> str:
         )
         for record, each in zip(records, times, strict=True)
     ]
-    return text_table((*header, "state", "hosts"), rows, right=(2, 3, 4))
+    return text_table((*header, "state", "hosts"), rows, right=range(2, len(header)))
 
 
 def _hosts(names: tuple[str, ...]) -> str:

@@ -87,7 +87,8 @@ def _told(results: Results) -> list[tuple[str, str | None]]:
     found = [(one["text"], one["effect"]) for one in remarks if changes_reading(one)]
     if results.what == "rank" and not (results.directory / SPANS).exists():
         found.append((BARE_REPLAY, None))
-    if results.what == "task" and not results.limits:
+    by_packets = results.summary.get("network_level") == "packets"
+    if results.what == "task" and not results.limits and not by_packets:
         found.append((BARE, None))
     return found
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ptaskmodel import interrupts
 from ptaskmodel.packets.tasks import PacketSimulation
 from ptaskmodel.platform.routing.choice import Ecmp, Routing
 from ptaskmodel.simulation.simulation import Simulation
@@ -106,6 +107,7 @@ def _durations(
     simulation.add_all(tasks)
     runner = PacketSimulation(simulation) if by_packets else simulation
     runner.run()
+    interrupts.check()
     records = runner.records()
     return np.array([np.nan if r.execution_s is None else r.execution_s for r in records])
 
@@ -196,7 +198,7 @@ def task_ranges(
 
     simulation: has the platform, the tasks and the model, and is left as it is; routes that it was
     given in a file stay, others are drawn. by_packets: else fluid. jitter_s: of starts. tell: hears
-    how many are done. Raises as `drawn`.
+    how many are done. Raises as `drawn`, and Interrupted after a signal.
     """
     tasks = [ref.task for ref in simulation.tasks()]
     own = simulation.routing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +16,7 @@ from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.routing.choice import PLATFORM, Ecmp, GivenRoutes, routing_of
-from ptaskmodel.remarks import OVERLOAD, for_summary, joining, warn, warn_of
+from ptaskmodel.remarks import OVERLOAD, STOPPED, for_summary, joining, warn, warn_of
 from ptaskmodel.results.directory import whole_directory
 from ptaskmodel.results.states import outcome_remarks, stopped_remark
 from ptaskmodel.results.tables.tasks import (
@@ -53,13 +53,15 @@ Progress = Callable[[float, int, int], None]
 class SimulationRun:
     """What became of the tasks: the content of summary.json, and a record for each task.
 
-    directory: where it is written, and files: the names there; None and () if nowhere.
+    directory: where it is written, and files: the names there; None and () if nowhere. ranges: with
+    draws, of each task by id the ends between which 80 % of its durations lie, s (nan: none).
     """
 
     summary: dict[str, Any]
     records: tuple[TaskRecord, ...]
     directory: Path | None = None
     files: tuple[str, ...] = ()
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<SimulationRun in {self.directory}: {len(self.records)} tasks>"
@@ -200,6 +202,9 @@ def simulate_into(
                 runner, records, took_s, processor_s, watch.kernels_s, inputs, parameters
             )
             states = summary["counts"]
+            if options.draws and not interrupts.arrived():
+                drawn.extend(_ranges(made, options, by_packets, progress))
+                summary |= {"draws": found.facts for found in drawn}
             summary["remarks"] = for_summary(
                 platform.remarks,
                 stopped_remark(states, runner.now),
@@ -210,18 +215,18 @@ def simulate_into(
             stopped = options.until_s is not None or interrupts.arrived()
             if stopped and any(r.end_s is None for r in records):
                 summary["stopped_early"] = {"at_s": runner.now, "not_submitted": 0}
-            if options.draws and not interrupts.arrived():
-                from ptaskmodel.runs.draws import task_ranges
-
-                found = task_ranges(made, by_packets, options.draws, options.jitter_s)
-                summary["draws"] = found.facts
-                drawn.append(found)
             if energy is not None:
                 summary["energy"] = energy.write(records)
         return summary, records
 
+    def range_ends(records: Iterable[TaskRecord]) -> dict[str, tuple[float, float]]:
+        names = [record.task_id for record in records]
+        ends = [(each.low_s, each.high_s) for one in drawn for each in one.ranges]
+        return dict(zip(names, ends, strict=True)) if ends else {}
+
     if directory is None:
-        return SimulationRun(*run(None))
+        summary, records = run(None)
+        return SimulationRun(summary, records, ranges=range_ends(records))
     with whole_directory(directory) as place:
         recorded = options.traces, options.attribution, options.trace_limit_GB
         neighbours = None
@@ -260,7 +265,26 @@ def simulate_into(
         files = write_results(place, summary, records, alone_s=alone_s, beside=beside, files=files)
     checkpoints.remove()
     interrupts.check()
-    return SimulationRun(summary, records, Path(directory), files)
+    return SimulationRun(summary, records, Path(directory), files, range_ends(records))
+
+
+def _ranges(
+    made: Simulation, options: SimulationOptions, by_packets: bool, progress: Progress | None
+) -> list[TaskRanges]:
+    """The ranges of the tasks of a simulation; none, and a warning, if a signal ends the draws."""
+    from ptaskmodel.runs.draws import task_ranges
+
+    n, n_tasks = options.draws or 0, sum(1 for _ in made.tasks())
+
+    def tell(done: int) -> None:
+        if progress is not None:
+            progress(made.now, (done + 1) * n_tasks, (n + 1) * n_tasks)
+
+    try:
+        return [task_ranges(made, by_packets, n, options.jitter_s, tell)]
+    except interrupts.Interrupted:
+        warn("a signal ended the draws: there are no ranges", STOPPED)
+        return []
 
 
 def _energy_files(
@@ -307,10 +331,13 @@ def packet_simulation(
                 f"--{flag}: --network-level packets has no such option; leave it out, or use fluid"
             )
     made = PacketSimulation(simulation, recorded=recorded)
+    # Each draw is a run more, and so are all tasks alone, one after the other.
+    runs = 1 if options.draws is None else options.draws + 2
+    expected_s = runs * made.expected_s
     _log.log(
-        logging.WARNING if made.expected_s > LONG_S else logging.INFO,
+        logging.WARNING if expected_s > LONG_S else logging.INFO,
         "packets cross %s links in total, which takes about %s",
-        f"{made.expected_hops:,.0f}",
-        duration(made.expected_s),
+        f"{runs * made.expected_hops:,.0f}",
+        duration(expected_s),
     )
     return made

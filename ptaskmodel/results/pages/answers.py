@@ -77,6 +77,8 @@ def _of_tasks(found: Found) -> str:
     several = results.submitted != 1
     takes = "take" if several else "takes"
     took = f"{count(results.submitted, 'task')} {takes} {duration(results.end_s)} in all"
+    if not known and results.summary.get("network_level") == "packets":
+        return f"{took}, as packets in queues."
     if not known:
         return f"{took}; what slowed them was not recorded."
     slowed = [task for task in known if (task.slowdown or 1.0) > NOT_SLOWED]

@@ -16,6 +16,7 @@ from ptaskmodel.files import digest
 from ptaskmodel.recording.limits import HOST, LINK
 from ptaskmodel.results.loading import Results, ShownTask, results_of
 from ptaskmodel.results.pages.answers import Found, answer_of, energy_section, numbers_of
+from ptaskmodel.results.pages.flows import answer_of_flows, flow_sections
 from ptaskmodel.results.pages.interference import (
     decimals,
     interference_sections,
@@ -71,7 +72,7 @@ OPTIONS = {
 SWITCHED_OFF = ("contention", "storage_sharing")
 WRITTEN = {
     "attribution.csv": "--attribution", "interference.csv": "--neighbours",
-    "neighbours.csv": "--neighbours",
+    "neighbours.csv": "--neighbours", "routes.csv": "--routes",
 }  # fmt: skip
 # Of a summary, with its parameters.
 CHOICES = ("solver", "network_model", "network_level", "policy", "allocation", "events")
@@ -92,7 +93,7 @@ def write_report(
     page = _Report(results_of(results))
     results = page.results
     subject = SUBJECTS[results.what]
-    answer, columns, title = answer_of(page.found), None, _title(results)
+    answer, columns, title = _answer(page), None, _title(results)
     cards = numbers_of(page.found)
     before = limits_section(page.shown, page.limits, page.places)
     if results.what == "rank":
@@ -101,6 +102,7 @@ def write_report(
         groups = {"user": page.users, "client": page.loops}
         before = [
             *loops_section(results),
+            *flow_sections(results, page.places),
             *interference_sections(results, page.costs, groups),
             *before,
             *waiting_sections(results, page.users),
@@ -128,7 +130,12 @@ def write_report(
 
 def answer_in(results: Results | str | Path) -> str:
     """Return the sentences with which the page of `results`, or of those in a directory, begins."""
-    return answer_of(_Report(results_of(results)).found)
+    return _answer(_Report(results_of(results)))
+
+
+def _answer(page: _Report) -> str:
+    lines = answer_of_flows(page.results, page.places) if page.results.what == "task" else []
+    return "\n".join([answer_of(page.found), *lines])
 
 
 def facts_of(results: Results) -> list[list[str]]:

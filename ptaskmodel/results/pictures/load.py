@@ -231,9 +231,9 @@ def queues_figure(results: Results) -> Figure:
 
     results: of a run with packets in queues.
     """
-    spells, pauses = _spells(results, QUEUES, QUEUE_COLUMNS), []
+    spells, pauses = packet_spells(results, QUEUES, QUEUE_COLUMNS), []
     if (results.directory / PAUSES).exists():
-        pauses = _spells(results, PAUSES, PAUSE_COLUMNS)
+        pauses = packet_spells(results, PAUSES, PAUSE_COLUMNS)
     if not spells:
         raise PTaskModelError(f"{results.directory / QUEUES}: no link had a queue; nothing to draw")
     largest: dict[str, float] = {}
@@ -273,17 +273,21 @@ def queues_figure(results: Results) -> Figure:
     return finished(figure, title, note, f"{title}: {what}.")
 
 
-def _spells(
+def packet_spells(
     results: Results, file: str, columns: tuple[str, ...]
 ) -> list[tuple[str, float, float, float]]:
-    """(link, begin, end, longest queue or 0) of each line of a table of packets."""
+    """(link, begin, end, longest queue or 0) of each line of a table of packets.
+
+    results: of a run with packets in queues. file: QUEUES or PAUSES, which has the ``columns``.
+    What goes on at the end of the run ends there.
+    """
     place = results.directory / file
     if not place.exists():
         raise PTaskModelError(f"{place}: is missing; simulate with --network-level packets")
     with readable(place, "simulate again"):
         return [
             (
-                row["link"], finite(row["begin_s"]), finite(row["end_s"]),
+                row["link"], finite(row["begin_s"]), finite(row["end_s"] or f"{results.end_s}"),
                 finite(row.get("largest_queue_B", "0")),
             )
             for row in rows(place, *columns)

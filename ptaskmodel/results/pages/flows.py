@@ -1,0 +1,219 @@
+"""What a page says of flows: how sure their durations are, and which cables they share.
+
+`report` calls it for runs with ``--draws``, with ``--routes`` and with packets in queues.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from ptaskmodel.files import split_names
+from ptaskmodel.results.directory import finite, readable, rows
+from ptaskmodel.results.directory import number as as_number
+from ptaskmodel.results.loading import Results
+from ptaskmodel.results.pages.page import Section, Table
+from ptaskmodel.results.pictures.load import packet_spells
+from ptaskmodel.results.tables.places import Place, link_name
+from ptaskmodel.results.tables.tasks import (
+    PAUSE_COLUMNS,
+    PAUSES,
+    QUEUE_COLUMNS,
+    QUEUES,
+    RANGE_COLUMNS,
+    ROUTE_COLUMNS,
+    ROUTES,
+    TASKS,
+)
+from ptaskmodel.style.text import count, duration, number
+
+# A range whose upper end is so many times its lower one says little of a single task.
+WIDE = 1.5
+
+
+class Cable(NamedTuple):
+    """A link: the flows that cross it, its longest queue (B), how long pauses stopped it (s).
+
+    waits_for: the link whose queue caused most of that; "" if none did.
+    """
+
+    name: str
+    flows: int
+    queue_B: float
+    paused_s: float
+    waits_for: str
+
+
+class Sure(NamedTuple):
+    """The range of a task: between its ends 80 % of its durations lie, s."""
+
+    task_id: str
+    low_s: float
+    high_s: float
+
+    @property
+    def width(self) -> float:
+        """The upper end over the lower one."""
+        return self.high_s / self.low_s if self.low_s > 0.0 else 1.0
+
+
+def ranges_of(results: Results) -> list[Sure]:
+    """The ranges of tasks, the latest end first; none without draws."""
+    if not results.summary.get("draws"):
+        return []
+    place = results.directory / TASKS
+    found = []
+    with readable(place, "simulate again"):
+        for row in rows(place, "task_id", *RANGE_COLUMNS):
+            low, high = (as_number(row[name]) for name in RANGE_COLUMNS)
+            if low is not None and high is not None and high > 0.0:
+                found.append(Sure(row["task_id"], low, high))
+    return sorted(found, key=lambda one: -one.high_s)
+
+
+def _ways(results: Results) -> dict[str, set[str]]:
+    """The links that the flows of each task cross; none without routes.csv."""
+    place = results.directory / ROUTES
+    found: dict[str, set[str]] = {}
+    with readable(place, "simulate again"):
+        for row in rows(place, *ROUTE_COLUMNS, optional=True):
+            found.setdefault(row["task"], set()).update(split_names(row["path"]))
+    return found
+
+
+def cables_of(results: Results) -> list[Cable]:
+    """Links by their longest queue, then by the flows that cross them, the most first."""
+    place = results.directory / ROUTES
+    flows: Counter[str] = Counter()
+    with readable(place, "simulate again"):
+        for row in rows(place, *ROUTE_COLUMNS, optional=True):
+            flows.update(set(split_names(row["path"])))
+    queue: dict[str, float] = {}
+    if (results.directory / QUEUES).exists():
+        for name, _, _, queue_B in packet_spells(results, QUEUES, QUEUE_COLUMNS):
+            queue[name] = max(queue.get(name, 0.0), queue_B)
+    paused: dict[str, dict[str, float]] = {}
+    with readable(results.directory / PAUSES, "simulate again"):
+        for row in rows(results.directory / PAUSES, *PAUSE_COLUMNS, optional=True):
+            ahead = paused.setdefault(row["link"], {})
+            until_s = as_number(row["end_s"])
+            spell_s = (results.end_s if until_s is None else until_s) - finite(row["begin_s"])
+            ahead[row["toward"]] = ahead.get(row["toward"], 0.0) + spell_s
+    found = []
+    for name in dict.fromkeys((*flows, *queue)):
+        ahead = paused.get(name, {})
+        most = max(ahead, key=lambda link: ahead[link], default="")
+        found.append(Cable(name, flows[name], queue.get(name, 0.0), sum(ahead.values()), most))
+    return sorted(found, key=lambda one: (-one.queue_B, -one.flows))
+
+
+def answer_of_flows(results: Results, places: Mapping[str, Place]) -> list[str]:
+    """Sentences of the answer: which task is latest, how sure that is, which cable is crowded."""
+    said = []
+    ranges = ranges_of(results)
+    if ranges:
+        low, high = duration(ranges[0].low_s), duration(ranges[0].high_s)
+        half = number(float(np.median([one.width for one in ranges])) - 1.0, "share")
+        said.append(
+            f"{ranges[0].task_id} may take longest: {low} to {high} in 80 % of cases; half of the "
+            f"ranges end {half} or more above their beginning."
+        )
+    cables = cables_of(results)
+    if cables and cables[0].queue_B > 0.0:
+        longest = cables[0]
+        text = f"The longest queue, {number(longest.queue_B, 'bytes')}, is on link "
+        text += link_name(longest.name, places)
+        paused = [one for one in cables if one.paused_s > 0.0]
+        if paused:
+            most = max(paused, key=lambda one: one.paused_s)
+            text += f"; full switches pause {count(len(paused), 'link')}, longest "
+            text += f"{link_name(most.name, places)}, {duration(most.paused_s)} in all"
+        said.append(f"{text}.")
+    elif cables:
+        name = link_name(cables[0].name, places)
+        said.append(f"Most flows share link {name}: {cables[0].flows}.")
+    return said
+
+
+def flow_sections(results: Results, places: Mapping[str, Place]) -> list[Section]:
+    """The sections on ranges and cables; none for a run that has neither."""
+    cables, ranges = cables_of(results), ranges_of(results)
+    rank = {cable.name: k for k, cable in enumerate(cables)}
+    ways = _ways(results)
+    crowded = {
+        task: link_name(min(links, key=lambda name: rank[name]), places)
+        for task, links in ways.items() if links
+    }  # fmt: skip
+    return [*_sure(results, ranges, crowded), *_cables(cables, ways, places)]
+
+
+def _sure(results: Results, ranges: list[Sure], crowded: Mapping[str, str]) -> list[Section]:
+    if not ranges:
+        return []
+    draws = results.summary["draws"]
+    note = (
+        f"{draws['n']} draws: routes {draws['routes']}, starts up to "
+        f"{duration(draws['jitter_s'])} later. 80 % of durations lie between the two ends."
+    )
+    points = []
+    if not draws["residuals"]:
+        points.append(
+            "What this model gets wrong with the true routes is not known, so the ranges are too "
+            "narrow; it is known of DCTCP and ROCE."
+        )
+    wide = sum(one.width >= WIDE for one in ranges)
+    if wide:
+        points.append(
+            f"{count(wide)} of {count(len(ranges), 'range')} end at {WIDE} times their beginning "
+            "or more: the duration of a single one of these tasks means little. Use the range, or "
+            "a mean over tasks."
+        )
+    took = {task.task_id: task.duration_s for task in results.tasks}
+    lines = [
+        [
+            one.task_id, took.get(one.task_id), one.low_s, one.high_s, one.width,
+            crowded.get(one.task_id, "run again with --routes"),
+        ]
+        for one in ranges
+    ]  # fmt: skip
+    heads = ("task", "this run", "from", "to", "to / from", "most crowded cable")
+    kinds = ("text", "time", "time", "time", "number", "text")
+    table = Table(
+        heads, lines, kinds=kinds, caption="Ranges of durations", order=(3, True), key=(2, 3),
+        same=(1, 2, 3), file=TASKS,
+    )  # fmt: skip
+    return [Section("How sure it is", note, (table,), tuple(points))]
+
+
+def _cables(
+    cables: list[Cable], ways: Mapping[str, set[str]], places: Mapping[str, Place]
+) -> list[Section]:
+    if not cables:
+        return []
+    heads, kinds, are_paused = ["link"], ["text"], any(c.paused_s for c in cables)
+    columns: list[list[object]] = [[link_name(one.name, places) for one in cables]]
+    optional: tuple[tuple[bool, str, str, list[object]], ...] = (
+        (bool(ways), "flows", "count", [one.flows for one in cables]),
+        (any(c.queue_B for c in cables), "longest queue", "bytes", [c.queue_B for c in cables]),
+        (are_paused, "paused", "time", [c.paused_s for c in cables]),
+        (
+            are_paused,
+            "mostly by packets for",
+            "text",
+            [link_name(c.waits_for, places) if c.waits_for else "" for c in cables],
+        ),
+    )
+    for there, head, kind, values in optional:
+        if there:
+            heads.append(head)
+            kinds.append(kind)
+            columns.append(values)
+    table = Table(heads, list(zip(*columns, strict=True)), kinds=kinds, caption="Cables")
+    note = "A flow counts on each link of its route. " if ways else ""
+    if len(heads) > 2 or not ways:
+        note += "A queue is the longest at any time. A link is paused by the switch at its end, "
+        note += "where packets wait for another link."
+    return [Section("Which cables flows share", note.strip(), (table,))]
