@@ -204,7 +204,8 @@ def simulate_into(
             states = summary["counts"]
             if options.draws and not interrupts.arrived():
                 drawn.extend(_ranges(made, options, by_packets, progress))
-                summary |= {"draws": found.facts for found in drawn}
+                if drawn:
+                    summary["draws"] = drawn[0].facts
             summary["remarks"] = for_summary(
                 platform.remarks,
                 stopped_remark(states, runner.now),
