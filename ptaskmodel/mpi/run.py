@@ -42,6 +42,7 @@ from ptaskmodel.mpi.protocol import protocol_of
 from ptaskmodel.mpi.state import SENT, TOLD_FULL, Replays
 from ptaskmodel.mpi.traffic import Tally
 from ptaskmodel.platform import Platform
+from ptaskmodel.platform.routing.choice import Routing
 from ptaskmodel.remarks import Account, reader
 from ptaskmodel.workload.formats.host_names import expand
 from ptaskmodel.workload.formats.ti_trace import trace_in
@@ -176,6 +177,7 @@ def replay(
     model: str | None = None,
     solver: str | None = None,
     collectives: Mapping[str, str] | None = None,
+    routing: Routing | None = None,
     listener: OnEvents | None = None,
     progress: Progress | None = None,
 ) -> ReplayResult:
@@ -185,6 +187,7 @@ def replay(
     L07 if the platform asks for that). solver: None for max-min fairness, with L07 for SimGrid's
     fair bottleneck. collectives: names of algorithms by names of collectives (see
     `collectives.names.ALGORITHMS`; those left out: as the platform asks, else SMPI's default).
+    routing: as of `Replay`.
     listener: takes spans and flights. progress: called with the date (s), the actions that are over
     and all actions.
 
@@ -193,7 +196,9 @@ def replay(
     """
     if hosts is None:
         hosts = hosts_of_ranks(platform, trace.ranks)
-    made = Replay(platform, trace, hosts, model=model, solver=solver, collectives=collectives)
+    made = Replay(
+        platform, trace, hosts, model=model, solver=solver, collectives=collectives, routing=routing
+    )
     return made.run(listener, progress)
 
 
@@ -201,7 +206,11 @@ class Replay:
     """One MPI application that replays a `trace`, rank k on the host ``hosts[k]`` of a `platform`.
 
     Model, solver: names of the network model and the sharing rule; None: SMPI's (or those that the
-    platform asks for). collectives: algorithm by collective, by SimGrid's names.
+    platform asks for). collectives: algorithm by collective, by SimGrid's names. routing: which
+    way messages go from a host to another (a connection, named ``host>host``, of one flow); None:
+    the route of the platform.
+
+    Raises SimulationError if the trace does not suit the hosts, or the model the routing.
     """
 
     def __init__(
@@ -213,6 +222,7 @@ class Replay:
         model: str | None = None,
         solver: str | None = None,
         collectives: Mapping[str, str] | None = None,
+        routing: Routing | None = None,
     ) -> None:
         if len(hosts) != trace.ranks:
             raise SimulationError(
@@ -221,7 +231,12 @@ class Replay:
         self.trace = trace
         self.protocol = protocol = protocol_of(model, platform.config)
         by_default = "fairbottleneck" if protocol.model.parallel else "maxmin"
-        self.core = Core(platform, protocol.model, solver or by_default)
+        if routing is not None and protocol.model.parallel:
+            raise SimulationError(
+                f"network model {protocol.model.name}: its messages take the platform's routes; "
+                "leave out --routing, or give SMPI, CM02 or LV08"
+            )
+        self.core = Core(platform, protocol.model, solver or by_default, routing=routing)
         self.core.let_gather()
         self.applications = Applications(self.core, protocol)
         self.applications.choose(trace, collectives)

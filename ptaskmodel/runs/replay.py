@@ -27,6 +27,7 @@ from ptaskmodel.mpi.run import (
 from ptaskmodel.mpi.state import SPAN
 from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
+from ptaskmodel.platform.routing.choice import GivenRoutes, Routing, routing_of
 from ptaskmodel.remarks import for_summary, joining
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.results.tables.mpi import (
@@ -81,6 +82,7 @@ class ReplayInputs(NamedTuple):
     model: str | None
     solver: str | None
     collectives: dict[str, str]
+    routing: Routing | None
     wanted: ReplayFiles
     inputs: tuple[Path, ...]
     parameters: Mapping[str, Any]
@@ -97,7 +99,10 @@ def replay_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fres
     trace = read(read_trace, parameters["traces"], given["ranks"])
     hosts = hosts_asked_for(platform, trace.ranks, given)
     check_collectives(platform, trace, given["collectives"])
-    files = parameters["platform"], parameters["traces"]
+    files = [parameters["platform"], parameters["traces"]]
+    routing = routing_of(given["routing"])
+    if isinstance(routing, GivenRoutes):
+        files.append(routing.file)
     return ReplayInputs(
         platform,
         trace,
@@ -105,6 +110,7 @@ def replay_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fres
         given["network_model"],
         given["solver"],
         given["collectives"],
+        routing,
         ReplayFiles(**fields_in(ReplayFiles, given)),
         tuple(map(Path, files)),
         parameters_of(REPLAY, given),
@@ -145,6 +151,7 @@ def replay_into(
     model: str | None = None,
     solver: str | None = None,
     collectives: Mapping[str, str] | None = None,
+    routing: Routing | None = None,
     wanted: ReplayFiles | None = None,
     inputs: Iterable[str | Path] = (),
     parameters: Mapping[str, Any] | None = None,
@@ -154,8 +161,8 @@ def replay_into(
 
     The directory appears when complete; None: nothing is written, and of what is `wanted` only the
     critical path has an effect, in the summary. platform, trace, hosts, model, solver, collectives,
-    progress: as of `replay`. inputs: files that were read, named in the summary with their digests.
-    parameters: values of options by name, for the summary.
+    routing, progress: as of `replay`. inputs: files that were read, named in the summary with their
+    digests. parameters: values of options by name, for the summary.
 
     Raises as `replay`, and PTaskModelError if the directory holds anything else.
     """
@@ -169,7 +176,9 @@ def replay_into(
             traces=wanted.trace_formats,
         )
     watch = Stopwatch()
-    made = Replay(platform, trace, hosts, model=model, solver=solver, collectives=collectives)
+    made = Replay(
+        platform, trace, hosts, model=model, solver=solver, collectives=collectives, routing=routing
+    )
     told = None
     if wanted.critical_path or wanted.timelines:
         from ptaskmodel.mpi.critical_path import Told

@@ -19,8 +19,10 @@ from ptaskmodel.mpi.collectives.names import CHOICES, default_algorithms
 from ptaskmodel.mpi.collectives.selection import Chosen
 from ptaskmodel.mpi.state import COMPUTING, IN_ALL
 from ptaskmodel.mpi.traffic import Tally
-from ptaskmodel.platform import Platform, Torus
+from ptaskmodel.platform import FatTree, Platform, Torus
+from ptaskmodel.platform.routing.choice import Ecmp
 from ptaskmodel.workload.actions import BARRIER, DATATYPE_BYTES, GATHERV, SCAN, SCATTERV
+from ptaskmodel.workload.formats.ti_trace import trace_in
 
 LATENCY = 110e-6
 BANDWIDTH = 125e6
@@ -460,3 +462,30 @@ def test_routes_that_change_are_found_again(tmp_path):
     took = [latency * 11.6436 + 1.05 * 1000016 / (BANDWIDTH * 0.940694) for latency in (1e-3, 5e-3)]
     result = replay(build.finish(), read_trace(path), ["n0", "n1"])
     assert result.end_s[1] == pytest.approx(took[0] + 2 + took[1], rel=1e-9)
+
+
+def test_messages_between_two_hosts_take_one_of_their_paths_and_the_same_again():
+    build = Platform.build("w")
+    build.cluster("c", FatTree((2, 2), (1, 4), (1, 1)), prefix="c", speed=1e9, bandwidth=1e9,
+                  latency=1e-6)  # fmt: skip
+    platform = build.finish()
+    text = b"".join(b"%d init\n" % rank for rank in range(4))
+    for source, target in ((0, 2), (1, 3)):
+        text += b"%d send %d 0 1e8\n%d send %d 0 1e8\n" % (source, target, source, target)
+        text += b"%d recv %d 0 1e8\n%d recv %d 0 1e8\n" % (target, source, target, source)
+    trace = trace_in(text, "two pairs")
+    hosts = ["c0", "c1", "c2", "c3"]
+    ends = set()
+    for seed in range(12):
+        routing = Ecmp(seed)
+        took_s = replay(platform, trace, hosts, routing=routing).makespan_s
+        assert took_s == replay(platform, trace, hosts, routing=routing).makespan_s
+        node = platform.fabric.node
+        ways = [set(routing.way(platform.fabric, f"c{k}>c{k + 2}", 0, node[k], node[k + 2]).there)
+                for k in range(2)]  # fmt: skip
+        meet = not ways[0].isdisjoint(ways[1])
+        ends.add(meet)
+        assert took_s == pytest.approx(0.4 if meet else 0.2, rel=0.1)
+    assert ends == {True, False}
+    with pytest.raises(SimulationError, match="L07: its messages take the platform's routes"):
+        replay(platform, trace, hosts, model="L07", routing=Ecmp(0))

@@ -206,6 +206,16 @@ class FlowRoutes:
         fabric = self.paths.platform.fabric
         return self.routing.way(fabric, task, flow, fabric.node[source], fabric.node[target])
 
+    def connection(self, source: int, target: int) -> FlowName | None:
+        """The name of what a host sends another without a task; None: by the platform's routes.
+
+        source, target: hosts.
+        """
+        if self.routing is None:
+            return None
+        hosts = self.paths.platform.hosts
+        return FlowName(f"{hosts[source].name}>{hosts[target].name}", 0)
+
     def named(
         self, names: Sequence[FlowName], sources: IntArray, targets: IntArray
     ) -> tuple[Legs, Legs]:

@@ -464,6 +464,7 @@ class Router:
 
         ends = np.array([src], dtype=np.int64), np.array([dst], dtype=np.int64)
         may_fail = np.zeros(self.n_hosts, dtype=np.bool_)
+        name = name or self.flow_routes.connection(src, dst)
         names = None if name is None else [name]
         self.lay_flows(*ends, may_fail, np.zeros(1, dtype=np.int64), patterns, room, 0, names)
         laid = patterns[0]

@@ -203,7 +203,9 @@ class Patterns:
 
         names: list[FlowName] | None = None
         if router.flow_routes.routing is not None:
-            first = (self.shape(number).first_flow for number in given.tolist())
+            ends = zip(given.tolist(), source[flows].tolist(), target[flows].tolist(), strict=True)
+            first = (self.shape(k).first_flow or router.flow_routes.connection(*pair)
+                     for k, *pair in ends)  # fmt: skip
             names = [name for name in first if name is not None]
         try:
             self.n_elements = router.lay_flows(

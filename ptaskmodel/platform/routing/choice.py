@@ -5,7 +5,8 @@ a class with the two methods of `Routing` and a row in `routing_of`.
 
 Equal-cost multi-path routing (`ecmp`): at each node, the next hop is one of those to neighbours
 that are nearer to the receiver, by hops. splitmix64 chooses it, seeded with a hash of a seed, the
-task, the flow and, if there is one, the queue pair; it gives the same result on every machine. Real
+task and the flow; it gives the same result on every machine. Messages of a replay have no tasks:
+those from a host to another have one connection (queue pair), whose name stands for the task. Real
 switches hash addresses and ports, by functions that vendors do not publish. So which flows collide
 is random here, but the number of collisions is realistic.
 
@@ -302,13 +303,13 @@ def mixed(state: int) -> int:
     return z ^ (z >> 31)
 
 
-def flow_hash(seed: int, task: str, flow: int, queue_pair: str | None = None) -> int:
+def flow_hash(seed: int, task: str, flow: int) -> int:
     """A hash of 64 bits of a flow: of its seed and of its names in UTF-8, eight bytes at a time.
 
-    task: its id. queue_pair: the name of its connection; None: it needs none.
+    task: its id.
     """
     state = mixed((seed + GAMMA) & MASK)
-    for name in (task, str(flow), *(() if queue_pair is None else (queue_pair,))):
+    for name in (task, str(flow)):
         text = name.encode()
         for k in range(0, len(text), 8):
             word = int.from_bytes(text[k : k + 8], "little")
@@ -329,21 +330,13 @@ class Ecmp:
     def __str__(self) -> str:
         return f"ecmp:{self.seed}"
 
-    def hops(
-        self,
-        fabric: Fabric,
-        task: str,
-        flow: int,
-        source: int,
-        target: int,
-        queue_pair: str | None = None,
-    ) -> list[Hop]:
+    def hops(self, fabric: Fabric, task: str, flow: int, source: int, target: int) -> list[Hop]:
         """The hops that a flow takes from node source to node target of a graph.
 
-        fabric: the graph. task: its id. flow: the number of the flow in it. queue_pair: the name of
-        the connection, where a flow has several. Raises RouteError if there is no way.
+        fabric: the graph. task: its id. flow: the number of the flow in it. Raises RouteError if
+        there is no way.
         """
-        state = flow_hash(self.seed, task, flow, queue_pair)
+        state = flow_hash(self.seed, task, flow)
         hops: list[Hop] = []
         node = source
         while node != target:

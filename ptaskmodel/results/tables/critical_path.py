@@ -67,6 +67,7 @@ class ReplayPath:
     def __init__(self, made: Replay, hosts: Sequence[str], told: Told) -> None:
         self._hosts = hosts
         self._platform = made.core.platform
+        self._flow_routes = made.core.router.flow_routes
         self._alone = TimesAlone(made)
         self._routes: dict[tuple[str, str], tuple[str, ...]] = {}
         self.parts = list(self._split(critical_path(made.trace, told.spans(), told.flights())))
@@ -93,7 +94,13 @@ class ReplayPath:
             return ()
         ends = self._hosts[part.rank], self._hosts[part.to_rank]
         if ends not in self._routes:
-            self._routes[ends] = self._platform.route(*ends).links
+            source, target = (self._platform.host(name).index for name in ends)
+            name = self._flow_routes.connection(source, target)
+            if name is None:
+                self._routes[ends] = self._platform.route(*ends).links
+            else:
+                there = self._flow_routes.way(*name, source, target).there
+                self._routes[ends] = tuple(self._platform.all_links[k].name for k in there)
         return self._routes[ends]
 
     def seconds(self) -> dict[str, float]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ptaskmodel.engine.options import NETWORK_MODEL, SOLVER
+from ptaskmodel.engine.options import NETWORK_MODEL, ROUTING, SOLVER
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.mpi.names import MODELS
 from ptaskmodel.options import (
@@ -90,6 +90,11 @@ REPLAY = (
     NETWORK_MODEL._replace(type=MODELS, help="[default: SMPI, or L07 if the platform says so]"),
     SOLVER._replace(
         help="Rule by which tasks share resources  [default: maxmin; with L07 fairbottleneck]"
+    ),
+    ROUTING._replace(
+        help="Routes of messages: platform, ecmp[:SEED] (those from a host to another take one of "
+        "the shortest paths, by a hash) or file:FILE (CSV: task,flow,path; tasks are host>host, "
+        "flows 0).",
     ),
     *rows_of(ReplayFiles),
 )
