@@ -167,6 +167,7 @@ CASES = {
         "network_model": {"network_model": "L07"},
         "solver": {"solver": "bmf", "network_model": "L07"},
         "critical_path": {"critical_path": True},
+        "routing": {"routing": "ecmp:1"},
     },
     "slurm": {
         "platform": {"platform": "p.xml"},

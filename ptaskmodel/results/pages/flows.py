@@ -61,7 +61,7 @@ class Sure(NamedTuple):
 
 
 def ranges_of(results: Results) -> list[Sure]:
-    """The ranges of tasks, the latest end first; none without draws."""
+    """The ranges of the tasks of `results`, the latest end first; none without draws."""
     if not results.summary.get("draws"):
         return []
     place = results.directory / TASKS
@@ -85,7 +85,7 @@ def _ways(results: Results) -> dict[str, set[str]]:
 
 
 def cables_of(results: Results) -> list[Cable]:
-    """Links by their longest queue, then by the flows that cross them, the most first."""
+    """The links of `results`, by longest queue, then by the flows that cross them."""
     place = results.directory / ROUTES
     flows: Counter[str] = Counter()
     with readable(place, "simulate again"):
@@ -111,7 +111,10 @@ def cables_of(results: Results) -> list[Cable]:
 
 
 def answer_of_flows(results: Results, places: Mapping[str, Place]) -> list[str]:
-    """Sentences of the answer: which task is latest, how sure that is, which cable is crowded."""
+    """Sentences of the answer: which task is latest, how sure that is, which cable is crowded.
+
+    results: of a simulation. places: of links, by their names.
+    """
     said = []
     ranges = ranges_of(results)
     if ranges:
@@ -139,7 +142,10 @@ def answer_of_flows(results: Results, places: Mapping[str, Place]) -> list[str]:
 
 
 def flow_sections(results: Results, places: Mapping[str, Place]) -> list[Section]:
-    """The sections on ranges and cables; none for a run that has neither."""
+    """The sections on ranges and cables; none for a run that has neither.
+
+    results: of a simulation. places: of links, by their names.
+    """
     cables, ranges = cables_of(results), ranges_of(results)
     rank = {cable.name: k for k, cable in enumerate(cables)}
     ways = _ways(results)
