@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 from batsim_sessions import Calls, job, reply, serve
@@ -10,6 +11,9 @@ from batsim_sessions import Calls, job, reply, serve
 from ptaskmodel.cli import main
 from ptaskmodel.cli.commands.batsim import main as batsim
 from ptaskmodel.connect.batsim.transport import recorded
+from ptaskmodel.results.loading import load_results
+from ptaskmodel.results.pages.report import command_of
+from ptaskmodel.runs.serve import serve_inputs, serve_into
 
 PROFILES = {"d10": {"type": "delay", "delay": 10}}
 
@@ -55,6 +59,23 @@ def test_a_record_is_replayed_into_a_directory_of_results(session, capsys):
     said = capsys.readouterr().out
     assert "a scheduler elsewhere: 6 exchanges" in said
     assert "turnaround over execution; bounded: over 60 s at least, 1 or more" in said
+
+
+def test_library_and_command_give_the_same_and_the_page_tells_the_command(session):
+    assert run(session, "-o", str(session / "out")) == 0
+    told = json.loads((session / "out" / "summary.json").read_text())
+    given = {"platform": session / "p.xml", "workloads": [session / "w0.json"]}
+    inputs = serve_inputs({**given, "replay": session / "record.jsonl"})
+    found, fault = serve_into(None, **inputs._asdict())
+    assert fault is None
+    for summary in (told, made := json.loads(json.dumps(found.summary))):
+        for name in [name for name in summary if "wall_time" in name]:
+            del summary[name]
+    assert {name: told[name] for name in made} == made
+    words = shlex.split(command_of(load_results(session / "out")))
+    assert main([*words[1:-1], str(session / "again")]) == 0
+    jobs = [(session / name / "jobs.csv").read_bytes() for name in ("out", "again")]
+    assert jobs[0] == jobs[1]
 
 
 def test_a_session_that_differs_from_its_record(session, capsys):
