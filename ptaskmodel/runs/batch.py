@@ -233,7 +233,10 @@ def _transformed(
 def without_larger(
     workload: Workload, platform: Platform, options: BatchOptions | None = None
 ) -> Workload:
-    """The workload without the jobs that are larger than the platform, and a note of how many."""
+    """Return a workload without the jobs larger than the platform, with a note of how many.
+
+    options: which hosts of the platform are for jobs (None: all).
+    """
     limit = machine_with(options or BatchOptions(), platform).num_hosts
     kept = (sizes_of(workload.jobs) <= limit).nonzero()[0].tolist()
     gone = len(workload.jobs) - len(kept)

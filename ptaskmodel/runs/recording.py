@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 class Observation:
     """A context manager around a run; its files are in the directory on a normal exit.
 
-    traces: names of formats (see `results.TRACE_FORMATS`); trace_limit_GB: their largest size
-    together (about), above which the run is stopped. attribution: whether to write
-    bottlenecks.csv, attribution.csv, utilisation.csv and link_users.csv. files: the names of
-    what is written. users: for whom tasks send, in link_users.csv; None: each for itself.
+    simulation: what is recorded. traces: names of formats (see `results.TRACE_FORMATS`);
+    trace_limit_GB: their largest size together (about), above which the run is stopped.
+    attribution: whether to write bottlenecks.csv, attribution.csv, utilisation.csv and
+    link_users.csv. files: the names of what is written. users: for whom tasks send, in
+    link_users.csv; None: each for itself.
 
     Raises PTaskModelError for a format that is unknown or needs a library that is not installed.
     """
@@ -217,7 +218,10 @@ class Checkpoints:
         return simulation
 
     def watching(self, simulation: Simulation, progress: Progress | None) -> Progress | None:
-        """A function to call now and then: it writes checkpoints, and calls ``progress``."""
+        """Return a function to call now and then in a simulation.
+
+        It writes checkpoints, and calls ``progress``.
+        """
         every_s = self._every_s
         if every_s is None:
             return progress

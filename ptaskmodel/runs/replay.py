@@ -248,10 +248,10 @@ def summary_of(
     inputs: Iterable[str | Path] = (),
     parameters: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What summary.json holds: makespan, counts, mean seconds of a rank in each state, choices.
+    """Return what summary.json holds: makespan, counts, mean seconds of a rank in each state.
 
-    watch: has run as long as the replay. inputs: files read. parameters: values of options by
-    name; None: not known.
+    platform, trace: what was replayed, with this result. watch: has run as long as the replay.
+    inputs: files read. parameters: values of options by name; None: not known.
     """
     spent = dict.fromkeys(STATES, 0.0)
     computing = result.spent_s[:, COMPUTE]
@@ -324,7 +324,7 @@ class ActionSpans:
         self._open = np.zeros(0, dtype=SPAN)  # of each rank the last, which may go on
 
     def merged(self, spans: np.ndarray | None) -> np.ndarray:
-        """The actions that are known to be over, by rank; None: all that is left."""
+        """Return the actions that are over once these `spans` are, by rank; None: the rest."""
         new = np.zeros(0, dtype=SPAN) if spans is None else spans[spans["action"] >= 0]
         both = np.concatenate([self._open, new])
         if not len(both):

@@ -327,7 +327,7 @@ def check_options(
     recorded: Recorded | None,
     platform: Platform | None,
 ) -> None:
-    """What was asked for goes together. Raises SlurmError."""
+    """Raise SlurmError if options, submissions, recorded phases and platform do not go together."""
     known = {request.id for request in submissions.jobs}
     for job in options.explain:
         if job not in known:
@@ -384,7 +384,10 @@ def _alone(found: Sequence[Simulated], execution: PtaskExecution | None) -> dict
 
 
 def times_alone(jobs: Sequence[JobRecord], execution: PtaskExecution) -> dict[str, float]:
-    """How long each job that ran would have taken with the platform to itself, s, by id."""
+    """Return how long each of `jobs` that ran would have taken alone on the platform, s, by id.
+
+    execution: of the jobs.
+    """
     jobs = [job for job in jobs if is_over(job) and job.request.run_s is None]
     attempts = [job.attempt for job in jobs if job.attempt is not None]
     times = alone_s(execution, attempts)

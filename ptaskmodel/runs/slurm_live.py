@@ -134,7 +134,10 @@ def _begin_s(pair: Pair) -> float:
 def compared(
     run: LiveRun, submissions: Submissions, accounts: Accounts | None, platform: Platform | None
 ) -> LiveComparison:
-    """Simulate Slurm with the phases of a real one, and set both side by side."""
+    """Simulate Slurm with the phases of a real run, and set both side by side.
+
+    submissions, accounts, platform: what the real one had (None: none).
+    """
     simulated = simulate_slurm(
         run.conf,
         submissions.jobs,
@@ -171,7 +174,7 @@ def _of(pair: list[Any]) -> tuple[Any, Any]:
 
 
 def draw(found: LiveComparison, path: Path) -> None:
-    """Who runs when in both, and by how much starts differ."""
+    """Draw, to `path`, when each job runs in both of what was found, and how starts differ."""
     figure = new_figure(11.0, 7.0)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2.0, 1.0))
     started = [pair for pair in found.pairs if pair.gap_s is not None]

@@ -50,7 +50,7 @@ AT_ONCE = 512  # tasks whose hosts are looked up together
 
 
 class Numbers(Sequence[str]):
-    """The ids of tasks without one: their numbers, from the first on."""
+    """The ids of `count` tasks without one: their numbers, from the first on."""
 
     __slots__ = ("_numbers",)
 
@@ -360,7 +360,7 @@ class Intake:
         return flows_of(fact, [self.host_index[name] for name in fact.hosts])
 
     def begin_ranks(self, replays: Applications) -> None:
-        """Let the ranks of the tasks that the loop has listed for that begin.
+        """Let the ranks of the tasks that the loop has listed for that begin, in `replays`.
 
         Raises SimulationError, with the id of the task, where its collectives cannot be done.
         """

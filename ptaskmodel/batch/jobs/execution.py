@@ -248,7 +248,7 @@ def run_s(attempt: Attempt, now: float) -> float:
 
 
 def progress_of_delays(work: Work, elapsed_s: float) -> Progress:
-    """How far a work of delays is after so many seconds."""
+    """Return how far a work of delays is after `elapsed_s` seconds."""
     lasts_s = [part.duration_s or 0.0 for part in work.one_round()]
     rounds, elapsed_s = divmod(elapsed_s, sum(lasts_s) or inf)
     behind = min(int(rounds), work.rounds) * len(lasts_s)
@@ -298,7 +298,11 @@ class Scaled:
 
 
 def estimates_of(estimate: Estimate, jobs: Sequence[Job], arrays: JobArrays) -> FloatArray:
-    """The estimate of each job, s; those built in need no `Job` for it."""
+    """Return the estimate of each of `jobs`, s, shape (jobs,).
+
+    estimate: how long a job is believed to run. arrays: what built-in estimates take instead of
+    jobs.
+    """
     if estimate is walltime_or_inf:
         return arrays.limit_s
     if estimate is delay_of:

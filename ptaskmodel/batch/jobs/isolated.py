@@ -63,10 +63,10 @@ def _repeating(row: IntArray, resource: IntArray) -> IntArray:
 class AloneTimes:
     """How long a job takes alone on a given placement, its walltime not counted; remembered.
 
-    Works of one stage on hosts of their own take what `times_alone` says; others are
-    simulated. Where the platform has availability traces, a time belongs to a start date too: then
-    each is measured from its own. nan: alone the job would not end (a trace turns a host off
-    before).
+    machine: has the hosts. make_simulation: returns an empty simulation of the platform. Works of
+    one stage on hosts of their own take what `times_alone` says; others are simulated. Where the
+    platform has availability traces, a time belongs to a start date too: then each is measured from
+    its own. nan: alone the job would not end (a trace turns a host off before).
     """
 
     def __init__(self, machine: Machine, make_simulation: Callable[[], Simulation]) -> None:

@@ -66,7 +66,10 @@ class Checkpoints:
         self._paused: dict[int, float] = {}
 
     def start(self, attempt: Attempt, steps: Steps, now: float) -> tuple[Done, bool]:
-        """(what is done already, whether it is read first) of an attempt that starts."""
+        """Return (what is done already, whether it is read first) of an attempt that starts `now`.
+
+        steps: of its work.
+        """
         if self.law is None:
             return Done(), False
         if any(isinstance(work, SequenceWork) for step in steps for _, work in step):

@@ -65,12 +65,12 @@ class JobQueue:
             self._columns.insert(place, job, self._estimates[job])
 
     def forget_but(self, kept: Iterable[Job]) -> None:
-        """Forget the places of the jobs that are done with: all but these."""
+        """Forget the places of all jobs but these, which are kept."""
         rank = self._rank
         self._rank = {job: rank[job] for job in kept}
 
     def leave(self, gone: Sequence[Job]) -> None:
-        """These jobs are out of the queue."""
+        """Take out of the queue the jobs that are gone."""
         jobs = self.jobs
         if self._columns is not None:
             self._columns.delete([self._place(job) for job in gone])

@@ -148,7 +148,7 @@ class Agenda:
         self.next_date = inf  # of the first event, s
 
     def add(self, event: Event, priority: int) -> None:
-        """Plan an event."""
+        """Plan an event; priority: of those at one time, the smallest comes first."""
         self._number += 1
         self.urgent += event.kind != WAKE
         heapq.heappush(self._heap, (event.date_s, priority, self._number, event))
@@ -177,9 +177,10 @@ def policy_name(policy: object) -> str:
 
 
 def raised(policy: object, error: BaseException, now: float, job: Job | None) -> PolicyFault | None:
-    """The fault that an exception amounts to; None if it does not come from a user's policy.
+    """Return the fault of an exception; None if it does not come from a user's policy.
 
-    job: what the policy was about, if it is known: else it is looked for where it raised.
+    error: what the policy raised, at the time `now` (s). job: what the policy was about, if it is
+    known: else it is looked for where it raised.
     """
     place = _users_frame(policy, error.__traceback__)
     if place is None:
@@ -207,7 +208,9 @@ def _meant(error: BaseException) -> str:
 
 
 def misbehaved(policy: object, what: str, now: float, answer: Any = None) -> PolicyFault:
-    """The fault of a policy that did something that it may not; ``answer``: what it yields from.
+    """Return the fault of a policy that did, at the time `now` (s), something that it may not.
+
+    answer: what it yields from.
 
     A policy that speaks for somebody else says it itself, with a method ``fault(what)``.
     """

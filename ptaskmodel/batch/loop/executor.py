@@ -115,7 +115,7 @@ class Carrier:
         return bool(again or state.ended)
 
     def stop(self, attempt: Attempt, final_state: str, over: bool = True) -> None:
-        """Note that an attempt has ended now."""
+        """Note that an attempt has ended now in its final_state; over: so has its job."""
         attempt.end_s = self._state.now
         attempt.state = final_state
         state = self._state

@@ -68,7 +68,7 @@ class Interruptions:
         return ended
 
     def settle(self, attempt: Attempt, final_state: str) -> None:
-        """Note that an attempt has ended now, and let the job wait again if that is the rule."""
+        """Note that an attempt has ended now in its final_state; its job waits again if it may."""
         interrupted = final_state == INTERRUPTED
         if interrupted:
             attempt.reason = attempt.reason or "a host or link that it uses is down"

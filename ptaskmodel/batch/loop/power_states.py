@@ -120,7 +120,7 @@ class Switcher:
             raise self._fault(f"switches host {host}, which {self._does(host)}; give it a pstate")
 
     def switch(self, hosts: Mask, pstate: int, occupied: Mask, now: float) -> None:
-        """Let hosts go into a pstate; occupied: where jobs run."""
+        """Let hosts go into a pstate from `now` (s) on; occupied: where jobs run."""
         if self._told is not None:
             self._told(now)
         if not self._pstates.facts:
@@ -183,7 +183,7 @@ class Switcher:
         self._agenda.add(Event(switch.done_s, SWITCHED, switch), LATER)
 
     def finish(self, switch: Switch) -> None:
-        """Hosts have got to the pstate that they were asked for."""
+        """Note that the hosts of a switch have got to the pstate that they were asked for."""
         pstates, mask = self._pstates, mask_of(switch.hosts)
         self._set(switch.hosts, switch.pstate, switch.done_s)
         if switch.kind == TO_SLEEP:

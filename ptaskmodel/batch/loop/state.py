@@ -189,7 +189,7 @@ class Cluster:
         )
 
     def check_cores(self, job: Job, hosts: Mask, cores: Sequence[int]) -> bool:
-        """Whether these numbers of cores of these hosts, which are candidates, are free."""
+        """Return whether these numbers of cores of these hosts, candidates of a job, are free."""
         places = members(hosts)
         if not self.counted or len(places) != len(cores):
             return False
@@ -226,7 +226,7 @@ class Cluster:
     # --- hosts that come and go -------------------------------------------------------------
 
     def set_up(self, host: int, up: bool) -> bool:
-        """A host has failed or come back; whether that is news."""
+        """Note that a host has failed or come `up`; return whether that is news."""
         bit = 1 << host
         if bool(self.down & bit) != up:
             return False
@@ -249,9 +249,9 @@ class Cluster:
         return changed
 
     def set_draining(self, hosts: Mask, draining: bool, occupied: Mask) -> Mask:
-        """Nothing starts on these hosts, or again; those for which that is news.
+        """Let hosts drain, or no more; return those for which that is news.
 
-        occupied: the hosts on which jobs run.
+        draining: whether no job starts there any more. occupied: the hosts on which jobs run.
         """
         changed = hosts & (~self.draining if draining else self.draining)
         self.draining ^= changed
@@ -281,7 +281,7 @@ def _wanted(job: Job) -> str:
 
 
 class Estimates(dict[Job, float]):
-    """How long each job is believed to run, s: asked for once, when it is submitted or before."""
+    """How long each job is believed to run, s; `estimate` is called once for each job."""
 
     def __init__(self, estimate: Callable[[Job], float]) -> None:
         super().__init__()
@@ -369,7 +369,7 @@ class State:
         return mask
 
     def any_will_do(self, job: Job) -> bool:
-        """Whether moreover the lowest idle hosts are right: nobody need be asked then."""
+        """Return whether the lowest idle hosts are right for a job: no allocation need be asked."""
         return self.first_fit and self.by_count(job)
 
     def candidates(self, job: Job) -> Mask:

@@ -108,7 +108,10 @@ from ptaskmodel.workload.actions import (
 
 @jit
 def non_blocking(kind, phase, k, r, n, values, at, last, types, own):
-    """Step k of a phase of a non-blocking collective; arguments as of `dispatch.collective`."""
+    """Step k of a phase of a non-blocking collective.
+
+    kind, last, own: as of `collective`.
+    """
     if phase == 1:
         return (CLOSE_REQUEST if k == 0 else NO_MORE), 0, 0.0
     if phase > 1:
@@ -130,7 +133,10 @@ def non_blocking(kind, phase, k, r, n, values, at, last, types, own):
 
 @jit
 def message(kind, k, r, n, values, at, last, types, own):
-    """The k-th message of a rank, as steps of blocking collectives tell it."""
+    """The k-th message of a rank in a non-blocking collective, as a step of a blocking one.
+
+    kind, last, own: as of `collective`.
+    """
     if kind == IBARRIER:
         return to_and_from_root(r, n, k)
     size = np.floor(values[at])
@@ -195,7 +201,10 @@ def to_each(values, at, r, n, unit, k):
 
 @jit
 def chosen(values, at, last, n, kind, types, own, c):
-    """The algorithm of an action, where it depends on ranks and sizes."""
+    """The algorithm of an action, where it depends on ranks and sizes.
+
+    kind, last, own, c: as of `collective`.
+    """
     algorithm = c.of_kind[kind]
     if 0 <= algorithm < TABLES:
         return algorithm
@@ -215,7 +224,10 @@ def chosen(values, at, last, n, kind, types, own, c):
 
 @jit
 def deciding(values, at, last, n, kind, types, own):
-    """The bytes by which an algorithm is chosen (see `selection`)."""
+    """The bytes by which an algorithm is chosen (see `selection`).
+
+    kind, last, own: as of `collective`.
+    """
     if kind in (BARRIER, ALLTOALLV):
         return 0.0
     if kind == REDUCESCATTER:
@@ -233,8 +245,9 @@ def deciding(values, at, last, n, kind, types, own):
 def collective(kind, phase, k, r, n, values, at, last, types, own, algorithm, c):
     """Step k of a phase of a collective action, as rank r of n; FINISHED after its last phase.
 
-    values, at, last: its fields are ``values[at:last]``. own: bytes of an element without datatype.
-    algorithm: that of this action; c: `Chosen`, for actions made of others.
+    kind: of the action (`workload.actions`). values, at, last: its fields are ``values[at:last]``.
+    own: bytes of an element without datatype, by the trace. algorithm: that of this action; c:
+    `Chosen`, for actions made of others.
     """
     if kind >= IBARRIER:
         return non_blocking(kind, phase, k, r, n, values, at, last, types, own)
@@ -285,7 +298,7 @@ def collective(kind, phase, k, r, n, values, at, last, types, own, algorithm, c)
 
 @jit
 def of_one_phase(kind, k, r, n, values, at, last, types, own, algorithm, c):
-    """As `collective`, for those that have one."""
+    """As `collective`, for kinds that have one phase; kind, last, own: as there."""
     size = np.floor(values[at])
     if kind == ALLTOALL:
         return alltoall(r, n, size * sized(values, at, 2, last, types, own), k, algorithm, c)
@@ -321,7 +334,10 @@ def example() -> tuple[Any, ...]:
 def packed_step(
     kind, phase, k, r, n, values, at, last, types, own, algorithm, of_kind, choices, size
 ):  # fmt: skip
-    """What and whom a step concerns, in one number; its bytes are written to ``size``."""
+    """What and whom a step concerns, in one number; its bytes are written to ``size``.
+
+    kind, last, own: as of `collective`. of_kind, choices: the fields of `Chosen`.
+    """
     c = Chosen(of_kind, choices)
     what, peer, size[0] = collective(
         kind, phase, k, r, n, values, at, last, types, own, algorithm, c
@@ -331,7 +347,7 @@ def packed_step(
 
 @jit
 def step_of_collective(kind, phase, k, r, n, values, at, last, types, own, algorithm, c, size):
-    """As `collective`, or UNWANTED; size: scratch for a number."""
+    """As `collective`, or UNWANTED; kind, last, own: as there. size: scratch for a number."""
     packed = packed_step(
         kind, phase, k, r, n, values, at, last, types, own, algorithm, c.of_kind, c.choices, size
     )

@@ -41,7 +41,10 @@ def other(k, r):
 
 @jit
 def exchange(k, to, source, sent, received):
-    """Step k (0, 1, 2) of a message to one rank and one from another, both waited for."""
+    """Step k (0, 1, 2) of a message to one rank and one from another, both waited for.
+
+    to, source: the ranks. sent, received: bytes.
+    """
     if k == 0:
         return POST_SEND, to, sent
     if k == 1:
@@ -57,7 +60,7 @@ def swap(k, peer, size):
 
 @jit
 def lowest_bit(own, n):
-    """The lowest bit set in a number; of 0 the smallest power of two that is not below n."""
+    """The lowest bit set in the number `own`; of 0 the smallest power of two not below n."""
     mask = 1
     while mask < n and own & mask == 0:
         mask <<= 1
@@ -110,7 +113,10 @@ def number_of(size, segment):
 
 @jit
 def sized(values, first, at, last, types, own):
-    """The bytes of an element: by the datatype in field ``at``, if it is there."""
+    """The bytes of an element: by the datatype in field ``at``, if it is there, else `own`.
+
+    first, last: the fields of the action are ``values[first:last]``.
+    """
     if first + at < last:
         number = int(values[first + at])
         return 0.0 if number < 0 else types[number]
@@ -119,13 +125,16 @@ def sized(values, first, at, last, types, own):
 
 @jit
 def rooted(values, first, at, last):
-    """The root in field ``at``; 0 if it is not there."""
+    """The root in field ``at``; 0 if it is not there. first, last: as of `sized`."""
     return int(values[first + at]) if first + at < last else 0
 
 
 @jit
 def sized_each(values, at, last, n, types, own):
-    """The bytes of an element of an allgatherv."""
+    """The bytes of an element of an allgatherv, whose fields are ``values[at:last]``.
+
+    own: bytes of an element without datatype.
+    """
     typed = not has_displacements_alone(n, last - at)
     return sized(values, at, n + 1, last if typed else at, types, own)
 
@@ -150,7 +159,10 @@ def fan_in(r, n, root, size, k):
 
 @jit
 def fan_in_by_turns(r, n, root, size, k, backwards):
-    """Every rank sends to the root, which receives from one rank after the other."""
+    """Every rank sends to the root, which receives from one rank after the other.
+
+    backwards: from the last rank to the first.
+    """
     if r != root:
         return (DO_SEND, root, size) if k == 0 else (NO_MORE, 0, 0.0)
     if k < n - 1:
@@ -176,7 +188,7 @@ MAX_CHAINS = 32
 
 @jit
 def chains_of(n, kind):
-    """In how many chains ``n`` ranks stand behind the root."""
+    """In how many chains ``n`` ranks stand behind the root; kind: CHAIN or PIPELINE."""
     return max(min(n // 2, MAX_CHAINS), 1) if kind == CHAIN else 1
 
 
@@ -189,7 +201,7 @@ def first_of_chain(chain, chains, n):
 
 @jit
 def chain_of(own, chains, n):
-    """The chain in which a rank is."""
+    """The chain, of so many chains, in which a rank is; own: the rank, counted from the root."""
     short, longer = (n - 1) // chains, (n - 1) % chains
     if own - 1 < longer * (short + 1):
         return (own - 1) // (short + 1)
@@ -208,7 +220,7 @@ def chain_family(own, chains, n):
 
 @jit
 def binary_level(own):
-    """The first rank of the level of a rank in a binary tree filled level by level."""
+    """The first rank of the level of rank `own` in a binary tree filled level by level."""
     first = 0
     while 2 * first + 1 <= own:
         first = 2 * first + 1
@@ -217,7 +229,10 @@ def binary_level(own):
 
 @jit
 def binary_family(own, n):
-    """Ranks of a level have their children side by side: first one for each, then another."""
+    """(parent, number of children) of rank `own` in a binary tree.
+
+    Ranks of a level have their children side by side: first one for each, then another.
+    """
     if own == 0:
         return -1, min(2, n - 1)
     first = binary_level(own)
@@ -232,7 +247,10 @@ def binary_family(own, n):
 
 @jit
 def family(own, n, kind):
-    """(parent, number of children) of a rank, as counted from the root; see `child`."""
+    """(parent, number of children) of a rank; see `child`.
+
+    own: the rank, counted from the root. kind: of the tree.
+    """
     if kind == BINARY:
         return binary_family(own, n)
     if kind == BINOMIAL:
@@ -248,7 +266,7 @@ def family(own, n, kind):
 
 @jit
 def child(own, i, n, kind):
-    """The i-th child of a rank."""
+    """The i-th child of a rank; own, kind: as of `family`."""
     if kind == BINARY:
         return own + (binary_level(own) + 1) * (i + 1)
     if kind == BINOMIAL:
@@ -299,7 +317,7 @@ def pairwise(r, n, size, k):
 
 @jit
 def to_the_right(r, n, size, rounds, k):
-    """In each round to the next rank, from the one before."""
+    """In each of so many rounds to the next rank, from the one before."""
     if k // 3 >= rounds:
         return NO_MORE, 0, 0.0
     return exchange(k % 3, (r + 1) % n, (r - 1 + n) % n, size, size)
@@ -403,7 +421,10 @@ def half_way(place, power, rounds):
 
 @jit
 def halve(place, power, s, peer, count, unit, k):
-    """Step k of round s: send the half of the parts that the peer keeps, receive one's own."""
+    """Step k of round s: send the half of the parts that the peer keeps, receive one's own.
+
+    place: of the rank among the `power` that take part.
+    """
     low = half_way(place, power, s)
     half = power >> (s + 1)
     lower = part(count, power, low, low + half) * unit
