@@ -37,9 +37,14 @@ def configuration(*lines: str) -> Conf:
 def evenly(log: str | Path, count: int, target: float, hosts: int = 64, seed: int = 7) -> Workload:
     """The first jobs of a log, or of the model on ``hosts``, evenly spaced, at an offered load."""
     whole = lublin(count, hosts, seed, walltime_factor=2.0) if log == MODEL else _read(log)
-    jobs = whole.jobs[:count]
+    return evenly_spaced(whole.with_jobs(whole.jobs[:count]), target)
+
+
+def evenly_spaced(log: Workload, target: float) -> Workload:
+    """All jobs of a log, evenly spaced, at an offered load."""
+    jobs = log.jobs
     dates = np.linspace(0.0, jobs[-1].submit_time_s, len(jobs)).tolist()
-    even = whole.with_jobs(
+    even = log.with_jobs(
         tuple(replace(job, submit_time_s=date) for job, date in zip(jobs, dates, strict=True))
     )
     return loaded(even, target / offered_load(even))

@@ -23,6 +23,8 @@ SUSPENSION = {
     "slowdown": (71.5, 73.4, 80.0, 83.1, 109.0),
     "weighted_slowdown": (102.4, 111.1, 113.2, 128.8, 143.9),
 }
+# [T], figures 5.2 and 5.3: CPUs suspended over those needed, and how near ours must be.
+SUSPENDED = {"linear": (1.0, 0.05), "cons": (2.0, 0.25)}
 # [M]: mean waits (h) by kind of nodes, of one controller and of two, and parts started by backfill.
 WAITS = {"knl": (9.8, 9.7), "slx": (14.7, 9.5)}
 BACKFILLED = {"knl": (18.0, 34.0), "slx": (44.0, 51.0)}
@@ -72,7 +74,7 @@ def _speed(rows: Sequence[Row]) -> list[Finding]:
     for row in rows:
         for who, speed in (("[M]", 1.2), ("[J]", 10.0)):
             what = f"{who} simulated days an hour, {row['log']}, {row['jobs']:,} jobs"
-            lines.append(between(what, speed, inf, row["days_an_hour"]))
+            lines.append(between(what, speed, inf, row["days_an_hour"], cause="a slow computer"))
     return lines
 
 
@@ -177,19 +179,30 @@ def _suspension(rows: Sequence[Row]) -> list[Finding]:
         what = f"[T] {log}: response less waiting is the same without suspension"
         shown = ", ".join(f"{name} {value:,.0f}" for name, value in rest.items())
         holds = max(rest.values()) - min(rest.values()) < 1
-        lines.append(stated(what, f"{shown} s", holds, rule="within 1 s"))
+        cause = "limits killed other jobs"
+        lines.append(stated(what, f"{shown} s", holds, rule="within 1 s", cause=cause))
     return lines
 
 
 def _victims(rows: Sequence[Row]) -> list[Finding]:
     lines = []
-    for select, published, within in (("linear", 1.0, 0.05), ("cons", 2.0, 0.25)):
-        stopped, lacked = (
-            _of(rows, column, select=select).sum() for column in ("stopped_cpus", "lacked_cpus")
-        )
-        what = f"[T] CPUs suspended over those needed, select/{select}"
-        here = float(stopped / lacked) if lacked else float("nan")
-        lines.append(near(what, published, here, within, cause="another mixture of sizes"))
+    for log in dict.fromkeys(row["log"] for row in rows):
+        ratios = {}
+        for select in SUSPENDED:
+            stopped, lacked = (
+                _of(rows, column, log=log, select=select).sum()
+                for column in ("stopped_cpus", "lacked_cpus")
+            )
+            ratios[select] = float(stopped / lacked) if lacked else float("nan")
+        what = f"[T] {log}: CPUs suspended over those needed"
+        parts = _mean(rows, "parts_%", log=log, select="cons")
+        cause = f"another mixture of sizes: {parts:.0f} % of the jobs leave a part of a node"
+        lines += [
+            near(f"{what}, select/{select}", published, ratios[select], within, cause=cause)
+            for select, (published, within) in SUSPENDED.items()
+        ]
+        theirs = {select: published for select, (published, _) in SUSPENDED.items()}
+        lines.append(ordered(f"{what}, by selection", theirs, ratios, cause=cause))
     return lines
 
 
@@ -207,7 +220,8 @@ def _shrunk(rows: Sequence[Row]) -> list[Finding]:
 def _filled(rows: Sequence[Row]) -> list[Finding]:
     off = max(abs(row["start_s"] - row["published_s"]) for row in rows)
     what = "[T] starts on a machine filled every 60 s"
-    return [stated(what, f"{off:.2f} s off at most", off <= 1, rule="within 1 s")]
+    cause = "here starts are at whole seconds"
+    return [stated(what, f"{off:.2f} s off at most", off <= 1, rule="within 1 s", cause=cause)]
 
 
 PARTS: dict[str, Callable[[Sequence[Row]], list[Finding]]] = {

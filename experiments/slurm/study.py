@@ -25,7 +25,7 @@ import victims
 from common import MODEL, Row
 
 HERE = Path(__file__).resolve().parent
-KTH_NODES, MODEL_NODES, SHARED_NODES = 100, 64, 16
+KTH_NODES, MODEL_NODES = 100, 64
 # The number of each row whose mean is kept: dates and counts, which any machine finds.
 TOLD = {
     "accuracy": "mean_gap_s",
@@ -70,7 +70,7 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], list[Row]]] = {
     ),
     "suspension": _suspension,
     "victims": lambda given: victims.measured(
-        SHARED_NODES, given["victim_jobs"], 1.2, given["orders"]
+        given["log"], given["victim_jobs"], 1.0, given["orders"]
     ),
     "shrunk": lambda given: suspension.shrunk(MODEL, MODEL_NODES, given["jobs"], 1.2),
     "filled": lambda given: suspension.filled(),

@@ -18,7 +18,7 @@ MEANS = {
     "sharing": (("memory", "sharing"), "seed"),
     "phases": (("test_s", "controllers", "kind"), "phase"),
     "suspension": (("log", "policy"), "order"),
-    "victims": (("select",), "order"),
+    "victims": (("log", "select"), "order"),
 }
 
 

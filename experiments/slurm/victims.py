@@ -9,18 +9,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
-from common import MODEL, Row, configuration, ended, evenly
+import numpy as np
+from common import MODEL, Row, configuration, ended, evenly_spaced
 
 from ptaskmodel.slurm.conf.facts import Conf
 from ptaskmodel.slurm.jobs.record import JobRecord
+from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.requests.submissions import CPUS, NODES, submissions_of
 from ptaskmodel.slurm.run import simulate_slurm
+from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload
-from ptaskmodel.workload.transforms.sampling import shuffled
+from ptaskmodel.workload.models import lublin
+from ptaskmodel.workload.reading import read_workload
+from ptaskmodel.workload.transforms.sampling import sampled, shuffled
 from ptaskmodel.workload.works import DelayWork
 
-CORES = 16
+# By the beginning of a log's name: nodes, CPUs of each, and jobs of a sample that takes a minute.
+MACHINES = {MODEL: (16, 16, 100), "CEA-Curie": (5832, 16, 300), "RICC": (1024, 8, 3000)}
 LARGE, HUGE = 3800 / 57600, 20000 / 57600
 SELECTS = {
     "linear": ("SelectType=select/linear",),
@@ -28,20 +35,45 @@ SELECTS = {
 }
 
 
-def measured(nodes: int, count: int, load: float, orders: int) -> list[Row]:
-    """A row for each selection and order: CPUs that large jobs lacked, and those stopped."""
-    whole = evenly(MODEL, count, load, nodes * CORES)
+def measured(log: str, most: int, load: float, orders: int) -> list[Row]:
+    """A row for each selection and order: CPUs that large jobs lacked, and those stopped.
+
+    parts_%: of the jobs that leave a part of a node to others.
+    """
+    name = Path(log).name.split(".")[0]
+    nodes, cores, jobs = next(each for start, each in MACHINES.items() if name.startswith(start))
     rows = []
-    for seed in range(orders):
-        workload = _with_huge(shuffled(whole, seed))
-        for select, lines in SELECTS.items():
-            conf = _conf(nodes, lines)
-            run = simulate_slurm(conf, _requests(workload, conf, select, nodes), compiled=True)
-            rows.append({"select": select, "order": seed, **_stopped(ended(run), nodes)})
+    for select, lines in SELECTS.items():
+        unit = cores if select == "linear" else 1
+        whole = _sample(log, min(jobs, most), load, nodes * cores, unit)
+        conf = _conf(nodes, cores, lines)
+        for seed in range(orders):
+            requests = _requests(_with_huge(shuffled(whole, seed)), conf, unit)
+            run = simulate_slurm(conf, requests, compiled=True)
+            rows.append(
+                {
+                    "log": name,
+                    "select": select,
+                    "order": seed,
+                    "parts_%": 100 * float(np.mean([j.num_hosts % cores > 0 for j in whole.jobs])),
+                    **_stopped(ended(run), nodes, cores),
+                }
+            )
     return rows
 
 
-def _conf(nodes: int, select: tuple[str, ...]) -> Conf:
+def _sample(log: str, count: int, load: float, cpus: int, unit: int) -> Workload:
+    """So many jobs of a log, by work, or of the model, on whole units; evenly spaced, at a load."""
+    if log == MODEL:
+        whole = lublin(count, cpus, 7, walltime_factor=2.0)
+    else:
+        whole = read_workload(log, Cleaning())
+        whole = sampled(whole, max(1.0, len(whole.jobs) / count), method="work")
+    jobs = (replace(job, num_hosts=unit * math.ceil(job.num_hosts / unit)) for job in whole.jobs)
+    return evenly_spaced(replace(whole.with_jobs(tuple(jobs)), num_hosts=cpus), load)
+
+
+def _conf(nodes: int, cores: int, select: tuple[str, ...]) -> Conf:
     return configuration(
         *select,
         "SchedulerParameters=defer,bf_continue,batch_sched_delay=10,bf_resolution=120,"
@@ -49,7 +81,7 @@ def _conf(nodes: int, select: tuple[str, ...]) -> Conf:
         "OverTimeLimit=1",
         "PreemptType=preempt/partition_prio",
         "PreemptMode=SUSPEND,GANG",
-        f"NodeName=n[1-{nodes}] CPUs={CORES}",
+        f"NodeName=n[1-{nodes}] CPUs={cores}",
         "PartitionName=low PriorityTier=10 Nodes=ALL Default=YES OverSubscribe=FORCE:1",
         "PartitionName=high PriorityTier=30 Nodes=ALL OverSubscribe=FORCE:1",
     )
@@ -67,46 +99,40 @@ def _with_huge(workload: Workload) -> Workload:
     )
 
 
-def _requests(workload: Workload, conf: Conf, select: str, nodes: int):
-    """The jobs by CPUs, or by the nodes that hold them; large ones in the high partition."""
-    bar = LARGE * nodes * CORES
+def _requests(workload: Workload, conf: Conf, unit: int) -> list[JobRequest]:
+    """The jobs by CPUs, or by nodes of `unit` CPUs; large ones in the high partition."""
+    assert workload.num_hosts is not None
+    bar = LARGE * workload.num_hosts
     high = {job.id for job in workload.jobs if job.num_hosts > bar}
-    if select == "linear":
-        jobs = (replace(job, num_hosts=math.ceil(job.num_hosts / CORES)) for job in workload.jobs)
-        workload = workload.with_jobs(tuple(jobs))
-    made = submissions_of(workload, conf, NODES if select == "linear" else CPUS).jobs
+    in_units = (replace(job, num_hosts=-(-job.num_hosts // unit)) for job in workload.jobs)
+    asked = workload.with_jobs(tuple(in_units))
     # Nobody asks for nodes of its own: whoever does can neither suspend nor be suspended.
     return [
         replace(job, partitions=("high" if job.id in high else "low",), exclusive=None)
-        for job in made
+        for job in submissions_of(asked, conf, CPUS if unit == 1 else NODES).jobs
     ]
 
 
-def _stopped(jobs: list[JobRecord], nodes: int) -> Row:
-    """Over the dates at which jobs were stopped: CPUs lacked, and those of the jobs stopped.
+def _stopped(jobs: list[JobRecord], nodes: int, cores: int) -> Row:
+    """Over the dates at which jobs were stopped for others: CPUs lacked, and those stopped.
 
     Lacked are those of the jobs that started at such a date without those that nobody had.
     """
-    lacked, stopped = [], []
-    for date in sorted({since for job in jobs for since, _ in job.suspensions}):
-        starts = sum(_cpus(job) for job in jobs if job.start_s == date)
+    dates = {since for job in jobs for since, _ in job.suspensions}
+    dates &= {job.start_s for job in jobs}  # else two jobs take turns
+    lacked = stopped = 0
+    for date in sorted(dates):
+        starts = sum(_cpus(job, cores) for job in jobs if job.start_s == date)
         before = [job for job in jobs if job.start_s < date < job.end_s]
         running = [j for j in before if not any(since < date < to for since, to in j.suspensions)]
-        busy = sum(_cpus(job) for job in running)
-        wanted = starts - (nodes * CORES - busy)
-        if wanted > 0:
-            lacked.append(wanted)
-            stopped.append(
-                sum(_cpus(j) for j in running if any(since == date for since, _ in j.suspensions))
-            )
-    return {
-        "dates": len(lacked),
-        "lacked_cpus": sum(lacked),
-        "stopped_cpus": sum(stopped),
-    }
+        busy = sum(_cpus(job, cores) for job in running)
+        lacked += max(0, starts - (nodes * cores - busy))
+        victims = (j for j in running if any(since == date for since, _ in j.suspensions))
+        stopped += sum(_cpus(job, cores) for job in victims)
+    return {"dates": len(dates), "lacked_cpus": lacked, "stopped_cpus": stopped}
 
 
-def _cpus(job: JobRecord) -> int:
+def _cpus(job: JobRecord, cores: int) -> int:
     """The CPUs that a job holds."""
     assert job.allocation is not None
-    return sum(job.allocation.cpus) or CORES * job.allocation.size
+    return sum(job.allocation.cpus) or cores * job.allocation.size
