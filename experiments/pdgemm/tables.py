@@ -103,16 +103,25 @@ def findings(
     drawn = every.placement.nunique() - 1  # the reference placement is one more
     few = f"{drawn} placements drawn here, 100 there"
     found = [
-        near("undisturbed, mean of placements", 308.9, plain.mean_s["none"], 0.01, unit="s"),
+        near(
+            "undisturbed, mean of placements",
+            308.9,
+            plain.mean_s["none"],
+            0.01,
+            unit="s",
+            cause=few,
+        ),
         near("undisturbed, deviation", 5.2, plain.sd_s["none"], 0.15, unit="s", cause=few),
     ]
     for row in summary.itertuples():
         what = f"published placement, {row.pattern}"
-        found.append(near(what, row.published_s, row.reference_placement_s, 0.002, unit="s"))
+        here, cause = row.reference_placement_s, "another solution of the same model"
+        found.append(near(what, row.published_s, here, 0.002, unit="s", cause=cause))
     fitted = errors[(errors.model == "ptask, endpoints") & (errors.rows == "all groups")]
     error = 100 * float(fitted.mean_error.iloc[0])
     what = "mean error between the endpoints, calibrated (there not, on the better cluster)"
-    return [*found, between(what, -math.inf, 26.0, error, unit="%")]
+    cause = "the fit has not found the network that was measured"
+    return [*found, between(what, -math.inf, 26.0, error, unit="%", cause=cause)]
 
 
 def _progress(calibration: Calibration) -> Figure:

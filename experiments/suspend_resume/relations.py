@@ -10,6 +10,13 @@ import numpy as np
 
 from ptaskmodel.campaign import Finding, ordered, stated
 
+# Why what is published in words may fail here, by words of it; where none fit, it is the queue.
+CAUSES = (
+    ("drops before the huge job", "other large jobs made the machine drain before it, too"),
+    ("starts the huge job at once", "jobs of its own priority have hosts that it needs"),
+    ("over shuffles", "samples by work have other jobs; a shuffled order has the same"),
+    ("of the whole", "a sample begins and ends with an empty machine, and its queue has less time"),
+)
 Row = Mapping[str, Any]
 Claim = tuple[str, bool, str]
 
@@ -99,7 +106,15 @@ def findings(rows: Sequence[Row], claims: Sequence[Claim]) -> list[Finding]:
     orders_said = {what for what, *_ in orders(rows, "shuffled")} if "shuffled" in parts else set()
     # With contention nothing was published.
     said = (c for c in claims if c[0] not in orders_said and not c[0].startswith("contention"))
-    return found + [stated(f"{log}: {what}", how, holds) for what, holds, how in said]
+    return found + [
+        stated(f"{log}: {what}", how, holds, cause=_cause_of(what, rows))
+        for what, holds, how in said
+    ]
+
+
+def _cause_of(what: str, rows: Sequence[Row]) -> str:
+    """Why a claim may fail here: what its words point to, else the queue."""
+    return next((why for words, why in CAUSES if words in what), None) or _cause(rows, "shuffled")
 
 
 def _cause(rows: Sequence[Row], part: str) -> str:

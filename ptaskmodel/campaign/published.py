@@ -1,7 +1,8 @@
 """Compare published tables of a study with our own runs, with a verdict on each line.
 
 The tables of a study's campaign make a `Finding` of each published figure or relation by `near`,
-`between`, `ordered` or `stated`, which can fail, and write all of them with `write_findings`.
+`between`, `ordered` or `stated`, which can fail, and write all of them with `write_findings`. Each
+is given the cause of a difference, which is shown if there is one.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ class Finding(NamedTuple):
 
 
 def near(
-    what: str, published: float, here: float, within: float, *, unit: str = "", cause: str = ""
+    what: str, published: float, here: float, within: float, *, cause: str, unit: str = ""
 ) -> Finding:
     """One's own figure agrees if it is near the published one.
 
-    what: it is about. here: one's own figure. within: the largest relative difference. unit: of
-    both. cause: of the difference, if there is one.
+    what: it is about. here: one's own figure. within: the largest relative difference. cause: of
+    the difference, if there is one. unit: of both.
     """
     holds = abs(here - published) <= within * abs(published)
     rule = f"within {100 * within:g} %"
@@ -48,12 +49,12 @@ def near(
 
 
 def between(
-    what: str, low: float, high: float, here: float, *, unit: str = "", cause: str = ""
+    what: str, low: float, high: float, here: float, *, cause: str, unit: str = ""
 ) -> Finding:
     """One's own figure agrees if it lies in the published range.
 
     what: it is about. low, high: of the range, either of which may be infinite. here: one's own
-    figure. unit: of all. cause: of the difference, if there is one.
+    figure. cause: of the difference, if there is one. unit: of all.
     """
     if low == float("-inf"):
         published, rule = f"{_short(high)}{_space(unit)} at most", "not above"
@@ -71,14 +72,14 @@ def ordered(
     published: Mapping[str, float | None],
     here: Mapping[str, float],
     *,
+    cause: str,
     unit: str = "",
-    cause: str = "",
 ) -> Finding:
     """One's own figures agree if each is less than the next in the published order.
 
     what: it is about. published: figures by name, the smallest first; None: only the order is
-    published. here: one's own by the same names. unit: of all. cause: of the difference, if there
-    is one.
+    published. here: one's own by the same names. cause: of the difference, if there is one.
+    unit: of all.
     """
     steps = [here[one] < here[other] for one, other in pairwise(published)]
     shown = (
@@ -96,13 +97,11 @@ def ordered(
     return found._replace(verdict=f"{found.verdict}: {sum(steps)} of {len(steps)}")
 
 
-def stated(
-    what: str, here: str, holds: bool, *, rule: str = "as stated", cause: str = ""
-) -> Finding:
+def stated(what: str, here: str, holds: bool, *, cause: str, rule: str = "as stated") -> Finding:
     """A relation that is published in words, which one's own runs keep or not.
 
-    what: the relation. here: one's own figures as shown. holds: whether they keep it. rule: by
-    which that was found. cause: of the difference, if there is one.
+    what: the relation. here: one's own figures as shown. holds: whether they keep it. cause: of
+    the difference, if there is one. rule: by which that was found.
     """
     return _finding(what, "holds", here, rule, holds, cause)
 

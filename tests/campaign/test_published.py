@@ -26,21 +26,25 @@ def test_a_figure_agrees_within_a_share_of_the_published_one(here, verdict):
     [(125, 175, "125 to 175 s"), (-inf, 175, "175 s at most"), (125, inf, "125 s at least")],
 )
 def test_a_figure_agrees_in_the_published_range(low, high, published):
-    assert between("time", low, high, 150.0, unit="s").published == published
-    assert between("time", low, high, 150.0).verdict == "agrees"
-    assert between("time", low, high, 200.0).verdict == ("differs" if high == 175 else "agrees")
-    assert between("time", low, high, 100.0).verdict == ("differs" if low == 125 else "agrees")
+    assert between("time", low, high, 150.0, unit="s", cause="x").published == published
+    assert between("time", low, high, 150.0, cause="x").verdict == "agrees"
+    assert between("time", low, high, 200.0, cause="x").verdict == (
+        "differs" if high == 175 else "agrees"
+    )
+    assert between("time", low, high, 100.0, cause="x").verdict == (
+        "differs" if low == 125 else "agrees"
+    )
 
 
 def test_an_order_agrees_if_each_is_less_than_the_next():
     published = {"bf": None, "sr": None, "size": None}
-    right = ordered("wait", published, {"size": 3.0, "bf": 1.0, "sr": 2.0})
+    right = ordered("wait", published, {"size": 3.0, "bf": 1.0, "sr": 2.0}, cause="x")
     assert right == Finding(
         "wait", "bf < sr < size", "bf 1, sr 2, size 3", "in increasing order", "agrees", ""
     )
     wrong = ordered("wait", published, {"bf": 1.0, "sr": 4.0, "size": 3.0}, cause="short queue")
     assert (wrong.verdict, wrong.cause) == ("differs: 1 of 2", "short queue")
-    equal = ordered("wait", {"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 1.0})
+    equal = ordered("wait", {"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 1.0}, cause="x")
     assert (equal.published, equal.verdict) == ("a 1 < b 2", "differs")
 
 
@@ -52,7 +56,8 @@ def test_what_is_stated_in_words_agrees_if_it_holds():
 
 
 def test_findings_are_written_as_a_table(tmp_path):
-    lines = [near("wait", 12345.6, 12300.0, 0.01, unit="s"), between("share", 1, 2, 3, cause="c")]
+    near_by = near("wait", 12345.6, 12300.0, 0.01, unit="s", cause="x")
+    lines = [near_by, between("share", 1, 2, 3, cause="c")]
     text = write_findings(tmp_path, lines)
     assert (tmp_path / "published.md").read_text() == text
     assert text.splitlines()[2] == "| wait | 12,346 s | 12,300 s | within 1 % | agrees |  |"
