@@ -406,12 +406,13 @@ class Reader(Protocol[P, T_co]):
 
 
 def reader(
-    error: type[PTaskModelError],
+    error: type[PTaskModelError], category: type[Warning] | None = None
 ) -> Callable[[Callable[Concatenate[AnyPath, Account, P], T]], Reader[P, T]]:
     """Make a function that takes a path and its `Account` a function of the path alone.
 
     error: what a file that cannot be read raises, with all its problems. What was told goes into
     the field `remarks` of what was read; if it has none, it becomes warnings (see `warn_of`).
+    category: of Python warnings that tell the remarks of what was read, too.
     """
 
     import inspect
@@ -422,7 +423,7 @@ def reader(
             account = Account(path, error)
             found = read(path, account, *args, **more)
             account.check()
-            return _told(found, account.remarks)
+            return _told(found, account.remarks, category)
 
         signature = inspect.signature(read)
         place, _, *others = signature.parameters.values()
@@ -435,13 +436,15 @@ def reader(
     return decorated
 
 
-def _told(found: T, remarks: Sequence[Remark]) -> T:
-    """What was found, with further remarks, each of them once."""
+def _told(found: T, remarks: Sequence[Remark], category: type[Warning] | None) -> T:
+    """What was found, with further remarks, each of them once; warnings of a category tell them."""
     value: Any = found
     if not hasattr(value, "remarks"):
         warn_of(remarks)
         return found
     known = set(value.remarks)
+    if category is not None:
+        warn_of((*(one for one in remarks if one not in known), *value.remarks), category)
     if known.issuperset(remarks):
         return found
     told = (*(one for one in remarks if one not in known), *value.remarks)

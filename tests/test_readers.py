@@ -12,9 +12,10 @@ import pytest
 
 import ptaskmodel
 from ptaskmodel.calibration.measurements import read_measurements
+from ptaskmodel.campaign import read_plan
 from ptaskmodel.cli import main
 from ptaskmodel.connect.batsim.events import read_external_events
-from ptaskmodel.errors import PTaskModelError, RouteError
+from ptaskmodel.errors import CampaignError, PTaskModelError, RouteError
 from ptaskmodel.platform.routing.choice import read_routes
 from ptaskmodel.remarks import Account
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
@@ -37,7 +38,7 @@ def folder(tmp_path, monkeypatch):
 
 # They read bytes for a reader, or call one.
 NOT_OF_A_FILE_OF_ITS_OWN = {
-    "read_bytes", "read_pieces", "read_text", "read_json", "read_lines", "read_plan",
+    "read_bytes", "read_pieces", "read_text", "read_json", "read_lines", "load_tasks",
 }  # fmt: skip
 
 
@@ -52,7 +53,7 @@ def test_functions_that_read_a_file_are_readers():
                 continue
             first, *others = (argument.arg for argument in node.args.args)
             is_reader = any(ast.unparse(one).startswith("reader(") for one in node.decorator_list)
-            reads = node.name.startswith("read_") and first == "path"
+            reads = node.name.lstrip("_").startswith(("read_", "load_")) and first == "path"
             if is_reader or (reads and node.name not in NOT_OF_A_FILE_OF_ITS_OWN):
                 bare += [f"{file}: {node.name}"] if others[:1] != ["account"] else []
                 bare += [] if is_reader else [f"{file}: {node.name} is no reader"]
@@ -216,3 +217,37 @@ def test_all_circles_and_all_problems_of_a_trace_are_told_at_once(folder):
             read(name)
         told = refused.value.message.splitlines()[1:]
         assert [int(line.split("line ")[1].split(":")[0]) for line in told] == lines, told
+
+
+PLAN = """run = "batch"
+[parameters]
+platform = "p.xml"
+workload = "w.json"
+policy = "esay"
+solver = 3
+[factors]
+seed = ["a", "b"]
+"""
+
+
+def test_all_problems_of_a_plan_are_told_at_once(folder):
+    for text, words in (
+        (PLAN, ["parameters.policy", "parameters.solver", "factors.seed"]),
+        ("rnu = 1\nrun = 2\nmetric = []\n", ["'rnu'", "run: 2", "'metric'"]),
+    ):
+        (folder / "plan.toml").write_text(text)
+        with pytest.raises(CampaignError) as refused:
+            read_plan("plan.toml")
+        head, *told = refused.value.message.splitlines()
+        assert head.startswith("plan.toml: ")
+        assert all(any(word in line for line in told) for word in words), told
+
+
+def test_a_bad_line_of_think_times_is_left_out_and_told(folder):
+    (folder / "think.txt").write_text("1\n2\nsoon\n3\n")
+    request = {"id": "r", "hosts": ["h0"], "delay": 1, "count": 3, "think": {"file": "think.txt"}}
+    (folder / "t.json").write_text(json.dumps({"tasks": [], "loops": [request]}))
+    with pytest.warns(UserWarning, match="think.txt:3: left out: 'soon' is no time; give seconds"):
+        tasks = load_tasks("t.json")
+    pauses = [task.work.duration_s for task in tasks if task.profile == "r think"]
+    assert pauses == [1, 2]

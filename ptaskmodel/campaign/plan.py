@@ -12,7 +12,7 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,8 +29,9 @@ from ptaskmodel.campaign.factors import (
 )
 from ptaskmodel.campaign.run_types import Kind, kind_of
 from ptaskmodel.errors import CampaignError, shown
-from ptaskmodel.files import check_regular, digest, read_text
+from ptaskmodel.files import AnyPath, check_regular, digest, read_text
 from ptaskmodel.named_files import named_by
+from ptaskmodel.remarks import Account, reader
 
 KEYS: dict[str, type | tuple[type, ...]] = {
     "name": str,
@@ -142,32 +143,53 @@ class Plan:
         return Run(hashlib.sha256(text.encode()).hexdigest()[:24], parameters, point, k)
 
 
-def read_plan(path: str | Path) -> Plan:
-    """Return the plan in the file ``path``; paths in it are relative to its folder.
+@reader(CampaignError)
+def read_plan(path: AnyPath, account: Account) -> Plan:
+    """Return the plan in the file `path`; paths in it are relative to its folder.
 
-    Raises CampaignError: one line with the file, the key, what is wrong and the remedy.
+    account: of the file. Raises CampaignError: the file, and of each problem the key, what is wrong
+    and the remedy.
     """
     path = Path(path)
     text = read_text(path, most=MOST_BYTES, error=CampaignError)
-    try:
-        return plan_of(text, path.resolve().parent, path.stem)
-    except CampaignError as error:
-        raise CampaignError(f"{path}: {error}") from None
+    return plan_of(text, path.resolve().parent, path.stem, account)
 
 
-def plan_of(text: str, folder: Path, name: str) -> Plan:
+def plan_of(text: str, folder: Path, name: str, account: Account | None = None) -> Plan:
     """Return the plan in a text (TOML). Raises CampaignError.
 
-    folder: paths in it are relative to it. name: of the plan, unless the text gives one.
+    folder: paths in it are relative to it. name: of the plan, unless the text gives one. account:
+    of its file; None: of one with the name of the plan.
     """
-    given = _tables(text)
+    account = account or Account(name, CampaignError)
+    with account.problems():
+        given = _tables(text)
+    account.check()
     for key, value in given.items():
-        _check_key(key, value)
-    fixed = _parameters(given.get("parameters", {}))
-    factors = {
-        key: read_factor(key, value, folder)
-        for key, value in _flat(given.get("factors", {})).items()
-    }
+        with account.problems():
+            _check_key(key, value)
+    account.check()
+    factors = {}
+    with account.problems():
+        fixed = _parameters(given.get("parameters", {}))
+    for key, value in _flat(given.get("factors", {})).items():
+        with account.problems():
+            factors[key] = read_factor(key, value, folder)
+    account.check()
+    with account.problems():
+        plan = _plan(given, fixed, factors, folder, account)
+    account.check()
+    return replace(plan, name=given.get("name", name), text=text)
+
+
+def _plan(
+    given: Mapping[str, Any],
+    fixed: dict[str, Any],
+    factors: dict[str, tuple[Value, ...] | Interval],
+    folder: Path,
+    account: Account,
+) -> Plan:
+    """The plan of what the tables of a text say, without its name and the text."""
     if not factors and "parameters" not in given:
         raise CampaignError("nothing to run; give [parameters] and [factors]")
     for key in factors:
@@ -181,7 +203,7 @@ def plan_of(text: str, folder: Path, name: str) -> Plan:
     fixed, factors = kind.with_new_names(fixed), kind.with_new_names(factors)
     names = {*fixed, *factors}
     kind.check_names(names)
-    _check_values_of(kind, fixed, factors)
+    _check_values_of(kind, fixed, factors, account)
     repetitions = _whole(given, "repetitions", 1, 1)
     if repetitions > 1 and SEED in names:
         raise CampaignError("repetitions set 'seed' themselves; remove it from the parameters")
@@ -194,7 +216,7 @@ def plan_of(text: str, folder: Path, name: str) -> Plan:
     better |= dict.fromkeys(_texts(given, "higher_is_better"), 1)
     baseline = _baseline(kind.with_new_names(_flat(given.get("compare_with", {}))), factors)
     return Plan(
-        name=given.get("name", name),
+        name="",
         kind=kind,
         fixed=fixed,
         factors=factors,
@@ -210,7 +232,7 @@ def plan_of(text: str, folder: Path, name: str) -> Plan:
         timeout_s=_positive(given, "timeout_s"),
         memory_MB=_positive(given, "memory_MB"),
         folder=folder,
-        text=text,
+        text="",
     )
 
 
@@ -252,15 +274,20 @@ def _check_key(key: str, value: object) -> None:
 
 
 def _check_values_of(
-    kind: Kind, fixed: Mapping[str, Any], factors: Mapping[str, tuple[Value, ...] | Interval]
+    kind: Kind,
+    fixed: Mapping[str, Any],
+    factors: Mapping[str, tuple[Value, ...] | Interval],
+    account: Account,
 ) -> None:
-    """Raises CampaignError for a value that is not what a parameter asks for."""
+    """A value that is not what a parameter asks for is a problem of the account."""
     for name, value in fixed.items():
-        kind.check_value(name, value, "parameters")
+        with account.problems():
+            kind.check_value(name, value, "parameters")
     for name, levels in factors.items():
         values = (levels.at(0.0), levels.at(0.5)) if isinstance(levels, Interval) else levels
         for value in values:
-            kind.check_value(name, value, "factors")
+            with account.problems():
+                kind.check_value(name, value, "factors")
 
 
 def _flat(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,7 +28,8 @@ from ptaskmodel.engine.bounds import (
 from ptaskmodel.engine.check import check_lists
 from ptaskmodel.engine.state import WAKE, State, arrays_of
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.files import read_bytes, shown_path, write_bytes
+from ptaskmodel.files import AnyPath, read_bytes, write_bytes
+from ptaskmodel.remarks import Account, reader
 from ptaskmodel.simulation.life import ENDED
 from ptaskmodel.simulation.simulation import Simulation
 
@@ -77,25 +78,27 @@ def save_checkpoint(
     _log.info("wrote checkpoint %s at %g s", path, simulation.now)
 
 
-def load_checkpoint(path: str | Path) -> tuple[Simulation, dict[str, Any]]:
+@reader(SimulationError)
+def load_checkpoint(path: AnyPath, account: Account) -> tuple[Simulation, dict[str, Any]]:
     """Return the simulation in the file `path`, and the notes that were saved with it.
 
-    Raises SimulationError if it is no checkpoint, is damaged, or is of another version.
+    account: of the file. Raises SimulationError if it is no checkpoint, is damaged, or is of
+    another version.
     """
-    path = shown_path(path)
+    name = account.file
     whole = read_bytes(path, most=MOST_BYTES, error=SimulationError)
     line, _, data = whole.partition(b"\n")
     header = _header(line)
     if header is None:
-        raise SimulationError(f"{path}: is not a checkpoint; give a file that simulate wrote")
+        raise SimulationError(f"{name}: is not a checkpoint; give a file that simulate wrote")
     if header.get("version") != ptaskmodel.__version__:
         raise SimulationError(
-            f"{path}: was written by version {header.get('version')}, but this is "
+            f"{name}: was written by version {header.get('version')}, but this is "
             f"{ptaskmodel.__version__}; "
             "run from the beginning"
         )
     if hashlib.sha256(data).hexdigest() != header.get("sha256"):
-        raise SimulationError(f"{path}: is damaged; run from the beginning")
+        raise SimulationError(f"{name}: is damaged; run from the beginning")
     try:
         simulation = _Unpickler(io.BytesIO(data)).load()
         if not isinstance(simulation, Simulation):
@@ -105,7 +108,7 @@ def load_checkpoint(path: str | Path) -> tuple[Simulation, dict[str, Any]]:
         reason = " ".join(f"{type(error).__name__} {error}".split())
         if isinstance(error, pickle.UnpicklingError | SimulationError):
             reason = str(error)
-        raise SimulationError(f"{path}: cannot be used: {reason}; run from the beginning") from None
+        raise SimulationError(f"{name}: cannot be used: {reason}; run from the beginning") from None
     return simulation, header["about"]
 
 

@@ -17,7 +17,7 @@ from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.inspection import write_routes
 from ptaskmodel.platform.reader.document import upgraded
-from ptaskmodel.platform.reader.xml import read_platform, upgrade_platform
+from ptaskmodel.platform.reader.xml import parse_platform, upgrade_platform
 
 HEAD = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "http://simgrid.gforge.inria.fr/simgrid.dtd">
@@ -107,7 +107,7 @@ def test_all_kinds_of_elements_are_read_as_the_upgraded_file_and_written(read, t
         main(["platform", "upgrade", str(tmp_path / "p.xml"), "-o", str(tmp_path / "n.xml")]) == 0
     )
     text = (tmp_path / "n.xml").read_text()
-    new = read_platform(tmp_path / "n.xml")
+    new = parse_platform((tmp_path / "n.xml").read_bytes(), tmp_path / "n.xml")
     assert facts(new) == facts(old)
     assert old.host("s0").speed_trace.values == (1.0, 0.5)
     assert old.host("s1").speeds_flops == (2e9, 1e9)
@@ -150,7 +150,7 @@ def test_the_public_case_is_read_with_one_remark(shared_data):
     path = shared_data / "public_cases" / "version3" / "platform.xml"
     if not path.exists():
         pytest.skip("no public cases")
-    platform = read_platform(path)
+    platform = parse_platform(path.read_bytes(), path)
     assert platform.route("a", "b").links == ("l",)
     assert len(platform.remarks) == 1
 
@@ -188,7 +188,7 @@ def test_a_file_in_another_encoding_is_written_as_utf_8(tmp_path):
     text = '<?xml version="1.0" encoding="latin-1"?>\n' + KINDS.replace("f0", "fü")
     (tmp_path / "p.xml").write_bytes(text.encode("latin-1"))
     (tmp_path / "n.xml").write_text(upgrade_platform(tmp_path / "p.xml"), encoding="utf-8")
-    assert read_platform(tmp_path / "n.xml").host("fü").speed_flops == 1e9
+    assert parse_platform((tmp_path / "n.xml").read_bytes(), tmp_path).host("fü").speed_flops == 1e9
 
 
 def test_mutations_are_refused_in_one_message_or_change_what_is_read(read):

@@ -109,11 +109,12 @@ def _paths(platform_file: Path, source: str, target: str, as_json: bool) -> None
 @platform_argument
 def validate(platform_file: Path) -> None:
     """Read PLATFORM and list what is legal but surely wrong."""
-    from ptaskmodel.files import shown_path
+    from ptaskmodel.errors import PlatformError
+    from ptaskmodel.files import read_bytes, shown_path
     from ptaskmodel.platform.inspection import check_platform
-    from ptaskmodel.platform.reader.xml import read_platform
+    from ptaskmodel.platform.reader.xml import parse_platform
 
-    loaded = read_platform(platform_file)
+    loaded = parse_platform(read_bytes(platform_file, error=PlatformError), platform_file)
     findings = check_platform(loaded)
     name = shown_path(platform_file)
     for note in findings:

@@ -20,8 +20,8 @@ from typing import Any
 from ptaskmodel.batch.jobs.attempt import FAILED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.jobs.execution import Progress
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.files import only_below
-from ptaskmodel.remarks import Account
+from ptaskmodel.files import AnyPath, only_below
+from ptaskmodel.remarks import Account, reader
 from ptaskmodel.workload.formats.batsim import batsim_document, read_job, workload_of
 from ptaskmodel.workload.formats.batsim_profiles import Fields, Reader, amount
 from ptaskmodel.workload.formats.batsim_works import Profiles
@@ -327,6 +327,22 @@ def _steps(work: Work) -> Iterator[Work]:
         yield from work.one_round()
 
 
+@reader(WorkloadError)
+def _read_shelf(
+    path: AnyPath, account: Account, cleaning: Cleaning | None
+) -> tuple[Workload, Profiles, dict[str, Any]]:
+    """The workload at a `path`, its profiles, and the fields of its jobs by their ids."""
+    path = Path(path)
+    if format_of(path) == "batsim":
+        document = read_json(path, writable=True)
+    else:
+        document = batsim_document(read_workload(path, cleaning), 4)
+    workload, shelf = workload_of(document, path, account, MESSAGE_READERS)
+    if any(talks(work) for work in shelf.works.values()):
+        check_messages(shelf, f"{path}: ")
+    return workload, shelf, {str(job["id"]): job for job in document["jobs"]}
+
+
 class Book:
     """The workloads ``w0``, ``w1`` ... of some files, and what a scheduler registers.
 
@@ -361,16 +377,7 @@ class Book:
         )
 
     def _read(self, name: str, path: Path, cleaning: Cleaning | None) -> Workload:
-        if format_of(path) == "batsim":
-            document = read_json(path, writable=True)
-        else:
-            document = batsim_document(read_workload(path, cleaning), 4)
-        # What nothing here reads goes to the scheduler, so nothing is told of it.
-        account = Account(path, WorkloadError)
-        workload, shelf = workload_of(document, path, account, MESSAGE_READERS)
-        if any(talks(work) for work in shelf.works.values()):
-            check_messages(shelf, f"{path}: ")
-        fields = {str(job["id"]): job for job in document["jobs"]}
+        workload, shelf, fields = _read_shelf(path, cleaning)
         jobs = []
         for job in workload.jobs:
             if MARK in job.id:

@@ -25,7 +25,7 @@ from ptaskmodel.platform.facts import PlatformWarning, short
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.reader.document import Document, is_version3, upgraded
 from ptaskmodel.platform.reader.elements import Source, UnknownName
-from ptaskmodel.remarks import Account, reader, warn_of
+from ptaskmodel.remarks import Account, reader
 
 _PIECE = 2**16
 _DECLARATION = re.compile(
@@ -276,23 +276,13 @@ class _Target:
         """lxml wants it."""
 
 
-def load_platform(path: AnyPath) -> Platform:
+@reader(PlatformError, PlatformWarning)
+def load_platform(path: AnyPath, account: Account) -> Platform:
     """Read the platform of a SimGrid XML file.
 
-    path: the file, gzipped or not; ``-`` is standard input. Raises PlatformError (one line: file,
-    line, element, remedy) if the file cannot be used. Each kind of odd but usable content gives one
-    PlatformWarning; ``Platform.notes`` lists all of them.
-    """
-    platform = read_platform(path)
-    warn_of(platform.remarks, PlatformWarning)
-    return platform
-
-
-@reader(PlatformError)
-def read_platform(path: AnyPath, account: Account) -> Platform:
-    """Read the platform at `path` as ``load_platform`` does, without Python warnings.
-
-    account: of the file.
+    path: the file, gzipped or not; ``-`` is standard input. account: of the file. Each kind of odd
+    but usable content gives one PlatformWarning; ``Platform.notes`` lists all of them. Raises
+    PlatformError (file, and of each problem line, element, remedy) if the file cannot be used.
     """
     return parse_platform(read_bytes(path, error=PlatformError), Path(path), account)
 

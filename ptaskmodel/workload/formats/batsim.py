@@ -105,7 +105,8 @@ def workload_of(
     if jobs is None:
         refused = document["profiles"].keys() - profiles.works.keys()
         jobs = _read_jobs(document["jobs"], profiles, refused, account)
-    _tell_unread(document["jobs"], account)
+    if more is None:  # else a scheduler may read them
+        _tell_unread(document["jobs"], account)
     extra = {key: value for key, value in document.items() if key not in OWN_FIELDS}
     workload = Workload(
         jobs,

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel.errors import WorkloadError, shown
-from ptaskmodel.files import read_text, shown_path
+from ptaskmodel.files import AnyPath, read_text
+from ptaskmodel.remarks import Account, reader
 from ptaskmodel.workload.amounts import FieldError, check_number
 from ptaskmodel.workload.formats.json import Fields
 from ptaskmodel.workload.loops import closed_loop, exponential, uniform
@@ -75,16 +76,23 @@ def _think_times(
             fields.fail(where, "has its least above its most; exchange them")
         return uniform(low, high, seed), []
     path = folder / fields.text(given, where, "the name of a file")
-    times = []
     try:
-        lines = read_text(path, error=WorkloadError).splitlines()
+        return _read_times(path), [path]
     except WorkloadError as error:
         fields.fail(where, f"{error.message}; name a text file with seconds, one a line")
+
+
+@reader(WorkloadError)
+def _read_times(path: AnyPath, account: Account) -> list[float]:
+    """The seconds in the file at a `path`, one a line. Raises WorkloadError."""
+    times = []
+    lines = read_text(path, error=WorkloadError).splitlines()
     for line, text in enumerate(lines, 1):
         try:
             times += [check_number("think", float(text))] if text.strip() else []
         except (ValueError, FieldError):
-            fields.fail(where, f"names {shown_path(path)}:{line}: {shown(text)}; give seconds")
+            account.bad_row(f"{shown(text)} is no time; give seconds", line)
+    account.check_rows(len(lines))
     if not times:
-        fields.fail(where, f"names {shown_path(path)}, which has no numbers; give one a line")
-    return times, [path]
+        account.problem("has no numbers")
+    return times
