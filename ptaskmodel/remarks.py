@@ -50,6 +50,7 @@ from typing import (
     ParamSpec,
     Protocol,
     TypeVar,
+    cast,
 )
 
 from ptaskmodel.errors import BETWEEN_PROBLEMS, MOST_PROBLEMS, PTaskModelError
@@ -430,8 +431,7 @@ def reader(
         made: Any = reading
         made.__signature__ = signature.replace(parameters=[place, *others])
         made.keeps_account = True
-        read_by: Reader[P, T] = made
-        return read_by
+        return cast("Reader[P, T]", made)
 
     return decorated
 
@@ -443,11 +443,12 @@ def _told(found: T, remarks: Sequence[Remark], category: type[Warning] | None) -
         warn_of(remarks)
         return found
     known = set(value.remarks)
+    further = [one for one in remarks if one not in known]
+    told = (*further, *value.remarks)
     if category is not None:
-        warn_of((*(one for one in remarks if one not in known), *value.remarks), category)
-    if known.issuperset(remarks):
+        warn_of(told, category)
+    if not further:
         return found
-    told = (*(one for one in remarks if one not in known), *value.remarks)
     if isinstance(value, tuple):
         made = value._replace(remarks=told)  # type: ignore[attr-defined]
     else:
@@ -455,8 +456,7 @@ def _told(found: T, remarks: Sequence[Remark], category: type[Warning] | None) -
 
         made = copy.copy(value)
         object.__setattr__(made, "remarks", told)  # it may be frozen
-    with_all: T = made
-    return with_all
+    return cast("T", made)
 
 
 def placed(remark: Remark) -> Remark:
