@@ -415,7 +415,6 @@ def reader(
     the field `remarks` of what was read; if it has none, it becomes warnings (see `warn_of`).
     category: of Python warnings that tell the remarks of what was read, too.
     """
-
     import inspect
 
     def decorated(read: Callable[Concatenate[AnyPath, Account, P], T]) -> Reader[P, T]:
