@@ -177,11 +177,16 @@ def test_what_is_not_used_and_who_waits_for_nobody_is_told(files, capsys):
 def test_jobs_of_users_whom_nobody_knows_are_explained(files, capsys):
     enforced = "AccountingStorageType=slurmdbd\nAccountingStorageEnforce=limits\n"
     (files / "slurm.conf").write_text(enforced + CONF)
+    rows = "id,submit,nodes,limit,run,user\na,0,4,600,500,ann\nb,2,1,60,60,ann\nc,3,1,60,60,\n"
+    (files / "jobs.csv").write_text(rows)
     words = ["slurm", str(files / "slurm.conf"), str(files / "jobs.csv"), "--explain", "b"]
     assert main(words) == 0
     said = capsys.readouterr().out
-    assert "3 jobs are refused, as AccountingStorageEnforce lets in known users only" in said
+    assert (
+        "2 jobs are refused, as AccountingStorageEnforce lets in known users only: 'ann' in" in said
+    )
     assert "2.000 s  refused at submission: InvalidAccount" in said
+    assert "1 of 3 jobs end" in said, "who names no user is root"
 
 
 def test_a_table_of_jobs_may_have_deadlines(files):

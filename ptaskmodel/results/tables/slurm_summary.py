@@ -93,7 +93,7 @@ def stranger_remarks(found: Sequence[Simulated], given: bool) -> list[Remark]:
         return []
     asked = Counter((job.request.user, job.request.account) for job in refused)
     names = [
-        f"{'no user' if user is None else shown(user)} in "
+        f"{'root' if user is None else shown(user)} in "
         f"{'no account' if account is None else shown(account)} ({count})"
         for (user, account), count in asked.most_common(SHOWN)
     ]

@@ -126,19 +126,21 @@ def plain_accounts() -> Accounts:
 def accounts_of_jobs(requests: Iterable[JobRequest]) -> Accounts:
     """An account for each that jobs name, its users, and their QOSs; shares are equal.
 
-    requests: the jobs. Users without an account are in one of the name of USERS.
+    requests: the jobs. Those without a user are root's. Users without an account are in one of the
+    name of USERS, but root in its own.
     """
     plain = plain_accounts()
     qos = dict(plain.qos)
     used: dict[tuple[str, str], dict[str, None]] = {}
     for request in requests:
-        if request.user is not None:
-            names = used.setdefault((request.account or USERS, request.user), {NORMAL: None})
-            if request.qos is not None:
-                names.setdefault(request.qos)
-                qos.setdefault(request.qos, Qos(request.qos))
+        user = request.user or ROOT
+        account = request.account or (ROOT if user == ROOT else USERS)
+        names = used.setdefault((account, user), {NORMAL: None})
+        if request.qos is not None:
+            names.setdefault(request.qos)
+            qos.setdefault(request.qos, Qos(request.qos))
     found = [Association(account) for account in dict.fromkeys(account for account, _ in used)]
-    seen: set[str] = set()
+    seen = {ROOT}
     for (account, user), names in used.items():
         if (account, user) != (ROOT, ROOT):
             default = user not in seen

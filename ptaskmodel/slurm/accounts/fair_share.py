@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.remarks import Account
-from ptaskmodel.slurm.accounts.facts import NORMAL, Accounts, Association, Qos
+from ptaskmodel.slurm.accounts.facts import NORMAL, ROOT, Accounts, Association, Qos
 from ptaskmodel.slurm.conf.facts import Conf, Partition
 from ptaskmodel.slurm.jobs.request import JobRequest
 
@@ -302,7 +302,7 @@ class Members:
 
     def __init__(self, conf: Conf, accounts: Accounts, tree: ShareTree) -> None:
         self._conf, self._accounts, self._tree = conf, accounts, tree
-        self._known: dict[tuple[str | None, str | None, str], int | None] = {}
+        self._known: dict[tuple[str, str | None, str], int | None] = {}
         self._qos_known: dict[int, tuple[tuple[str, ...], str | None]] = {}
         users = [one for one in accounts.associations if one.user is not None]
         # The default account, or the first.
@@ -312,8 +312,9 @@ class Members:
     def of(self, request: JobRequest, partition: Partition) -> Member | str:
         """Whose a job is in a partition, or the reason for which it is refused.
 
-        Without accounting of associations jobs are nobody's. A user whom nobody knows is refused if
-        AccountingStorageEnforce says so, else nobody.
+        Without accounting of associations jobs are nobody's. A job that names no user is root's, as
+        if root had submitted it. A user whom nobody knows is refused if AccountingStorageEnforce
+        says so, else nobody.
         """
         if not self._conf.database:
             return Member()
@@ -372,12 +373,13 @@ class Members:
         return name if name in self._accounts.qos else None
 
     def _association(self, request: JobRequest, partition: str) -> int | None:
-        key = (request.user, request.account, partition)
+        user = request.user or ROOT
+        key = (user, request.account, partition)
         if key not in self._known:
-            account = request.account or self._home.get(request.user or "")
+            account = request.account or self._home.get(user)
             found = None
             if account is not None:
-                found = self._tree.find(account, request.user, partition)
+                found = self._tree.find(account, user, partition)
             self._known[key] = found
         return self._known[key]
 
