@@ -1,5 +1,9 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Prices of resources, and what tasks pay: the arrays of `prices`, laid out of a system."""
+"""Prices of resources, and what tasks pay: the arrays of `prices`, laid out of a system.
+
+Most resources are not full and have the price 0. Those that may have another one are *chosen*:
+steps work with these alone, and only `look` visits all uses.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING, carve
 
 LARGEST = 1.7e308
+# A task with so many of the prices chosen has an entry of the matrix for each two of them.
+FEW = 5
 
 
 def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
@@ -18,18 +24,21 @@ def scratch_sizes(n: int, m: int, elements: int) -> tuple[int, int]:
 
     n, m, elements: numbers of tasks, resources and uses.
     """
-    return 9 * m + 5 * n + 4 * elements, 5 * m + 2 * n + 5 * elements + 2
+    return 12 * m + 5 * n + 5 * elements + 1, 6 * m + 3 * n + 5 * elements + 4
 
 
 class Market(NamedTuple):
-    """Prices, and what tasks pay and use; elements by task and by resource, each pair once."""
+    """Prices, and what tasks pay and use."""
 
-    price: np.ndarray  # of resources
+    known: np.ndarray  # prices of resources, when they were chosen
+    total: np.ndarray  # loads of resources
+    price: np.ndarray  # of the resources chosen, as all of these:
     load: np.ndarray
     weight_on: np.ndarray  # sum of the weights of users
-    step: np.ndarray  # Newton's, of the prices chosen, as all of these:
+    step: np.ndarray  # Newton's
     rest: np.ndarray
     along: np.ndarray
+    toward: np.ndarray  # `along` in prices
     image: np.ndarray
     diagonal: np.ndarray
     inverse: np.ndarray  # 1 / the diagonal; 0 for a price that does not move
@@ -37,23 +46,24 @@ class Market(NamedTuple):
     rate: np.ndarray
     ceiling: np.ndarray  # the bound, FATPIPEs included
     threshold: np.ndarray  # what a task pays at its ceiling
-    kept: np.ndarray  # paid, before a step
-    usage: np.ndarray  # of an element, over the capacity
-    by_resource: np.ndarray  # the same in order of resources
-    scaled: np.ndarray  # the same in rows of Newton's matrix, times the root of the curvature
-    product: np.ndarray  # of two of these: an entry of the matrix beside its diagonal
-    first: np.ndarray  # of each resource, in order of resources
-    last: np.ndarray
+    curvature: np.ndarray  # by how much a rate falls when its task pays more
+    usage: np.ndarray  # of an element, over the capacity; each pair once
+    chosen_usage: np.ndarray  # the same in rows of tasks, of the resources chosen
+    user_usage: np.ndarray  # the same in order of the resources chosen
+    product: np.ndarray  # an entry of Newton's matrix left of its diagonal
     stamp: np.ndarray
-    chosen: np.ndarray  # the resources whose prices a step moves
-    place: np.ndarray  # of a resource among these; -1: it is none of them
-    begin: np.ndarray  # of each task
-    row: np.ndarray  # of each task that pays many of the prices chosen
+    place: np.ndarray  # of a resource among those chosen; -1: it is none of them
+    chosen: np.ndarray  # the resources chosen
+    first: np.ndarray  # of the users of each
+    last: np.ndarray
+    lower: np.ndarray  # the first entry of each row of the matrix
+    begin: np.ndarray  # of the elements of each task
+    row: np.ndarray  # of each task, of the resources chosen
+    many: np.ndarray  # the tasks with many of these
     resource: np.ndarray
-    user: np.ndarray  # in order of resources
-    column: np.ndarray  # of an element in a row
-    one: np.ndarray  # the place of an entry
-    other: np.ndarray
+    column: np.ndarray  # of an element in a row of a task: the place of its resource
+    user: np.ndarray  # in order of the resources chosen
+    left: np.ndarray  # of an entry of the matrix: its column
 
 
 @jit
@@ -62,12 +72,15 @@ def carve_market(n, m, z, reals, integers):
 
     n, m, z: numbers of tasks, resources and uses.
     """
+    known, reals = carve(reals, m)
+    total, reals = carve(reals, m)
     price, reals = carve(reals, m)
     load, reals = carve(reals, m)
     weight_on, reals = carve(reals, m)
     step, reals = carve(reals, m)
     rest, reals = carve(reals, m)
     along, reals = carve(reals, m)
+    toward, reals = carve(reals, m)
     image, reals = carve(reals, m)
     diagonal, reals = carve(reals, m)
     inverse, reals = carve(reals, m)
@@ -75,40 +88,39 @@ def carve_market(n, m, z, reals, integers):
     rate, reals = carve(reals, n)
     ceiling, reals = carve(reals, n)
     threshold, reals = carve(reals, n)
-    kept, reals = carve(reals, n)
+    curvature, reals = carve(reals, n)
     usage, reals = carve(reals, z)
-    by_resource, reals = carve(reals, z)
-    scaled, reals = carve(reals, z)
-    product, reals = carve(reals, z)
+    chosen_usage, reals = carve(reals, z)
+    user_usage, reals = carve(reals, z)
+    product, reals = carve(reals, 2 * z + 1)
+    stamp, integers = carve(integers, m)
+    place, integers = carve(integers, m)
+    chosen, integers = carve(integers, m)
     first, integers = carve(integers, m)
     last, integers = carve(integers, m)
-    stamp, integers = carve(integers, m)
-    chosen, integers = carve(integers, m)
-    place, integers = carve(integers, m)
+    lower, integers = carve(integers, m + 1)
     begin, integers = carve(integers, n + 1)
     row, integers = carve(integers, n + 1)
+    many, integers = carve(integers, n)
     resource, integers = carve(integers, z)
-    user, integers = carve(integers, z)
     column, integers = carve(integers, z)
-    one, integers = carve(integers, z)
-    other, integers = carve(integers, z)
+    user, integers = carve(integers, z)
+    left, integers = carve(integers, 2 * z + 1)
     return Market(
-        price, load, weight_on, step, rest, along, image, diagonal, inverse, paid, rate, ceiling,
-        threshold, kept, usage, by_resource, scaled, product, first, last, stamp, chosen, place,
-        begin, row, resource, user, column, one, other,
+        known, total, price, load, weight_on, step, rest, along, toward, image, diagonal, inverse,
+        paid, rate, ceiling, threshold, curvature, usage, chosen_usage, user_usage, product, stamp,
+        place, chosen, first, last, lower, begin, row, many, resource, column, user, left,
     )  # fmt: skip
 
 
 @jit
 def lay(system, answer, k, n, m):
-    """Lay out elements by task and by resource, and find ceilings; rates of -1 are to be found.
+    """Lay out elements by task, and find ceilings; rates of -1 are to be found.
 
     system, answer: of a solver. k: the market. n, m: numbers of tasks and resources.
     """
     for r in range(m):
         k.stamp[r] = -1
-        k.last[r] = 0
-        k.weight_on[r] = 0.0
     z = 0
     for i in range(n):
         k.begin[i] = z
@@ -117,25 +129,27 @@ def lay(system, answer, k, n, m):
         answer.limit[i] = LIMIT_BOUND
         stopped = -1
         uses = False
-        for e in range(system.start[i], system.start[i + 1]):
+        for e in range(np.uint64(system.start[i]), np.uint64(system.start[i + 1])):
             usage = system.usage[e]
             r = system.resource[e]
+            at = np.uint64(r)
+            capacity = system.capacity[at]
             if usage <= 0.0:
                 continue
             uses = True
-            if system.capacity[r] == 0.0:
+            if capacity == 0.0:
                 stopped = r
-            elif system.fatpipe[r]:
-                if system.capacity[r] / usage < k.ceiling[i]:
-                    k.ceiling[i] = system.capacity[r] / usage
+            elif system.fatpipe[at]:
+                if capacity / usage < k.ceiling[i]:
+                    k.ceiling[i] = capacity / usage
                     answer.limit[i] = r
                 k.ceiling[i] = min(k.ceiling[i], LARGEST)
-            elif k.stamp[r] >= k.begin[i] and k.stamp[r] < z and k.resource[k.stamp[r]] == r:
-                k.usage[k.stamp[r]] += usage / system.capacity[r]
+            elif k.stamp[at] >= k.begin[i] and k.stamp[at] < z and k.resource[k.stamp[at]] == r:
+                k.usage[k.stamp[at]] += usage / capacity
             else:
-                k.stamp[r] = z
-                k.resource[z] = r
-                k.usage[z] = usage / system.capacity[r]
+                k.stamp[at] = z
+                k.resource[np.uint64(z)] = r
+                k.usage[np.uint64(z)] = usage / capacity
                 z += 1
         if stopped >= 0 or not uses:
             z = k.begin[i]
@@ -150,32 +164,101 @@ def lay(system, answer, k, n, m):
             z = k.begin[i]
             answer.rate[i] = 0.0
         k.threshold[i] = system.weight[i] / k.ceiling[i] if k.ceiling[i] > 0.0 else np.inf
-        for e in range(k.begin[i], z):
-            k.last[k.resource[e]] += 1
-            k.weight_on[k.resource[e]] += system.weight[i]
     k.begin[n] = z
-    total = 0
+
+
+@jit
+def choose(system, k, n, m):
+    """Choose prices that are known and above 0, or are to rise, and list the uses of these.
+
+    system: of a solver. k: the market. n, m: numbers of tasks and resources. Returns how many are
+    chosen, and how many tasks use many of them.
+    """
+    chosen = 0
     for r in range(m):
-        k.first[r] = total
-        total += k.last[r]
-        k.last[r] = k.first[r]
+        k.place[r] = -1
+        if k.known[r] > 0.0 or k.total[r] > 1.0:
+            k.place[r] = chosen
+            k.chosen[chosen] = r
+            k.price[chosen] = k.known[r]
+            k.load[chosen] = k.total[r]
+            k.weight_on[chosen] = 0.0
+            k.last[chosen] = 0
+            chosen += 1
+    many = 0
+    z = 0
     for i in range(n):
-        for e in range(k.begin[i], k.begin[i + 1]):
-            r = k.resource[e]
-            k.user[k.last[r]] = i
-            k.by_resource[k.last[r]] = k.usage[e]
-            k.last[r] += 1
+        k.row[i] = z
+        for e in range(np.uint64(k.begin[i]), np.uint64(k.begin[i + 1])):
+            # Without a branch, which would be hard to predict.
+            place = k.place[np.uint64(k.resource[e])]
+            k.column[np.uint64(z)] = place
+            k.chosen_usage[np.uint64(z)] = k.usage[e]
+            z += place >= 0
+        for e in range(np.uint64(k.row[i]), np.uint64(z)):
+            at = np.uint64(k.column[e])
+            k.last[at] += 1
+            k.weight_on[at] += system.weight[i]
+        if z - k.row[i] > FEW:
+            k.many[many] = i
+            many += 1
+    k.row[n] = z
+    z = 0
+    for j in range(chosen):
+        k.first[j] = z
+        z += k.last[j]
+        k.last[j] = k.first[j]
+    for i in range(n):
+        for e in range(np.uint64(k.row[i]), np.uint64(k.row[i + 1])):
+            at = np.uint64(k.column[e])
+            k.user[np.uint64(k.last[at])] = i
+            k.user_usage[np.uint64(k.last[at])] = k.chosen_usage[e]
+            k.last[at] += 1
+    return chosen, many
+
+
+@jit
+def pay_known(system, k, n, m):
+    """What tasks pay at known prices, their rates, and the loads of all resources.
+
+    system: of a solver. k: the market. n, m: numbers of tasks and resources.
+    """
+    for r in range(m):
+        k.total[r] = 0.0
+    for i in range(n):
+        paid = 0.0
+        for e in range(np.uint64(k.begin[i]), np.uint64(k.begin[i + 1])):
+            paid += k.usage[e] * k.known[np.uint64(k.resource[e])]
+        rate = rate_of(system, k, i, paid)
+        for e in range(np.uint64(k.begin[i]), np.uint64(k.begin[i + 1])):
+            k.total[np.uint64(k.resource[e])] += k.usage[e] * rate
+        k.paid[i] = paid
+        k.rate[i] = rate
+
+
+@jit
+def keep_prices(k, chosen, m):
+    """Let the prices of the resources chosen be known; return whether others are to rise.
+
+    k: the market. chosen, m: numbers of resources chosen and of all.
+    """
+    for j in range(chosen):
+        k.known[k.chosen[j]] = k.price[j]
+    for r in range(m):  # noqa: SIM110
+        if k.total[r] > 1.0 and k.place[r] < 0:
+            return True
+    return False
 
 
 @jit
 def pay(system, k, n):
     """What the ``n`` tasks of a ``system`` pay at the prices of a market ``k``, and their rates."""
     for i in range(n):
-        total = 0.0
-        for e in range(np.uint64(k.begin[i]), np.uint64(k.begin[i + 1])):
-            total += k.usage[e] * k.price[np.uint64(k.resource[e])]
-        k.paid[i] = total
-        k.rate[i] = rate_of(system, k, i, total)
+        paid = 0.0
+        for e in range(np.uint64(k.row[i]), np.uint64(k.row[i + 1])):
+            paid += k.chosen_usage[e] * k.price[np.uint64(k.column[e])]
+        k.paid[i] = paid
+        k.rate[i] = rate_of(system, k, i, paid)
 
 
 @jit
@@ -187,23 +270,37 @@ def rate_of(system, k, i, paid):
 
 
 @jit
-def look(system, k, n, m):
-    """Loads at these prices; the residual: the largest excess, or what a price above 0 leaves.
+def look(k, n, m, chosen):
+    """Loads of all resources at the rates of a market ``k``; the residual.
 
-    system: of a solver. k: the market. n, m: numbers of tasks and resources. What
-    is left counts by the part that the price has in what its users pay.
+    n, m, chosen: numbers of tasks, of resources, and of those chosen.
     """
     for r in range(m):
-        k.load[r] = 0.0
+        k.total[r] = 0.0
     for i in range(n):
         rate = k.rate[i]
         for e in range(np.uint64(k.begin[i]), np.uint64(k.begin[i + 1])):
-            k.load[np.uint64(k.resource[e])] += k.usage[e] * rate
-    worst = 0.0
+            k.total[np.uint64(k.resource[e])] += k.usage[e] * rate
+    for j in range(chosen):
+        k.load[j] = k.total[k.chosen[j]]
+    worst = residual_of(k, chosen)
     for r in range(m):
-        left = 1.0 - k.load[r]
+        worst = max(worst, k.total[r] - 1.0)
+    return worst
+
+
+@jit
+def residual_of(k, chosen):
+    """The largest excess of a load in a market ``k``, or what a price above 0 leaves.
+
+    chosen: how many resources are; others are not looked at. What is left counts by the part that
+    the price has in what its users pay.
+    """
+    worst = 0.0
+    for j in range(chosen):
+        left = 1.0 - k.load[j]
         if not left >= 0.0:
             worst = np.inf if np.isnan(left) else max(worst, -left)
-        elif k.price[r] > 0.0:
-            worst = max(worst, left * min(1.0, k.price[r] / k.weight_on[r]))
+        elif k.price[j] > 0.0:
+            worst = max(worst, left * min(1.0, k.price[j] / k.weight_on[j]))
     return worst
