@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.slurm.select.bitsets import trailing_zeros
 from ptaskmodel.slurm.select.offer_kernel import (
     ANCHOR,
     ASKS,
@@ -127,19 +126,17 @@ def end_of(s, need, among, required, running, enough, most):
     has some of the nodes in question, the first behind which the window is over.
     """
     position, window, horizon = np.int64(0), np.int64(30), np.int64(-1)
-    if enough <= most:
-        _note_holders(s, among, running)
     grows_s = s.facts[GROWS_S]
     while position < running and enough <= most:
         if horizon < 0:
-            first = _next_among(s, position, running)
+            first = _next_among(s, among, position, running)
             if first == running:
                 break
             horizon = s.ends[first] + 30 - s.ends[first] % 30
         within = ended_by(s.ends, running, horizon + window)
-        last = _next_among(s, max(position, within - 1), running)
+        last = _next_among(s, among, max(position, within - 1), running)
         if last == running:
-            last = _last_among(s, position, running)
+            last = _last_among(s, among, position, running)
             position = running
             if last < 0:
                 break
@@ -152,7 +149,7 @@ def end_of(s, need, among, required, running, enough, most):
         if last >= most:
             break
         if last + 1 >= enough:
-            look_at(s, need, among, last + 1)
+            look_at(s, last + 1)
             count = fit_in(
                 s,
                 need,
@@ -170,44 +167,30 @@ def end_of(s, need, among, required, running, enough, most):
 
 
 @jit
-def _note_holders(s, among, running):
-    """Note the jobs that hold some nodes."""
-    words = running + 63 >> 6
-    for i in range(words):
-        s.among[i] = np.uint64(0)
-    for w in range(len(among)):
-        word = among[w]
-        while word != np.uint64(0):
-            k = w * 64 + trailing_zeros(word)
-            word &= word - np.uint64(1)
-            for i in range(words):
-                s.among[i] |= s.holders[k, i]
-
-
-@jit
-def _next_among(s, j, running):
+def _next_among(s, among, j, running):
     """The first job from one on that has some of the nodes in question; running: there is none."""
     while j < running:
-        word = s.among[j >> 6] >> np.uint64(j & 63)
-        if word != np.uint64(0):
-            return j + trailing_zeros(word)
-        j = ((j >> 6) + 1) << 6
+        for h in range(s.first[j], s.last[j]):
+            k = s.held[0, h]
+            if among[k >> 6] >> np.uint64(k & 63) & np.uint64(1):
+                return j
+        j += 1
     return running
 
 
 @jit
-def _last_among(s, position, running):
+def _last_among(s, among, position, running):
     """The last job from one on that has some of the nodes in question, and behind which a group
     ends; -1: there is none. So many such jobs make a group of their own, which nobody tries.
     """
     last, found = np.int64(-1), 0
-    j = _next_among(s, position, running)
+    j = _next_among(s, among, position, running)
     while j < running:
         last = np.int64(j)
         found += 1
         if found == MOST_REMOVED:
             last, found = np.int64(-1), 0
-        j = _next_among(s, j + 1, running)
+        j = _next_among(s, among, j + 1, running)
     return last
 
 

@@ -34,10 +34,11 @@ VARIES = -1
 # What ``taking`` holds, by place.
 T_CPUS, T_LEAST, T_NODES, T_SPARE, T_ROOM, T_FEWEST, T_CHOSEN, T_MOST_CPUS, T_UNITS = range(9)
 TAKING = 9
-# What ``facts`` holds: whether CPUs are given one by one, and whether it is select/cons_res; by how
-# much predictions grow (0: they double); the most threads of a core; whether GPUs are noted.
-BY_CPUS, IS_CONS_RES, GROWS_S, THREADS, NOTES_GPUS, READS_NOTES = range(6)
-FACTS = 6  # the last one: whether other jobs may have looked at these notes
+# What ``facts`` holds: whether CPUs are given one by one, and it is select/cons_res; by how much
+# predictions grow (0: they double); the most threads of a core; whether GPUs are noted, and other
+# jobs may have looked at these notes; after how many ends trials are.
+BY_CPUS, IS_CONS_RES, GROWS_S, THREADS, NOTES_GPUS, READS_NOTES, TRIAL = range(7)
+FACTS = 7
 LIGHTEST = 255
 # After each so many ends, what is free then is kept.
 STRIDE = 4
@@ -52,8 +53,7 @@ class SharedNodes(NamedTuple):
     in a prediction. has_free, trial_has_free: the nodes that have free cores. ends: of the jobs
     that run, by end; first, last: of each, its nodes among held: the node, the cores, the memory
     and the GPUs. ahead: the free cores of each node after each STRIDE ends, in binary: the last
-    digits of all nodes as words, then the digits before these, and so on. holders: the jobs of each
-    node; among: those that hold some of the nodes in question.
+    digits of all nodes as words, then the digits before these, and so on.
 
     The available nodes: node, cpus, whole_cpus, gpus, units, resources (see `Room`), weight,
     whether it must be; kept: whether it is not dropped; is_open: whether runs hold it; taken:
@@ -86,8 +86,6 @@ class SharedNodes(NamedTuple):
     last: Ints
     held: Ints
     ahead: Words
-    holders: Words
-    among: Words
     node: Ints
     cpus: Ints
     whole_cpus: Ints
@@ -112,8 +110,7 @@ RUN = 7
 @jit
 def note_free(s):
     """Note which nodes have free cores."""
-    for w in range(len(s.has_free)):
-        s.has_free[w] = np.uint64(0)
+    s.has_free[:] = np.uint64(0)
     for k in range(len(s.free)):
         if s.free[k] > 0:
             s.has_free[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
@@ -123,15 +120,13 @@ def note_free(s):
 def look_ahead(s, running):
     """Note what is free now, and after each STRIDE ends of so many jobs that run."""
     note_free(s)
-    for i in range(s.ahead.shape[1]):
-        s.ahead[0, i] = np.uint64(0)
+    s.ahead[0, :] = np.uint64(0)
+    s.facts[TRIAL] = 0
+    for w in range(len(s.has_free)):
+        s.trial_has_free[w] = s.has_free[w]
     for k in range(len(s.free)):
-        for w in range(running + 63 >> 6):
-            s.holders[k, w] = np.uint64(0)
-    for j in range(running):
-        for h in range(s.first[j], s.last[j]):
-            s.holders[s.held[0, h], j >> 6] |= np.uint64(1) << np.uint64(j & 63)
-    for k in range(len(s.free)):
+        s.trial_free[k], s.trial_spare[k] = s.free[k], s.spare[k]
+        s.trial_present[k], s.trial_gpus[k] = s.present[k], s.spare_gpus[k]
         add_number(s.ahead[0], len(s.has_free), k, s.free[k])
     for c in range(running // STRIDE):
         for i in range(s.ahead.shape[1]):
@@ -200,39 +195,23 @@ def enough_after(s, some, cpus, most):
 
 
 @jit
-def look_at(s, need, some, ended):
-    """Let trials of a `need` on `some` nodes of `s` find what is free after `ended` jobs."""
-    c, words = ended // STRIDE, len(some)
-    for w in range(words):
-        s.trial_has_free[w] = np.uint64(0)
-        if some[w] == np.uint64(0):
-            continue
-        for k in range(64):
-            s.trial_free[w * 64 + k] = 0
-        for b in range(s.ahead.shape[1] // words):
-            word = s.ahead[c, b * words + w]
-            s.trial_has_free[w] |= word
-            for k in range(64):
-                s.trial_free[w * 64 + k] += np.int64(word >> np.uint64(k) & np.uint64(1)) << b
-    for j in range(c * STRIDE, ended):
+def look_at(s, ended):
+    """Let trials of `s` find what is free after `ended` jobs: move on from the last trial."""
+    before = s.facts[TRIAL]
+    sign = np.int64(1) if ended > before else np.int64(-1)
+    for j in range(min(before, ended), max(before, ended)):
         for h in range(s.first[j], s.last[j]):
             k = s.held[0, h]
-            s.trial_free[k] += s.held[1, h]
-            s.trial_has_free[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
-    if need[MEMORY_KIND] != NO_MEMORY or need[ALONE]:
-        for k in range(len(s.free)):
-            s.trial_spare[k], s.trial_present[k] = s.spare[k], s.present[k]
-        for j in range(ended):
-            for h in range(s.first[j], s.last[j]):
-                k = s.held[0, h]
-                s.trial_spare[k] += s.held[2, h]
-                s.trial_present[k] -= 1
-    if need[GPUS]:
-        for k in range(len(s.free)):
-            s.trial_gpus[k] = s.spare_gpus[k]
-        for j in range(ended):
-            for h in range(s.first[j], s.last[j]):
-                s.trial_gpus[s.held[0, h]] += s.held[3, h]
+            s.trial_free[k] += sign * s.held[1, h]
+            s.trial_spare[k] += sign * s.held[2, h]
+            s.trial_present[k] -= sign
+            s.trial_gpus[k] += sign * s.held[3, h]
+            bit = np.uint64(1) << np.uint64(k & 63)
+            if s.trial_free[k] > 0:
+                s.trial_has_free[k >> 6] |= bit
+            else:
+                s.trial_has_free[k >> 6] &= ~bit
+    s.facts[TRIAL] = ended
 
 
 @jit
@@ -416,6 +395,12 @@ def size_of(s, need, count):
     """How many CPUs a job has on the nodes that it takes, of those that are available."""
     if need[SIZE] != VARIES:
         return need[SIZE]
+    one_by_one = s.facts[THREADS] == need[CPUS_PER_TASK] == 1 and need[TASKS_PER_NODE] == 0
+    cpus, there = _cpus_to_deal(s, need), np.int64(0)
+    for i in range(count):
+        there += s.taken[i] * s.whole_cpus[i]
+    if one_by_one and not need[WHOLE] and there >= cpus:
+        return cpus
     deal(s, need, count)
     cpus = np.int64(0)
     for i in range(count):
@@ -453,6 +438,19 @@ def _give(s, need, i):
 
 
 @jit
+def _cpus_to_deal(s, need):
+    """How many CPUs a job is to have on the nodes that it takes."""
+    nodes = s.taking[T_CHOSEN]
+    each = max(need[TASKS_PER_NODE], need[CPUS_PER_NODE], np.int64(1))
+    cpus = max(nodes * each, need[CPUS])
+    if need[ASKS]:
+        with_cpus = need[CPUS_EACH] if need[CPUS_EACH] else need[CPUS_DEFAULT]
+        gpus = need[PER_JOB] if need[PER_JOB] else need[PER_NODE] * nodes
+        cpus = max(cpus, with_cpus * gpus)
+    return cpus
+
+
+@jit
 def deal(s, need, count):
     """Distribute the tasks over the nodes: given, which is all where it has the whole node.
 
@@ -463,12 +461,7 @@ def deal(s, need, count):
             s.given[i] = s.whole_cpus[i]
         return
     step, per_node, nodes = need[CPUS_PER_TASK], need[TASKS_PER_NODE], s.taking[T_CHOSEN]
-    cpus = max(nodes * max(per_node, np.int64(1)), need[CPUS], nodes * need[CPUS_PER_NODE])
-    if need[ASKS]:
-        with_cpus = need[CPUS_EACH] if need[CPUS_EACH] else need[CPUS_DEFAULT]
-        gpus = need[PER_JOB] if need[PER_JOB] else need[PER_NODE] * nodes
-        cpus = max(cpus, with_cpus * gpus)
-    left = cpus
+    cpus = left = _cpus_to_deal(s, need)
     if step > 1:
         left = per_node * nodes if per_node else cpus // step
     left = max(left, np.int64(1))

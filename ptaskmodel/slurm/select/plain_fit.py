@@ -181,7 +181,7 @@ class PlainFit:
             room: dict[str, Any] = {
                 name: np.zeros(2 * count, np.int64) for name in ("ends", "first", "last")
             }
-            room |= _room_ahead(2 * count, state.ahead.shape[1], len(self._nodes))
+            room["ahead"] = _room_ahead(2 * count, state.ahead.shape[1])
             self.state = state = state._replace(**room)
         kept, fresh = _same(old, ends)
         for array in (state.ends, state.first, state.last):
@@ -369,35 +369,30 @@ def _same(old: Ends, new: Ends) -> tuple[list[tuple[int, int, int]], list[int]]:
     return runs, fresh
 
 
-def _room_ahead(running: int, words: int, nodes: int) -> dict[str, Any]:
-    """Arrays for so many jobs that run. words: of the free cores of all nodes, in binary."""
-    room = (running + 63) // 64
-    return {
-        "ahead": np.zeros((running // kernel.STRIDE + 1, words), np.uint64),
-        "holders": np.zeros((nodes, room), np.uint64),
-        "among": np.zeros(room, np.uint64),
-    }
+def _room_ahead(running: int, words: int) -> NDArray:
+    """Room for the free cores of all nodes, so many `words`, after ends of so many that run."""
+    return np.zeros((running // kernel.STRIDE + 1, words), np.uint64)
 
 
 def shared_nodes(count: int, cores: int = 1) -> SharedNodes:
     """The state of the kernels for so many nodes, idle, each of so many cores at most."""
     of_nodes = ("cores", "threads", "weights", "memory", "line_cpus", "all_gpus", "gpu_type")
     left = ("free", "spare", "present", "spare_gpus")
-    trial = ("trial_spare", "trial_present", "trial_gpus", "given", "tasks")
+    trial = ("trial_free", "trial_spare", "trial_present", "trial_gpus", "given", "tasks")
     offered = ("node", "cpus", "whole_cpus", "gpus", "units", "resources", "weight", "required")
     choice = ("kept", "is_open", "taken")
     names = (*of_nodes, *left, *trial, *offered, *choice)
     arrays: dict[str, Any] = {name: np.zeros(count, np.int64) for name in names}
-    arrays["trial_free"] = np.zeros((count + 63) // 64 * 64, np.int64)
     few: dict[str, Any] = {name: np.zeros(FEW, np.int64) for name in ("ends", "first", "last")}
+    words = (count + 63) // 64
     return SharedNodes(
         facts=np.zeros(kernel.FACTS, np.int64),
         favours=np.zeros(count, np.uint8),
         noted=np.zeros(count, np.uint8),
-        has_free=np.zeros((count + 63) // 64, np.uint64),
-        trial_has_free=np.zeros((count + 63) // 64, np.uint64),
+        has_free=np.zeros(words, np.uint64),
+        trial_has_free=np.zeros(words, np.uint64),
         held=np.zeros((4, FEW), np.int64),
-        **_room_ahead(FEW, (count + 63) // 64 * cores.bit_length(), count),
+        ahead=_room_ahead(FEW, words * cores.bit_length()),
         run=np.zeros((count + 1, kernel.RUN), np.int64),
         taking=np.zeros(kernel.TAKING, np.int64),
         **arrays,
