@@ -11,6 +11,7 @@ from ptaskmodel.slurm.jobs.gpus import completed
 from ptaskmodel.slurm.jobs.needs import need_of
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
+from ptaskmodel.slurm.select.offer_kernel import SIZE, VARIES
 from ptaskmodel.slurm.select.plugin import select_of
 from ptaskmodel.workload.works import DelayWork
 
@@ -76,6 +77,8 @@ def test_jobs_get_the_same_cores_now_and_later(tmp_path, seed):
         if later[0] is not None:
             (date, mine), (its_date, its) = later
             assert (date, mine._replace(cores=())) == (its_date, its._replace(cores=())), number
+            vector = quick.plain.vector_of(need)
+            assert vector is None or vector[0][SIZE] in (VARIES, sum(its.cpus)), number
             found += 1
         job = JobRecord(asked, number, 0, [partition])
         job.set_needs([need])

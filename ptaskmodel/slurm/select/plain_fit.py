@@ -291,11 +291,13 @@ class PlainFit:
         """The CPUs that a job takes wherever it runs; VARIES if that depends on where."""
         if need.whole:
             cpus = self._nodes.cpus[0]
-            same = self._even and need.least == need.wanted and need.cpus <= need.least * cpus
+            same = self._even and need.least == need.wanted and not need.one_thread
+            same = same and need.cpus <= need.least * cpus
             return need.least * cpus if same else kernel.VARIES
-        plain = takes_any(need) and need.cpus_per_task == 1 and need.cpus_per_node == 1
+        plain = need.cpus_per_task == need.cpus_per_node == 1 and not need.tasks_per_node
+        few = need.wanted <= need.cpus and not (need.required or need.gres)
         counted = self._by_cpus or self._singles
-        return need.cpus if plain and counted and not need.tasks_per_node else kernel.VARIES
+        return need.cpus if plain and few and counted else kernel.VARIES
 
     def place(self, need: Need, within: Mask) -> Choice | None:
         """What a job with a plain `need` takes now of the nodes `within`; None: it does not fit."""
