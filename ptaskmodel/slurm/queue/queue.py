@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ptaskmodel.slurm.jobs.record import PENDING, JobRecord
 
@@ -62,6 +66,8 @@ class Queue:
         # How often the entries, or their order, have changed.
         self.version = 0
         self._entries: list[Entry] = []
+        # The numbers of their jobs.
+        self._numbers = array("q")
         self._ordered: list[Entry] | None = []
         self.jobs: dict[JobRecord, None] = {}
         self._apart: dict[JobRecord, None] = {}
@@ -100,6 +106,14 @@ class Queue:
                 entries = [entry for entry in entries if entry.job.request.array_id not in full]
             self._ordered = self._order(entries)
         return self._ordered
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The numbers of the jobs of `entries`, to be read at once."""
+        entries = self.entries
+        if entries is self._entries:
+            return np.frombuffer(self._numbers, np.int64)
+        return np.array([entry.job.number for entry in entries], np.int64)
 
     @property
     def settled(self) -> bool:
@@ -157,20 +171,20 @@ class Queue:
 
     def sort(self) -> None:
         """Put all entries in the order of new priorities."""
-        found = []
-        for job, keys in self._keys.items():
-            for which, priority in enumerate(map(int, job.priorities)):
-                key = keys[which]
-                if key[PRIORITY] != -priority:
-                    keys[which] = key = (*key[:PRIORITY], -priority, *key[PRIORITY + 1 :])
-                found.append(Entry(key, which, job))
+        before, found = self._entries, []
+        for entry in before:  # their order hardly changes
+            key, which, job = entry
+            priority = -int(job.priorities[which])
+            if key[PRIORITY] != priority:
+                key = (*key[:PRIORITY], priority, *key[PRIORITY + 1 :])
+                self._keys[job][which] = key
+                entry = Entry(key, which, job)
+            found.append(entry)
         found.sort()
-        same = all(
-            new.job is old.job and new.which == old.which
-            for new, old in zip(found, self._entries, strict=True)
-        )
         self._entries, self._ordered = found, None
-        self.version += not same
+        if [entry[1:] for entry in found] != [entry[1:] for entry in before]:
+            self._numbers = array("q", [job.number for _, _, job in found])
+            self.version += 1
 
     def hold(self, job: JobRecord, held: bool) -> None:
         """A job is held or released."""
@@ -276,7 +290,9 @@ class Queue:
         if job.reservation is not None:
             self._reserved[job] = None
         for which, key in enumerate(keys):
-            insort(self._entries, Entry(key, which, job))
+            place = bisect_left(self._entries, (key,))
+            self._entries.insert(place, Entry(key, which, job))
+            self._numbers.insert(place, job.number)
         if _has_limit(job):
             self._limited.setdefault(job.request.array_id, {})[job] = None
         self._ordered = None
@@ -294,7 +310,8 @@ class Queue:
             if not tasks:
                 del self._limited[job.request.array_id]
         for key in self._keys.pop(job):
-            del self._entries[bisect_left(self._entries, (key,))]
+            place = bisect_left(self._entries, (key,))
+            del self._entries[place], self._numbers[place]
         self._ordered = None
         self.version += 1
 

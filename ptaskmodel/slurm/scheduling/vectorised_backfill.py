@@ -223,7 +223,7 @@ class QuickCycles:
         count, first = len(entries), self._first
         self._make_room(count)
         state = self._state
-        state.jobs[:count] = [job.number - first for _, _, job in entries]
+        np.subtract(controller.queue.numbers, first, out=state.jobs[:count])
         if (
             count > controller.conf.scheduler.bf_max_job_test
             and not self._take_any_node[state.jobs[:count]].all()
