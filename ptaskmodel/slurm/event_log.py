@@ -79,6 +79,11 @@ class Watch:
         self._waited: dict[str, dict[str, float]] = {}
         self._fewest: dict[str, int] = {}
 
+    @property
+    def looks_at_plans(self) -> bool:
+        """Whether it reads which starts backfill has planned."""
+        return bool(self.stories)
+
     def note(self, date: float, what: str, job: JobRecord) -> None:
         """A job is submitted, starts (what: the scheduler), ends, is suspended or resumed.
 

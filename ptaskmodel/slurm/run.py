@@ -168,9 +168,8 @@ def _loop(
     told = None if recorded is None else recorded.ended
     running = Running(execution, nodes.cpus, phases.end_s, told, numbers, hosts)
     note, turned = (None, None) if watch is None else (watch.note, watch.turned)
-    controller = Controller(
-        conf, nodes, phases, running, rules, note, keeps_plans=watch is not None
-    )
+    plans = watch is not None and watch.looks_at_plans
+    controller = Controller(conf, nodes, phases, running, rules, note, keeps_plans=plans)
     failing = None
     if failures:
         tell = None if watch is None else watch.of_node

@@ -149,6 +149,10 @@ class Checking:
     now: float = -inf
     dead: set = field(default_factory=set)
 
+    @property
+    def looks_at_plans(self):
+        return False
+
     def note(self, date, what, job):
         if what == "end":
             del self.held[job.id]

@@ -58,6 +58,8 @@ def test_the_kernel_makes_the_same_cycles(tmp_path, seed):
 class Plans(Watch):
     """Notes the starts that each cycle plans, too."""
 
+    looks_at_plans = True
+
     def __init__(self):
         super().__init__()
         self.planned = []

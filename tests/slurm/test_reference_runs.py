@@ -79,6 +79,8 @@ def test_alone_within_a_turn_of_the_main_loop(name):
 class Priorities:
     """Notes the priorities of those who wait, by date and by Slurm's id."""
 
+    looks_at_plans = False
+
     def __init__(self):
         self.seen = []
 

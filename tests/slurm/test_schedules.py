@@ -160,6 +160,8 @@ def test_planned_starts_are_those_of_the_plugin(tmp_path, text):
     planned = []
 
     class Watch:
+        looks_at_plans = True
+
         def note(self, date, what, job):
             pass
 
