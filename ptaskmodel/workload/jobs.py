@@ -37,6 +37,12 @@ FRAME_COLUMNS = (
     *(*TEXTS, *WHOLE_NUMBERS, *NUMBERS, PRECEDING),
 )
 
+# Fields that `JobArrays` say something of.
+ARRAY_FIELDS = (
+    *("submit_time_s", "num_hosts", "work", "walltime_s", "return_code"),
+    *("cores", "memory_B", "resources", "licences"),
+)
+
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 # More hosts than any machine has: what a job asks for beyond it is as good as this.
@@ -323,21 +329,10 @@ class JobTable(OnDemand[Job]):
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[Any]]) -> JobTable:
         """Jobs by the values of fields (`columns`): what is not given has its default."""
-        ids, none = columns["id"], [None] * len(columns["id"])
-        walltimes, codes = columns.get("walltime_s", none), columns.get("return_code", none)
-        demands = (*columns.get("cores", ()), *columns.get("memory_B", ()))
-        named = (*columns.get("resources", ()), *columns.get("licences", ()))
-        arrays = JobArrays(
-            np.array(columns["submit_time_s"], dtype=np.float64),
-            np.array([min(size, MOST_HOSTS) for size in columns["num_hosts"]], dtype=np.int64),
-            np.array([work.duration_s for work in columns["work"]], dtype=np.float64),
-            np.array(walltimes, dtype=np.float64),
-            np.array(list(map(bool, codes)), dtype=bool),
-            not any(named) and all(demand is None for demand in demands),
-        )
+        ids = columns["id"]
         linked = sum(before is not None for before in columns.get(PRECEDING, ()))
-        users = columns.get("user", none)
-        return cls(arrays, ids, columns["profile"], users, lambda: columns, linked)
+        users = columns.get("user", [None] * len(ids))
+        return cls(_arrays_of(columns), ids, columns["profile"], users, lambda: columns, linked)
 
     def later(self, by_s: float) -> JobTable:
         """The same jobs, submitted ``by_s`` later."""
@@ -355,7 +350,24 @@ class JobTable(OnDemand[Job]):
 
 def job_arrays(jobs: Sequence[Job]) -> JobArrays:
     """The arrays of some jobs; numbers of hosts up to MOST_HOSTS."""
-    return jobs.arrays if isinstance(jobs, JobTable) else JobTable.of(columns_of(jobs)).arrays
+    if isinstance(jobs, JobTable):
+        return jobs.arrays
+    return _arrays_of({name: [getattr(job, name) for job in jobs] for name in ARRAY_FIELDS})
+
+
+def _arrays_of(columns: Mapping[str, Sequence[Any]]) -> JobArrays:
+    """The arrays of jobs by the values of their fields; what is not given has its default."""
+    none = [None] * len(columns["work"])
+    demands = (*columns.get("cores", ()), *columns.get("memory_B", ()))
+    named = (*columns.get("resources", ()), *columns.get("licences", ()))
+    return JobArrays(
+        np.array(columns["submit_time_s"], dtype=np.float64),
+        np.array([min(size, MOST_HOSTS) for size in columns["num_hosts"]], dtype=np.int64),
+        np.array([work.duration_s for work in columns["work"]], dtype=np.float64),
+        np.array(columns.get("walltime_s", none), dtype=np.float64),
+        np.array(list(map(bool, columns.get("return_code", none))), dtype=bool),
+        not any(named) and all(demand is None for demand in demands),
+    )
 
 
 def columns_of(jobs: Sequence[Job]) -> dict[str, Sequence[Any]]:

@@ -30,7 +30,7 @@ import numpy as np
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload import actions as ti
 from ptaskmodel.workload.batch_works import SpreadWork
-from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.jobs import Job, JobTable, Workload, columns_of
 from ptaskmodel.workload.traces import Trace
 from ptaskmodel.workload.transforms import PATTERNS
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork, TraceWork, Work
@@ -61,24 +61,24 @@ def ptask_profiles(
             "longer alone than in the log)"
         )
     works: dict[tuple[float, int], Work] = {}
-    jobs = []
-    for job in workload.jobs:
-        delay = job.work.duration_s
+    made = columns_of(workload.jobs)
+    new, names = list(made["work"]), list(made["profile"])
+    for k, (work, hosts) in enumerate(zip(made["work"], made["num_hosts"], strict=True)):
+        delay = work.duration_s
         if delay is None:
-            jobs.append(job)
             continue
-        key = (delay, job.num_hosts)
+        key = (delay, hosts)
         if key not in works:
-            works[key] = _work(delay, job.num_hosts, speed_flops, bandwidth_Bps * ratio, pattern)
-        name = f"{pattern}_{delay:.12g}_{job.num_hosts}"
-        jobs.append(replace(job, profile=name, work=works[key]))
+            works[key] = _work(delay, hosts, speed_flops, bandwidth_Bps * ratio, pattern)
+        new[k], names[k] = works[key], f"{pattern}_{delay:.12g}_{hosts}"
     if not works:
         return workload
     note = (
         f"delays became parallel tasks: pattern {pattern}, communication ratio {ratio:g}, "
         f"{speed_flops:g} flop/s and {bandwidth_Bps:g} B/s per host"
     )
-    return workload.with_jobs(tuple(jobs), note, same_dates=True)
+    made |= {"work": new, "profile": names}
+    return workload.with_jobs(JobTable.of(made), note, same_dates=True)
 
 
 def _work(delay_s: float, hosts: int, speed_flops: float, used_Bps: float, pattern: str) -> Work:
