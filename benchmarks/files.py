@@ -178,7 +178,8 @@ def batsims(path: Path, place: Path) -> dict[str, tuple[Callable[[], object], Wa
 
 
 def tasks(path: Path, place: Path) -> dict[str, tuple[Callable[[], object], Ways]]:
-    loaded = load_tasks(path)
+    table = load_tasks(path)
+    loaded = list(table)
     document = msgspec.json.decode(path.read_bytes())
     frame = pd.DataFrame(document["tasks"])
     out = place / "out.json"
@@ -201,7 +202,8 @@ def tasks(path: Path, place: Path) -> dict[str, tuple[Callable[[], object], Ways
     write()
     return {
         "tasks JSON": (lambda: load_tasks(path), frame_of_json(path, "tasks")),
-        "tasks JSON out": (lambda: write_tasks(loaded, out), writers),
+        "tasks JSON out, of tasks": (lambda: write_tasks(loaded, out), writers),
+        "tasks JSON out, of a table": (lambda: write_tasks(table, out), writers),
         "tasks.csv out": (write, csv_writers(pd.read_csv(written), place / "other.csv")),
     }
 

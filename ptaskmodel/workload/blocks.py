@@ -80,6 +80,16 @@ class TaskTable(Sequence[Task]):
 
     def _made(self, part: slice, lists: dict[int, tuple[str, ...]]) -> list[Task]:
         """Make some tasks. lists: of hosts that were made before."""
+        return objects_of_columns(Task, self.columns(part, lists))
+
+    def columns(
+        self, part: slice = slice(None), lists: dict[int, tuple[str, ...]] | None = None
+    ) -> dict[str, Sequence[Any]]:
+        """The values of the fields of tasks; a field that is not there has its default.
+
+        part: of the tasks. lists: those of hosts that were made before, by number.
+        """
+        lists = {} if lists is None else lists
         numbers = range(len(self))[part]
         chosen = self.host_list[part].tolist()
         for k in chosen:
@@ -99,7 +109,7 @@ class TaskTable(Sequence[Task]):
             columns["after"] = [self.after.get(k, ()) for k in numbers]
         if self.profiles is not None:
             columns["profile"] = self.profiles[part]
-        return objects_of_columns(Task, columns)
+        return columns
 
     def hosts_of(self, k: int) -> tuple[str, ...]:
         """The names of the hosts of task ``k``."""

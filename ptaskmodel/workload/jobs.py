@@ -10,6 +10,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -352,7 +353,7 @@ def job_arrays(jobs: Sequence[Job]) -> JobArrays:
     """The arrays of some jobs; numbers of hosts up to MOST_HOSTS."""
     if isinstance(jobs, JobTable):
         return jobs.arrays
-    return _arrays_of({name: [getattr(job, name) for job in jobs] for name in ARRAY_FIELDS})
+    return _arrays_of({name: list(map(attrgetter(name), jobs)) for name in ARRAY_FIELDS})
 
 
 def _arrays_of(columns: Mapping[str, Sequence[Any]]) -> JobArrays:
@@ -374,7 +375,7 @@ def columns_of(jobs: Sequence[Job]) -> dict[str, Sequence[Any]]:
     """The values of the fields of `jobs`; a field that is not there has its default."""
     if isinstance(jobs, JobTable):
         return dict(jobs.columns())
-    return {each.name: [getattr(job, each.name) for job in jobs] for each in fields(Job)}
+    return {each.name: list(map(attrgetter(each.name), jobs)) for each in fields(Job)}
 
 
 def rows_of(columns: Mapping[str, Sequence[Any]], places: Sequence[int]) -> dict[str, list[Any]]:

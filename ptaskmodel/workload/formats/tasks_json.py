@@ -10,7 +10,8 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -388,12 +389,12 @@ def write_tasks(
     Raises WorkloadError for a work that no tasks file can hold, or if it cannot be written.
     """
     with collector_at_rest():
-        content = _content(list(tasks), description)
+        content = _content(_columns_of(tasks), description)
     write_bytes(path, content, error=WorkloadError)
 
 
-def _content(tasks: Sequence[Task], description: str | None) -> bytes:
-    entries, profiles = _entries(tasks)
+def _content(columns: Mapping[str, Sequence[Any]], description: str | None) -> bytes:
+    entries, profiles = _entries(columns)
     names, fields = map(json_lines, (profiles.fields, profiles.fields.values()))
     named = map(b": ".join, zip(names, fields, strict=True))
     head = "" if description is None else f'"description": {json.dumps(description)},\n'
@@ -406,23 +407,32 @@ def _content(tasks: Sequence[Task], description: str | None) -> bytes:
     ))  # fmt: skip
 
 
-def _entries(tasks: Sequence[Task]) -> tuple[list[Any], _Profiles]:
+def _columns_of(tasks: Iterable[Task]) -> dict[str, Sequence[Any]]:
+    """The values of the fields of tasks; a field that is not there has its default."""
+    if isinstance(tasks, TaskTable):
+        return tasks.columns()
+    tasks = list(tasks)
+    return {each.name: list(map(attrgetter(each.name), tasks)) for each in fields(Task)}
+
+
+def _entries(columns: Mapping[str, Sequence[Any]]) -> tuple[list[Any], _Profiles]:
     """What the file says of each task, and the profiles of their works."""
     profiles = _Profiles()
-    names = [str(k) if task.id is None else task.id for k, task in enumerate(tasks)]
-    both = zip(names, tasks, strict=True)
-    columns: dict[str, Sequence[Any]] = {
+    nothing = [None] * len(columns["id"])
+    names = [str(k) if name is None else name for k, name in enumerate(columns["id"])]
+    each = zip(columns["work"], columns.get("profile", nothing), names, strict=True)
+    written: dict[str, Sequence[Any]] = {
         "id": names,
-        "profile": [profiles.add(task.work, task.profile or name) for name, task in both],
-        "hosts": [task.hosts or None for task in tasks],
-        "start": [task.start_s or None for task in tasks],
-        "after": [task.after or None for task in tasks],
-        "walltime": [task.walltime_s for task in tasks],
-        "rate_bound": [task.rate_bound for task in tasks],
-        "competitors": [task.competitors for task in tasks],
-        "weight": [None if task.weight == 1.0 else task.weight for task in tasks],
+        "profile": [profiles.add(work, profile or name) for work, profile, name in each],
+        "hosts": [hosts or None for hosts in columns["hosts"]],
+        "start": [start_s or None for start_s in columns["start_s"]],
+        "after": [after or None for after in columns.get("after", nothing)],
+        "walltime": columns["walltime_s"],
+        "rate_bound": columns["rate_bound"],
+        "competitors": columns["competitors"],
+        "weight": [None if weight == 1.0 else weight for weight in columns["weight"]],
     }
-    return objects_of(columns), profiles
+    return objects_of(written), profiles
 
 
 class _Profiles:
