@@ -15,6 +15,7 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import load_results
 from ptaskmodel.results.pages.report import command_of
 from ptaskmodel.results.pictures.catalogue import draw_results
+from ptaskmodel.results.pictures.charts import Cumulative, curves
 from ptaskmodel.style.text import number
 
 pytestmark = pytest.mark.jit
@@ -139,3 +140,12 @@ def test_the_command_on_a_page_makes_the_run_again(command, place, tmp_path, mon
         assert (first / name).read_bytes() == (again / name).read_bytes(), name
     one, other = (json.loads((at / "summary.json").read_text()) for at in (first, again))
     assert one["parameters"] == other["parameters"]
+
+
+def test_times_below_a_second_have_an_axis_of_their_own():
+    def reach(*times):
+        return Cumulative("time", "time", curves({"a": [times]})).reach
+
+    assert reach(0.0035, 0.0217) == pytest.approx((0.00217, 0.0217))
+    assert reach(0.0002, 0.0217) == pytest.approx((0.0002, 0.0217))
+    assert reach(0.0035, 21.7) == (1.0, 86400.0)

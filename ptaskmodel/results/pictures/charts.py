@@ -28,7 +28,7 @@ from ptaskmodel.results.pictures.drawing import (
     use_scale,
 )
 from ptaskmodel.style.colours import LIGHT, MARKERS, SIGNS, role_colour, run_role, run_sign
-from ptaskmodel.style.text import column, count, number, unit_of
+from ptaskmodel.style.text import column, count, duration, number, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,6 +41,7 @@ TIME_MARKS: Mapping[float, str] = {
 }  # fmt: skip
 FEW = 30  # values of a class that are drawn as dots
 AT_ONCE_S = 1.0  # waits up to this are called none
+SHORT_S = 1.0  # times that are all below this have an axis of their own
 QUANTILES = (0.25, 0.5, 0.75, 0.95, 1.0)
 MOST_POINTS = 200  # of a curve
 
@@ -346,6 +347,8 @@ class Cumulative(NamedTuple):
         least, most = {"time": (1.0, 86400.0), "number": (1.0, 10.0)}[self.kind]
         low = min((float(c.low[c.low > 0.0].min(initial=least)) for c in self.curves), default=1.0)
         high = max((float(curve.high.max()) for curve in self.curves), default=most)
+        if self.kind == "time" and 0.0 < high < SHORT_S:
+            return min(low, high / 10.0), high
         return (min(least, low) if self.kind == "number" else least), max(most, high)
 
     def _looks(self) -> Iterator[tuple[Curve, str, bool, str]]:
@@ -407,8 +410,11 @@ def _short(table: FloatArray) -> list[list[float]]:
 
 def log_axis(axes: Any, kind: str, low: float, high: float) -> None:
     """Give ``axes`` a logarithmic axis from ``low`` to ``high`` of a ``kind``, "time" or other."""
-    if kind == "time":
+    if kind == "time" and high >= SHORT_S:
         marks = dict(TIME_MARKS)
+    elif kind == "time":
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        marks = {10.0**e: duration(10.0**e) for e in powers}
     else:
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         marks = {k * 10.0**e: number(k * 10.0**e) for e in powers for k in (1, 2, 5)}

@@ -28,6 +28,10 @@ function figure(node, {title, note, sentence}, paint, numbersOf) {
 const drawings = [];
 const TIME_MARKS = [1, 10, 60, 600, 3600, 21600, 86400, 604800, 8640000];
 const TIME_NAMES = ["1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "1 week", "100 d"];
+for (let power = -1; power >= -6; power--) for (const k of [5, 2, 1]) {
+  TIME_MARKS.unshift(k * 10 ** power);
+  TIME_NAMES.unshift(power < -3 ? `${k * 10 ** (power + 6)} µs` : `${k * 10 ** (power + 3)} ms`);
+}
 /* A logarithmic axis along the bottom: [x of a value, the marks in its range]. */
 function logAxis(svg, kind, from, to, left, right, top, bottom) {
   const x = (value) => left + Math.log(Math.max(value, from) / from) / Math.log(to / from) * (right - left);
