@@ -138,6 +138,17 @@ def test_names_of_jobs_may_have_bars_in_them(tmp_path):
     assert (job.name, job.user, job.run_s) == ("säge|v2||", "ann", 3605.0)
 
 
+def test_columns_of_numbers_may_be_empty_beside_a_submit_line_with_bars(tmp_path):
+    """As in rows of jobs, which have no number of tasks, and of steps, which have no limit."""
+    header = HEADER.replace("JobID|", "JobID|NTasks|SubmitLine|Suspended|")
+    line = "sbatch --wrap=env | grep X | sed s"
+    text = header + row("7").replace("7|", f"7||{line}|00:00:00|", 1)
+    (tmp_path / "log").write_text(text + "\n")
+    found = read_sacct(tmp_path / "log")
+    assert [job.id for job in found.jobs] == ["7"]
+    assert not found.remarks
+
+
 def test_what_sacct_prints_of_unknown_memory_and_heterogeneous_jobs(tmp_path):
     asked = HEADER.replace("ReqTRES", "ReqMem")
     rows = [row(job, ReqTRES=memory) for job, memory in (("1", "?"), ("2+0", "4Gn"), ("2+1", ""))]

@@ -26,10 +26,11 @@ JOB_ID = re.compile(
 MOST_BARS = 1000
 
 _NOTHING = r"|Unknown|None|NONE|N/A|INVALID|\?"
-_NUMBER = re.compile(rf"-?\d+(\.\d+)?[KMGTP]?[cn]?{_NOTHING}", re.ASCII)
+# Some columns are empty in rows of jobs, others in those of steps.
+_NUMBER = re.compile(rf"(-?\d+(\.\d+)?[KMGTP]?[cn]?)?{_NOTHING}", re.ASCII)
 _DATE = re.compile(rf"\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\S*|\d+{_NOTHING}", re.ASCII)
 _LENGTH = re.compile(
-    rf"(\d+-)?(\d+:)+\d+(\.\d+)?|\d+|UNLIMITED|Partition_Limit{_NOTHING}", re.ASCII
+    rf"((\d+-)?(\d+:)+\d+(\.\d+)?|\d+|UNLIMITED|Partition_Limit)?{_NOTHING}", re.ASCII
 )
 _STATE = re.compile(r"[A-Z_]+(\+| by \S+)?")
 _CODE = re.compile(r"(\d+:\d+)?", re.ASCII)
