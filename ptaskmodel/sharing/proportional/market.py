@@ -302,5 +302,6 @@ def residual_of(k, chosen):
         if not left >= 0.0:
             worst = np.inf if np.isnan(left) else max(worst, -left)
         elif k.price[j] > 0.0:
-            worst = max(worst, left * min(1.0, k.price[j] / k.weight_on[j]))
+            part = k.price[j] / k.weight_on[j] if k.price[j] < k.weight_on[j] else 1.0
+            worst = max(worst, left * part)
     return worst

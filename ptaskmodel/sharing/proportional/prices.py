@@ -127,9 +127,12 @@ def _sweep(system, k, chosen, residual, aim):
                 i = k.user[q]
                 k.paid[i] = max(k.paid[i] + (price - old) * k.user_usage[q], 0.0)
                 rate = rate_of(system, k, i, k.paid[i])
+                if rate == k.rate[i]:
+                    continue
                 more = rate - k.rate[i]
-                if more != 0.0:
-                    k.rate[i] = rate
+                k.rate[i] = rate
+                # Loads of a rate that was infinite stay so until all are found anew.
+                if more > -np.inf:
                     for e in range(k.row[i], k.row[i + 1]):
                         k.load[k.column[e]] += k.chosen_usage[e] * more
 
