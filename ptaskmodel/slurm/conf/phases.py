@@ -12,10 +12,10 @@ Source: Slurm 22.05's documentation of these options.
 from __future__ import annotations
 
 import random
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from math import ceil, floor, inf
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -50,6 +50,8 @@ CYCLE_S, TEST_S, SHARED_TEST_S = 0.0001, 0.00005, 0.00018
 CLEAN_S = 0.004
 # Between two events that a recorded run has at one date.
 APART_S = 1e-6
+# Events that are less far apart have the same written date.
+AT_ONE_DATE_S = 5e-4
 # Turns of a loop that is late.
 PATIENCE_S = 2.5
 _COLUMNS = ["time", "who", "what", "id"]
@@ -315,5 +317,15 @@ def _checks(recorded: Recorded) -> set[float]:
         gap = round(following - date) if following < inf else 2 * LIMITS_S
         gap *= gap <= MOST_GAP_S
         if gap % LIMITS_S == 0:
-            found |= {date + late for late in range(LIMITS_S, gap, LIMITS_S)}
+            found |= {_in_turn(recorded, date + late) for late in range(LIMITS_S, gap, LIMITS_S)}
     return found
+
+
+def _in_turn(recorded: Recorded, date: float) -> float:
+    """When a turn of the main loop that is due at a date comes: after cycles that came before."""
+    first = bisect_left(recorded.cycles, (date, ""))
+    before = takewhile(
+        lambda cycle: cycle[0] < date + AT_ONE_DATE_S and cycle[1] == BACKFILL_CYCLE,
+        recorded.cycles[first:],
+    )
+    return max((cycle[0] + APART_S / 2 for cycle in before), default=date)
