@@ -298,6 +298,9 @@ class Runs:
         now = self._events.second(date)
         self._jobs.stop(job)
         ran = job.state == record.RUNNING
+        lasts_s = job.request.work.duration_s
+        # Whether its script is over in this second anyway: then nothing is left to be killed.
+        done = ran and lasts_s is not None and job.ran_s + now - job.since_s >= lasts_s
         job.end(state, now, date)
         self._running.note_end(job, date)
         self._allocations.give_back(job, running=ran)
@@ -307,7 +310,8 @@ class Runs:
         self._events.tell(date, "end", job)
         clean_s = self._phases.clean_s + late_s
         if not by_itself:
-            clean_s += KILL_S + (self._conf.kill_wait_s if job.request.stubborn else 0)
+            kill_s = KILL_S + (self._conf.kill_wait_s if job.request.stubborn else 0)
+            clean_s += 0.0 if done else kill_s
         elif self._conf.epilog:
             clean_s += EPILOG_S
         at_once = not by_itself or self._conf.epilog
