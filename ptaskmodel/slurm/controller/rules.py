@@ -205,15 +205,15 @@ class Rules:
     def needs(self, job: JobRecord, whole: bool = False) -> list[Need]:
         """What a job needs in each of its partitions.
 
-        It is tried at its submission in the one of the highest tier that has the nodes it names,
-        which may make it exclusive. whole: whether another one has made it so since.
+        It is tried at its submission in that of the highest tier with the nodes it names, or in all
+        if EnforcePartLimits is ALL: that may make it exclusive. whole: whether it has become so.
         """
         named, inside = self._nodes.mask(job.request.nodelist), self._nodes.partitions
         tried = [one for one in job.partitions if not named & ~inside[one.name]]
-        first = max(tried, key=lambda partition: partition.tier, default=None)
-        whole = whole or (first is not None and first.over_subscribe == EXCLUSIVE)
-        least = job.min_nodes
-        return [self.need(job.request, each, least, whole) for each in job.partitions]
+        if self._conf.enforce_part_limits != "ALL":
+            tried = sorted(tried, key=lambda partition: -partition.tier)[:1]
+        whole = whole or any(one.over_subscribe == EXCLUSIVE for one in tried)
+        return [self.need(job.request, each, job.min_nodes, whole) for each in job.partitions]
 
     def need(
         self, request: JobRequest, partition: Partition, min_nodes: int, exclusive: bool = False

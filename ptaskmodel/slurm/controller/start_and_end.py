@@ -22,7 +22,7 @@ from ptaskmodel.slurm.controller.job_list import (
     JobList,
     Running,
 )
-from ptaskmodel.slurm.controller.limits import CONFIG, DOWN, Deadlines
+from ptaskmodel.slurm.controller.limits import CONFIG, DOWN, NODES, Deadlines
 from ptaskmodel.slurm.controller.rules import INVALID_FEATURE, Rules
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.needs import YEAR_S
@@ -88,13 +88,17 @@ class Submission:
         if reason is None and rules.limits.enforced:
             job.set_needs(rules.within_limits(job))
             limited = rules.limited(job)
+        # Of a job in several partitions that gives no nodes, MinNodes is not looked at before.
+        late = reason == NODES and len(job.partitions) > 1 and request.min_nodes is None
         possible = reason is not None or limited is not None or rules.could_start(job, now)
-        if not possible and not (job.needs[0].portions and self._allocations.lacks_portion(job)):
+        if not possible:
+            late = not (job.needs[0].portions and self._allocations.lacks_portion(job))
+        if late:
             # It is in the list of jobs when that is found, and stays there for a while; others
             # stand behind the priority that it was given.
             rules.waits(job, now)
             rules.priorities.gone(job)
-            reason = "BadConstraints"
+            reason = reason or "BadConstraints"
             self._jobs.end(job, now)
             self._events.change(date)
         if reason is not None:
