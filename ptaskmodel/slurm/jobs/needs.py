@@ -186,7 +186,7 @@ def need_of(
         most = max(most, least)
     asked = tasks or 0
     if tasks is None:
-        asked = least * request.tasks_per_node if request.tasks_per_node else 0
+        asked = request.least_nodes * (request.tasks_per_node or 0)
         tasks = max(request.least_nodes, least) * (request.tasks_per_node or 1)
     if partition.max_nodes is not None:
         most = min(most, partition.max_nodes)
