@@ -317,7 +317,7 @@ class Cycle:
             end = max(start, now) + lasts
             open_to, deep = allowed & ~barred, self._is_deep
             wanted = need.nodes & open_to
-            if deep and not counted and self._is_tried(need, start, end, open_to):
+            if deep and not counted and self._is_tried(need, start, end, open_to, asked):
                 counted = True
                 self._tested += 1
             among, later = self._slots.open(start, end, wanted, asked)
@@ -373,10 +373,10 @@ class Cycle:
                 return self._reserve(job, which, date, begin, finish, found.nodes)
             return NEXT
 
-    def _is_tried(self, need: Need, start: float, end: float, among: Mask) -> bool:
-        """Whether the select plugin is asked: enough nodes are free, whatever they have."""
+    def _is_tried(self, need: Need, start: float, end: float, among: Mask, asked: Licences) -> bool:
+        """Whether the select plugin is asked: nodes and licences suffice, whatever nodes have."""
         there = among & self._controller.nodes.partitions[need.partition.name]
-        free, _ = self._slots.open(start, end, there, NONE)
+        free, _ = self._slots.open(start, end, there, asked)
         return free.bit_count() >= need.least and not need.required & ~free
 
     def _limited_until(self, job: JobRecord, which: int) -> float:
