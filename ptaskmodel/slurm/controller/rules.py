@@ -29,6 +29,7 @@ from ptaskmodel.slurm.controller.limits import (
     CONFIG,
     DOWN,
     MEMORY,
+    NODES,
     Licences,
     refused_by,
     rooms_of,
@@ -97,7 +98,6 @@ class Rules:
             request.exclusive == OF_USER for request in requests
         )
         self.dependencies, self._licences = Dependencies(), Licences(conf.licenses)
-        # All arrays, and why those that came were refused.
         self.arrays = Arrays(conf, requests)
         self._arrays_refused: dict[str, str | None] = {}
         self._first: dict[str, int] = {}
@@ -139,20 +139,20 @@ class Rules:
         key = job.needs[0], partition.name, qos_name, account, whole
         if key not in self._waits:
             qos = None if job.account is None else self.members.qos(job.account)
-            least = job.min_nodes
-            room = self._rooms[partition.name]
             request = with_whole_limit(job.request) if whole else job.request
-            reason = waits_for(request, partition, qos, room, least)
+            reason = waits_for(request, partition, qos, self._rooms[partition.name], job.min_nodes)
             if reason is None and not self._picks and self._refused_in(job, partition):
                 reason = CONFIG
             self._waits[key] = reason or self._over_memory(job.request, partition)
         return self._waits[key]
 
     def never_starts(self, job: JobRecord, partition: Partition) -> str | None:
-        """Why a `partition` never starts a `job` that it has taken in: its QOS, or its account.
+        """Why a `partition` never starts a `job` it has taken in: its QOS, account or MinNodes.
 
-        That is so without EnforcePartLimits; with it the job is refused, or waits for CONFIG.
+        Without EnforcePartLimits; with it the job is refused, or waits.
         """
+        if job.request.spread and job.needs[0].least > job.needs[0].most:
+            return NODES
         if not self._picks or job.account is None:
             return None
         return self.members.qos_refused(job.account, partition) or self._refused_in(job, partition)

@@ -173,7 +173,7 @@ def need_of(
     least, most = request.nodes_asked(min_nodes)
     ranged = request.min_nodes is not None and most > least
     if request.spread and request.max_nodes is None and tasks:
-        most, ranged = max(least, min(len(nodes), tasks)), True
+        most, ranged = min(len(nodes), tasks), True
     if request.tasks_per_node and tasks is not None:
         least = max(least, ceil(tasks / request.tasks_per_node))
     possible = least <= most
@@ -288,6 +288,16 @@ def _sharing(request: JobRequest, partition: Partition) -> str:
         if partition.over_subscribe == FORCE or _share(request, partition) > 1
         else BESIDE_OTHERS
     )
+
+
+def beside_others(need: Need) -> list[Need]:
+    """Return the `need` of a job that asks to share cores as if it did not; else nothing.
+
+    So backfill tries it first.
+    """
+    if need.sharing != OVER_OTHERS or need.force:
+        return []
+    return [replace(need, share=1, sharing=BESIDE_OTHERS, kind=(need.kind, BESIDE_OTHERS))]
 
 
 def _block(request: JobRequest, conf: Conf) -> bool:

@@ -16,8 +16,9 @@ from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.slurm.accounts.fair_share import ACCOUNT_NOT_ALLOWED
 from ptaskmodel.slurm.conf.facts import LINEAR, OFF
 from ptaskmodel.slurm.conf.phases import CHANGED, DEPTH, FREE, QUEUE, ROOM, STARTS, TIME, Costs
+from ptaskmodel.slurm.controller.limits import NODES
 from ptaskmodel.slurm.jobs.constraints import by_constraint
-from ptaskmodel.slurm.jobs.needs import YEAR_S, Need
+from ptaskmodel.slurm.jobs.needs import YEAR_S, Need, beside_others
 from ptaskmodel.slurm.jobs.record import (
     LIVE,
     PENDING,
@@ -247,7 +248,7 @@ class Cycle:
         if rules.waits_for(job, partition) is not None:
             return True
         reason = rules.never_starts(job, partition)
-        if reason == ACCOUNT_NOT_ALLOWED:
+        if reason in (ACCOUNT_NOT_ALLOWED, NODES):
             reason = None  # that is not found before the job is to start
         elif reason is not None:
             controller.events.change_at(self._now)
@@ -400,9 +401,11 @@ class Cycle:
         allocations, need = self._controller.allocations, job.needs[which]
         if need.portions and not allocations.victims.candidates(job, need, self._now):
             return allocations.predict(job, need, among, self._now, self._ends, now_only=now_only)
-        found = allocations.place(job, need, among, self._now)
-        if found is not None:
-            return self._now, found
+        ways = [need] if job.request.constraint else [*beside_others(need), need]
+        for way in ways:
+            found = allocations.place(job, way, among, self._now)
+            if found is not None:
+                return self._now, found
         select: Select | None = None
         ends: Ends = self._ends
         victims = allocations.victims.candidates(job, need, self._now)
