@@ -28,6 +28,7 @@ from ptaskmodel.batch.policies import policy_by_name
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.remarks import ESTIMATES_OUTLIVED, STOPPED, Remark
+from ptaskmodel.style.text import count, duration
 from ptaskmodel.workload.jobs import Job, Workload, job_arrays
 
 if TYPE_CHECKING:
@@ -493,7 +494,7 @@ def _how_far(schedule: Schedule, jobs: int) -> Remark:
     running = int((left & ~np.isnan(figures.start_s)).sum())
     waiting, to_come = int(left.sum()) - running, jobs - len(schedule.final)
     return Remark(
-        f"stopped at {schedule.now_s:g} s: {running} jobs run, {waiting} wait, "
-        f"{to_come} are still to be submitted",
+        f"stopped at {duration(schedule.now_s)}: {count(running, 'job')} running, {waiting} "
+        f"waiting, {to_come} still to be submitted",
         effect=STOPPED if running or waiting or to_come else None,
     )

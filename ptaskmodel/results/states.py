@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ptaskmodel import remarks
 from ptaskmodel.remarks import Remark
-from ptaskmodel.style.text import count
+from ptaskmodel.style.text import count, duration
 
 ENDED, KILLED, NOT_RUN = "ended", "killed", "not run"
 # What may become of a task, job or rank; of one that runs at the end neither is known yet.
@@ -114,5 +114,5 @@ def stopped_remark(counts: Mapping[str, int], now_s: float) -> list[Remark]:
     if not left:
         return []
     listed = ", ".join(f"{number:,} {name}" for name, number in left.items())
-    text = f"stopped at {now_s:g} s: of {sum(counts.values()):,} tasks {listed}"
+    text = f"stopped at {duration(now_s)}: of {sum(counts.values()):,} tasks {listed}"
     return [Remark(text, effect=remarks.STOPPED)]

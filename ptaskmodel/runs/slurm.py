@@ -69,6 +69,7 @@ from ptaskmodel.slurm.run import (
     simulate_together,
     warn_of_overload,
 )
+from ptaskmodel.style.text import count, duration
 
 if TYPE_CHECKING:
     import pandas
@@ -304,7 +305,8 @@ def slurm_into(
             now = max(each.run.loop.now for each in found)
             summary["stopped_early"] = {"at_s": now, "not_submitted": to_come}
             text = (
-                f"stopped at {now:g} s: {taken - over:,} jobs run or wait, {to_come:,} are to come"
+                f"stopped at {duration(now)}: {count(taken - over, 'job')} running or waiting, "
+                f"{count(to_come)} still to be submitted"
             )
             summary["remarks"] += for_summary([Remark(text, effect=STOPPED)])
         return found, alone, summary

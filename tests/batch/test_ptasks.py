@@ -494,4 +494,4 @@ def test_a_run_can_be_stopped_at_a_date(tiny):
     options = BatchOptions(policy="fcfs", until_s=5.0)
     result = run_batch(tiny, workload(*jobs), options)
     assert [x.state for x in result.schedule.final] == ["RUNNING", "WAITING"]
-    assert result.notes[-1] == "stopped at 5 s: 1 jobs run, 1 wait, 1 are still to be submitted"
+    assert result.notes[-1] == "stopped at 5 s: 1 job running, 1 waiting, 1 still to be submitted"
