@@ -177,7 +177,13 @@ def test_print_has_no_controls_is_light_and_shows_fifty_rows_of_each_table(pages
         "return [...document.querySelectorAll(arguments[0])].filter((x) => x.offsetHeight).length"
     )
     assert window.execute_script(shown, "#tasks tbody tr") == 50
-    assert window.execute_script(shown, ".bar button, .bar input, .controls") == 0
+    assert window.execute_script(shown, ".bar button, .bar input, .controls, thead button") == 0
+    head = (
+        "const th = document.querySelector('#tasks thead th');"
+        "return [getComputedStyle(th, '::before').content, th.textContent]"
+    )
+    said, text = window.execute_script(head)
+    assert said == f'"{text}"'
     paper = window.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert paper == "rgb(255, 255, 255)"
 

@@ -42,9 +42,9 @@ function inkOn(text) {
 const elided = (name, most) => name.length <= most ? name : `${name.slice(0, Math.ceil(most / 2) - 1)}…${name.slice(-Math.max(Math.floor(most / 2) - 1, 1))}`;
 function sized(canvas, height) {
   const ratio = Math.min(window.devicePixelRatio || 1, 2), width = canvas.parentElement.clientWidth;
+  const size = [width, height].map((side) => Math.max(Math.floor(side * ratio), 1));
   canvas.style.height = `${height}px`;
-  canvas.width = Math.max(width * ratio, 1);
-  canvas.height = Math.max(height * ratio, 1);
+  if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
   const pen = canvas.getContext("2d");
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
@@ -206,6 +206,7 @@ function table(node, spec) {
   const head = add(add(grid, "thead"), "tr"), body = add(grid, "tbody");
   heads.forEach((text, c) => {
     const cell = add(head, "th", undefined, {className: `${words[c] ? "" : "number"}${important.has(c) ? "" : " extra"}`, scope: "col", title: WORDS[spec.heads[kept[c]]] || ""});
+    cell.dataset.head = text;  // printed pages repeat it; they repeat no buttons
     add(cell, "button", text, {type: "button"}).onclick = () => { down = column === c ? !down : !words[c]; column = c; fill(); };
   });
   if (folds) add(head, "th", "", {className: "opens", scope: "col"});

@@ -248,19 +248,18 @@ function redraw() {
   const drawn = gantt(pen, width);
   let y = top + ganttHigh;
   tracks.forEach((track, k) => { y += gapAbove(k); track.y = y; drawTrack(pen, width, track, y); y += HIGH[track.kind]; });
-  behind.width = $("panel").width; behind.height = $("panel").height;
-  behind.getContext("2d").drawImage($("panel"), 0, 0);
+  behind.width = 0;
   drawCross();
   $("range").textContent = (view[0] > 0 || view[1] < end ? `${numbers.date(view[0], end, data.epoch)} to ${numbers.date(view[1], end, data.epoch)}` : "the whole run") + (crowded ? `; a cell is ${numbers.duration(2 * (view[1] - view[0]) / Math.max(width - left(width), 1))}${grouped ? " of a group of hosts" : " of a host"}: zoom in for single ${data.what}s` : "");
   $("panel").dataset.drawn = drawn;
 }
-/* The line under the pointer, over the panel as it was drawn. */
+/* The line under the pointer, over the panel as it was drawn, which is kept once there is a line. */
 const behind = document.createElement("canvas");
 function drawCross() {
-  if (!behind.width) return;
   const canvas = $("panel"), pen = canvas.getContext("2d"), ratio = canvas.width / canvas.clientWidth;
   pen.setTransform(1, 0, 0, 1, 0, 0);
-  pen.clearRect(0, 0, canvas.width, canvas.height); pen.drawImage(behind, 0, 0);
+  if (behind.width) { pen.clearRect(0, 0, canvas.width, canvas.height); pen.drawImage(behind, 0, 0); }
+  else if (cross !== null) { behind.width = canvas.width; behind.height = canvas.height; behind.getContext("2d").drawImage(canvas, 0, 0); }
   if (cross !== null) { pen.fillStyle = colour("ink"); pen.fillRect(Math.round(cross * ratio), OVERVIEW * ratio, ratio, canvas.height); }
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
 }
