@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,17 +36,25 @@ from ptaskmodel.results.comparison.metrics import (
     short_names,
 )
 from ptaskmodel.results.loading import Results, ShownTask, results_of
-from ptaskmodel.results.pictures.charts import Cumulative, Curve, curves
+from ptaskmodel.results.pictures.charts import (
+    Cumulative,
+    Curve,
+    Dot,
+    DotPanel,
+    curves,
+    draw_dots,
+)
 from ptaskmodel.results.pictures.drawing import (
     WIDE,
     check_picture,
+    finished,
     new_figure,
     picture,
+    row_ticks,
     save,
-    short_name,
 )
-from ptaskmodel.style.colours import LIGHT, MARKERS, role_colour, run_role
-from ptaskmodel.style.text import UNKNOWN, Column, count, duration, number
+from ptaskmodel.style.colours import run_role, run_sign
+from ptaskmodel.style.text import UNKNOWN, count, duration, elided, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -319,48 +327,25 @@ def curves_of(found: Standings) -> list[Cumulative]:
 @picture
 def standings_figure(found: Standings) -> Figure:
     """Each metric of each run as a part of the largest, and cumulative waits and slowdowns."""
-    rows = [
-        (found.label(metric, values), metric.column(values), values)
-        for group in found.groups
-        for metric, values in group.rows
-        if max(value or 0.0 for value in values) > 0.0
-    ]
+    names, rows = [], []
+    for group in found.groups:
+        for metric, values in group.rows:
+            if (most := max(value or 0.0 for value in values)) > 0.0:
+                shown = f"{metric.column(values).text(most)} {metric.column(values).unit}".rstrip()
+                names.append(f"{metric.name}, at most {shown}")
+                rows.append([Dot(value / most, role=run_role(k), sign=run_sign(k))
+                             for k, value in enumerate(values) if value is not None])  # fmt: skip
     below = curves_of(found)
     high = LINE * len(rows) + 1.2
     figure = new_figure(WIDE, high + 3.0 * len(below))
     panels = figure.subplots(1 + len(below), 1, height_ratios=(high, *(3.0 for _ in below)))
     first, *others = np.atleast_1d(panels)
-    _dots(first, found, rows)
+    draw_dots(first, DotPanel("part of the largest", SHARE, rows), spread=0.0)
+    row_ticks(first, names, len(names))
+    runs = [
+        f"{run_sign(k)} {elided(name, 40)}" + ", not comparable" * (name in found.apart)
+        for k, name in enumerate(found.runs)
+    ]
     for axes, chart in zip(others, below, strict=True):
         chart.draw(axes)
-    figure.set_label(found.head())
-    return figure
-
-
-def _dots(
-    axes: Any, found: Standings, rows: Sequence[tuple[str, Column, list[float | None]]]
-) -> None:
-    for place, (_, column, values) in enumerate(rows):
-        axes.axhline(place, color=LIGHT.line, linewidth=0.5)
-        axes.annotate(
-            column.text(max(value or 0.0 for value in values)), (1.0, place), (6, 0), va="center",
-            xycoords=("axes fraction", "data"), textcoords="offset points",
-        )  # fmt: skip
-    for k, name in enumerate(found.runs):
-        colour = role_colour(run_role(k))
-        points = [
-            (100.0 * value / max(each or 0.0 for each in values), place)
-            for place, (_, _, values) in enumerate(rows)
-            if (value := values[k]) is not None
-        ]
-        apart = name in found.apart
-        axes.plot(
-            *zip(*points, strict=True), MARKERS[k % len(MARKERS)], linestyle="none", clip_on=False,
-            color=colour, markerfacecolor=LIGHT.paper if apart else colour, zorder=3,
-            label=short_name(name, 40) + (", not comparable" if apart else ""),
-        )  # fmt: skip
-    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlim(0.0, 100.0)
-    axes.set_xlabel("% of the largest, which is at the right")
-    axes.figure.legend(loc="outside upper left", ncols=4)
+    return finished(figure, found.sentences()[0], "  ".join(runs), found.head())

@@ -24,7 +24,6 @@ from ptaskmodel.results.pictures.drawing import (
     finished,
     picture,
     save,
-    short_name,
 )
 from ptaskmodel.results.tables.slurm_reading import (
     SlurmJob,
@@ -32,7 +31,7 @@ from ptaskmodel.results.tables.slurm_reading import (
     is_slurm,
     read_jobs,
 )
-from ptaskmodel.style.text import column, count, duration
+from ptaskmodel.style.text import column, count, duration, elided
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -332,7 +331,7 @@ def slurm_comparison_figure(found: SlurmComparison) -> Figure:
         rows.append([])
         for group in groups:
             counts = f"{group.gain} gain, {group.same} same, {group.lose} lose"
-            names.append(f"{short_name(group.name)}: {counts}")
+            names.append(f"{elided(group.name, 24)}: {counts}")
             levels = (group.before_s, "soft"), (group.after_s, colours.get(group.verdict, "ink"))
             rows.append([Dot(half, half, high, role) for (half, high), role in levels])
     runs = f"above {found.a.directory.name}, below {found.b.directory.name}"

@@ -32,15 +32,6 @@ MAX_PARTS = 20_000  # of the critical path
 MAX_LINKS = 15
 MOST_BLOCKS = 32  # rows of the matrix of messages
 TICKS = 10_000_000  # of the chart's dates, over the whole run
-# The colours of what ranks do.
-ROLES = {
-    "computing": "use",
-    "waiting": "wait",
-    "sending": "transfer",
-    "receiving": "transfer",
-    "exchanging": "transfer-text",
-    "in collectives": "transfer-text",
-}
 
 
 def replay_sections(results: Results, places: Mapping[str, Place]) -> list[Section]:
@@ -144,7 +135,7 @@ def timeline_data(results: Results) -> dict[str, Any] | None:
         raise PTaskModelError(f"{place}: a timeline that cannot be read ({error})") from None
     return {
         "tick": tick,
-        "states": [[name, ROLES.get(name, "nothing")] for name in STATES],
+        "states": [[name, mpi_pictures.ROLES[name]] for name in STATES],
         "ranks": ranks,
         "messages": messages,
         "path": path,

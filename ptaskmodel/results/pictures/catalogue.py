@@ -30,7 +30,6 @@ from ptaskmodel.results.pictures.drawing import (
     picture,
     save,
     sentence_of,
-    short_name,
     time_axis,
 )
 from ptaskmodel.results.pictures.gantt import gantt
@@ -51,7 +50,7 @@ from ptaskmodel.results.states import is_cut_off
 from ptaskmodel.results.tables.tasks import COLUMNS as DRAW_COLUMNS
 from ptaskmodel.results.tables.tasks import DRAWS
 from ptaskmodel.style.colours import LIGHT
-from ptaskmodel.style.text import count, duration, number
+from ptaskmodel.style.text import count, duration, elided, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -115,7 +114,7 @@ def _progress_of(axes: Any, task: ShownTask, spells: list[ShownLimit]) -> None:
 
 def _name(axes: Any, task: ShownTask) -> None:
     slowed = "" if task.slowdown is None else f": {number(task.slowdown)} times"
-    axes.set_title(short_name(task.task_id, 28) + slowed, color=LIGHT.ink)
+    axes.set_title(elided(task.task_id, 28) + slowed, color=LIGHT.ink)
 
 
 @picture
@@ -139,7 +138,7 @@ def ranges(results: Results) -> Figure:
     key = f"dot: half of the draws take at most that; line: 80 % of them; small: each draw; {of}"
     figure = dots(order, [DotPanel("execution", "time", dot_rows)], key)
     low, half, high = map(duration, levels[order[0]])
-    title = f"{short_name(order[0])} takes {low} to {high}, half of the draws at most {half}"
+    title = f"{elided(order[0], 24)} takes {low} to {high}, half of the draws at most {half}"
     return finished(figure, title, "", f"{title}. This is the first of {of}.")
 
 

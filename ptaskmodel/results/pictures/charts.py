@@ -252,27 +252,32 @@ def dots(names: Sequence[str], panels: Sequence[DotPanel], key: str = "") -> Fig
     drawn = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     heads = [k for k in range(len(names)) if not any(panel.rows[k] for panel in panels)]
     for axes, panel in zip(drawn, panels, strict=True):
-        low, high = panel.reach
-        unit = column((low, high), panel.kind)
-        pad = 0.06 * (high - low) or 0.5 * unit.scale
-        for row, its in enumerate(panel.rows):
-            for k, dot in enumerate(its):
-                at, colour = row + 0.24 * (k - (len(its) - 1) / 2), role_colour(dot.role)
-                some = np.asarray(dot.others, dtype=float) / unit.scale
-                axes.plot(some, np.full(len(some), at + 0.25), ".", color=LIGHT.soft, markersize=2)
-                axes.hlines(at, dot.low / unit.scale, dot.high / unit.scale, color=colour, lw=1.2)
-                marker = MARKERS[SIGNS.index(dot.sign)]
-                axes.plot(dot.value / unit.scale, at, marker, color=colour, markersize=5)
-        if panel.change:
-            axes.axvline(0.0, color=LIGHT.ink, linewidth=0.8)
-        axes.set_xlim((low - pad) / unit.scale, (high + pad) / unit.scale)
-        axes.set_xlabel(unit.head(panel.name))
-        axes.grid(visible=False, axis="y")
+        draw_dots(axes, panel)
     row_ticks(drawn[0], names, len(names))
     for k, label in enumerate(drawn[0].get_yticklabels()):
         if k in heads:
             label.set(fontweight="bold", color=LIGHT.ink)
     return figure
+
+
+def draw_dots(axes: Any, panel: DotPanel, spread: float = 0.24) -> None:
+    """Draw the rows of a ``panel`` on ``axes``, those of a row ``spread`` rows apart."""
+    low, high = panel.reach
+    unit = column((low, high), panel.kind)
+    pad = 0.06 * (high - low) or 0.5 * unit.scale
+    for row, its in enumerate(panel.rows):
+        for k, dot in enumerate(its):
+            at, colour = row + spread * (k - (len(its) - 1) / 2), role_colour(dot.role)
+            some = np.asarray(dot.others, dtype=float) / unit.scale
+            axes.plot(some, np.full(len(some), at + 0.25), ".", color=LIGHT.soft, markersize=2)
+            axes.hlines(at, dot.low / unit.scale, dot.high / unit.scale, color=colour, lw=1.2)
+            marker = MARKERS[SIGNS.index(dot.sign)]
+            axes.plot(dot.value / unit.scale, at, marker, color=colour, markersize=5)
+    if panel.change:
+        axes.axvline(0.0, color=LIGHT.ink, linewidth=0.8)
+    axes.set_xlim((low - pad) / unit.scale, (high + pad) / unit.scale)
+    axes.set_xlabel(unit.head(panel.name))
+    axes.grid(visible=False, axis="y")
 
 
 class Curve(NamedTuple):

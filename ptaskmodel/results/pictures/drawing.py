@@ -17,7 +17,7 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_path
 from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.style.colours import CATEGORIES, HEAT, LIGHT
-from ptaskmodel.style.text import ticks, unit_of
+from ptaskmodel.style.text import elided, ticks, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # Inches: of a picture in a column of text, and of one over the whole page. Text has 8 points there.
 COLUMN, WIDE = 6.5, 13.0
 POINTS: Final = 8.0
+NAME: Final = 40  # characters of a name beside a picture
 LETTERS: Final = 12.5  # of a title, on an inch
 # The first has all but Chinese, Japanese and Korean; of the others those that are there are asked.
 FONTS: Final = (
@@ -287,12 +288,6 @@ def natural(name: str) -> list[tuple[int, int | str]]:
 def row_ticks(axes: Any, names: Sequence[str], most: int = 40) -> None:
     """Name the rows of ``axes``, the first above: each, or ``most`` of them."""
     step = max(1, math.ceil(len(names) / most))
-    axes.set_yticks(range(0, len(names), step), [short_name(name, 40) for name in names[::step]])
+    axes.set_yticks(range(0, len(names), step), [elided(name, NAME) for name in names[::step]])
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
-
-
-def short_name(name: str, most: int = 24) -> str:
-    """A name, elided in the middle if it is longer than ``most`` characters."""
-    end = (most - 3) // 2
-    return name if len(name) <= most else f"{name[: most - 3 - end]}...{name[-end:]}"

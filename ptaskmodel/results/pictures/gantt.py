@@ -20,7 +20,6 @@ from ptaskmodel.results.pictures.drawing import (
     picture,
     ran,
     row_ticks,
-    short_name,
     slowdown_bar,
     slowdown_scale,
     use_bar,
@@ -29,7 +28,7 @@ from ptaskmodel.results.pictures.drawing import (
 from ptaskmodel.results.states import ENDED, KILLED, outcome_of
 from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.style.colours import CATEGORIES, LIGHT, OTHERS, category, text_on
-from ptaskmodel.style.text import count, number, round_time
+from ptaskmodel.style.text import count, elided, number, round_time
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -225,7 +224,7 @@ def _bars(
     for name, (area, x, y, wide, colour) in labels.items() if len(rows) <= MAX_NAMES else ():
         letters = math.floor(wide / end_s * inches / 0.065)
         if letters >= min(len(name), 8) and area / wide >= least:
-            axes.text(x, y, short_name(name, letters), ha="center", va="center", clip_on=True,
+            axes.text(x, y, elided(name, letters), ha="center", va="center", clip_on=True,
                       color=text_on(colour))  # fmt: skip
 
 

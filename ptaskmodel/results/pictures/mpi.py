@@ -31,7 +31,7 @@ from ptaskmodel.results.tables.mpi import (
     column_of,
     doing,
 )
-from ptaskmodel.style.colours import LIGHT
+from ptaskmodel.style.colours import LIGHT, role_colour
 from ptaskmodel.style.text import count as counted
 from ptaskmodel.style.text import number
 from ptaskmodel.workload.actions import NUMBER
@@ -39,16 +39,17 @@ from ptaskmodel.workload.actions import NUMBER
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Computing, waiting and messages have the colours of their roles, kinds of messages shades of it.
-COLOURS = {
-    "computing": LIGHT.use,
-    "sleeping": LIGHT.nothing,
-    "sending": LIGHT.transfer,
-    "receiving": "#E7BFD5",
-    "exchanging": "#B05A8C",
-    "waiting": LIGHT.wait,
-    "in collectives": LIGHT.transfer_text,
+# The roles of the colours of what ranks do.
+ROLES = {
+    "computing": "use",
+    "sleeping": "nothing",
+    "sending": "transfer",
+    "receiving": "transfer",
+    "exchanging": "transfer-text",
+    "waiting": "wait",
+    "in collectives": "transfer-text",
 }
+COLOURS = {name: role_colour(role) for name, role in ROLES.items()}
 PATH_COLOUR = LIGHT.ink
 MOST_BARS = 64  # ranks drawn with the exact dates of their actions
 MOST_LINES = 1000  # messages: more would cover what ranks do
