@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.remarks import EFFECTS, WARNING, shortened
@@ -78,7 +78,7 @@ def changes_reading(remark: Mapping[str, Any]) -> bool:
 
 def warnings_of(results: Results) -> list[str]:
     """Return what a reader should know before believing the results of a run."""
-    return [text + _because(effect) for text, effect in _told(results)]
+    return _explained(_told(results))
 
 
 def _told(results: Results) -> list[tuple[str, str | None]]:
@@ -93,8 +93,18 @@ def _told(results: Results) -> list[tuple[str, str | None]]:
     return found
 
 
-def _because(effect: str | None) -> str:
-    return "" if effect is None else f" ({EFFECTS[effect]})"
+def _explained(told: Iterable[tuple[str, str | None]]) -> list[str]:
+    """Texts as sentences; behind the first that has an effect what it does to numbers."""
+    found: list[str] = []
+    known: set[str | None] = {None}
+    for text, effect in told:
+        said = text if text.endswith(".") else f"{text}."
+        if effect not in known:
+            known.add(effect)
+            because = EFFECTS[effect or ""]
+            said += f" {because[0].upper()}{because[1:]}."
+        found.append(said)
+    return found
 
 
 def other_remarks(results: Results) -> list[Mapping[str, Any]]:
@@ -112,7 +122,7 @@ def warnings_of_runs(runs: Mapping[str, Results]) -> list[str]:
     for name, results in runs.items():
         for text, effect in _told(results):
             kinds.setdefault((NUMBERS.sub("#", text), effect), {})[name] = text
-    found = []
+    found: list[tuple[str, str | None]] = []
     for (_, effect), texts in kinds.items():
         without = [name for name in runs if name not in texts]
         if len(set(texts.values())) == 1:
@@ -121,8 +131,8 @@ def warnings_of_runs(runs: Mapping[str, Results]) -> list[str]:
         else:
             said = "; ".join(f"{name}: {text}" for name, text in texts.items())
         not_there = f"; not in {', '.join(without)}" if without else ""
-        found.append(f"{said}{not_there}{_because(effect)}")
-    return found
+        found.append((f"{said}{not_there}", effect))
+    return _explained(found)
 
 
 def stopped_text(results: Results) -> str | None:

@@ -215,7 +215,7 @@ def test_a_page_names_the_spell_in_which_most_cpus_stand_idle(runs, tmp_path):
     assert main(["slurm", str(conf), str(tmp_path / "jobs.csv"), "-o", str(out)]) == 0
     write_report(out, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    assert "only 8 of 32 CPUs work in out, although jobs wait; job b waits for all 32." in page
+    assert "only 8 of 32 CPUs work, although jobs wait; job b waits for all 32." in page
 
 
 def test_waits_stand_by_size_and_run_time(runs, tmp_path):

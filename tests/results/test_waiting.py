@@ -28,8 +28,8 @@ def test_a_page_tells_who_waited_by_class_and_by_size_and_run_time(tmp_path):
     ]  # fmt: skip
     assert size["rows"][1]["quantiles"] == [60.0, 90.0, 7200.0, 7200.0, 7200.0]
     assert size["sentence"] == (
-        "By size: of 5 jobs the median wait is longest for 3-4 hosts, 90 s; most are killed of "
-        "3-4 hosts, 33.3 %."
+        "By size, of 5 jobs: those of 3-4 hosts wait longest, in the median 90 s; those of 3-4 "
+        "hosts are killed most often, 33.3 % of them."
     )
     assert [row["name"] for row in length["rows"]] == ["up to 1 min", "10 min to 1 h"]
     assert [row["name"] for row in user["rows"]] == ["bob", "ann"]

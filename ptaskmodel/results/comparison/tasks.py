@@ -10,8 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_file
-from ptaskmodel.recording.limits import WAITING
-from ptaskmodel.results.loading import Results, ShownTask, results_of
+from ptaskmodel.results.loading import Results, ShownTask, main_limits, results_of
 from ptaskmodel.results.pictures.charts import Cumulative, cumulative_figure, curves
 from ptaskmodel.results.pictures.drawing import check_picture, picture, save
 from ptaskmodel.results.states import ENDED, NOT_RUN, OUTCOMES, in_words, outcome_of
@@ -213,7 +212,8 @@ def compare(
 
 def _compared(a: Results, b: Results, tolerance: float) -> Comparison:
     others = {task.task_id: task for task in b.tasks}
-    limits = _main_limits(a), _main_limits(b)
+    limits = [{name: limit for name, (limit, *_) in main_limits(each.limits).items()}
+              for each in (a, b)]  # fmt: skip
     pairs = [
         Pair(t, others[t.task_id], limits[0].get(t.task_id), limits[1].get(t.task_id))
         for t in a.tasks
@@ -227,16 +227,6 @@ def _compared(a: Results, b: Results, tolerance: float) -> Comparison:
     only_a = [t.task_id for t in a.tasks if t.task_id not in others]
     only_b = [t.task_id for t in b.tasks if t.task_id not in mine]
     return Comparison(a, b, pairs, only_a, only_b, tolerance)
-
-
-def _main_limits(results: Results) -> dict[str, str]:
-    times: dict[str, dict[str, float]] = {}
-    for interval in results.limits:
-        if interval.limited_by != WAITING:
-            limit = f"{interval.limited_by} {interval.resource}".strip()
-            mine = times.setdefault(interval.task_id, {})
-            mine[limit] = mine.get(limit, 0.0) + interval.end_s - interval.start_s
-    return {task_id: max(mine, key=lambda n: mine[n]) for task_id, mine in times.items()}
 
 
 def changes_of(comparison: Comparison) -> list[Cumulative]:

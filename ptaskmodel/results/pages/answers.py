@@ -19,7 +19,7 @@ from ptaskmodel.results.sentences import jobs_answer
 from ptaskmodel.results.states import ENDED, KILLED, count_text, outcome_of
 from ptaskmodel.results.tables.energy import ENERGY, ENERGY_COLUMNS
 from ptaskmodel.results.tables.places import Place, level_of, link_name
-from ptaskmodel.style.text import count, duration, number
+from ptaskmodel.style.text import count, duration, elided, number
 
 # Slowdowns up to this one are called none.
 NOT_SLOWED = 1.001
@@ -27,6 +27,9 @@ NOT_SLOWED = 1.001
 WORTH_TELLING = 0.001
 FULL = 0.995
 MOST_LOOPS = 2  # told in the answer
+MOST_NAMED = 3  # tasks that lost nothing
+MOST_LETTERS = 40  # of a name
+UNEVEN = 1.01  # of computing: the most of a rank over the mean
 MACHINE_STATES = "machine_states.csv"
 Card = list[str]
 
@@ -34,7 +37,7 @@ Card = list[str]
 class Found(NamedTuple):
     """What answers are made of. costs: who cost whom, the most first, where it is known.
 
-    loops: the closed loop of each request.
+    loops: the closed loop of each request. users: of jobs.
     """
 
     results: Results
@@ -42,6 +45,7 @@ class Found(NamedTuple):
     costs: Sequence[Cost]
     places: Mapping[str, Place]
     loops: Mapping[str, str] = {}
+    users: Mapping[str, str] = {}
 
     def named(self, kind: str, resource: str) -> str:
         """A ``resource`` of a ``kind``, a link by its place."""
@@ -97,6 +101,8 @@ def _of_tasks(found: Found) -> str:
             f"{number(worst.shared / total, 'share')} of all tasks' time is spent sharing"
         )
     free = [task.task_id for task in known if (task.slowdown or 1.0) <= NOT_SLOWED]
+    if len(free) > MOST_NAMED:
+        return f"{first}.\nThe other {count(len(free))} lose nothing."
     return f"{first}.\nNo other task slows {_names(free)}." if free else f"{first}."
 
 
@@ -152,9 +158,27 @@ def _of_jobs(found: Found) -> str:
     lines = jobs_answer(outcomes(found.results), found.results.summary)
     if unfair := _unfair(found.results.summary):
         lines.append(f"{count(unfair, 'job')} started later because of jobs that came after.")
+    lines += _culprit(found)
     if (links := _busiest_level(found)) is not None:
         lines.append(links)
     return "\n".join([lines[0], " ".join(lines[1:])]).strip()
+
+
+def _culprit(found: Found) -> list[str]:
+    """Which user, or job where there is one user, cost others most host hours."""
+    kind, of = ("user", found.users) if len(set(found.users.values())) > 1 else ("job", {})
+    hosts = {task.task_id: len(task.hosts) for task in found.results.tasks}
+    caused: dict[str, float] = {}
+    for cost in found.costs:
+        victim, culprit = (of.get(name, name) for name in (cost.task_id, cost.slowed_by))
+        if victim != culprit:
+            hours = cost.seconds * hosts.get(cost.task_id, 0) / 3600
+            caused[culprit] = caused.get(culprit, 0.0) + hours
+    if not caused:
+        return []
+    worst, whole = max(caused, key=lambda name: caused[name]), sum(caused.values())
+    return [f"Of {number(whole)} host hours that {kind}s cost each other, {kind} {short(worst)} "
+            f"cost most, {number(caused[worst])}."]  # fmt: skip
 
 
 def _unfair(summary: Mapping[str, Any]) -> int:
@@ -191,9 +215,39 @@ def _of_ranks(found: Found) -> str:
             kind = "waiting" if key.get("waiting", 0.0) > WORTH_TELLING * whole else _top(key)
             said.append(f"{number(key[kind] / whole, 'share')} of {of} is {kind}")
     text = "; ".join(said) or f"The run takes {duration(found.results.end_s)}"
-    if (worst := _worst(found, (LINK,))) is not None:
-        text += f"; most is lost on {found.named(worst.kind, worst.resource)}"
-    return f"{text}."
+    more = []
+    links = (summary.get("critical_path") or {}).get("links") or []
+    # What a message lost counts for each of its links: the culprit is shared longest.
+    shared_s = {limit.resource: limit.shared for limit in found.limits}
+    worst = max(
+        links,
+        key=lambda link: (link["contention_s"], shared_s.get(link["link"], 0.0)),
+        default=None,
+    )
+    if worst is not None and worst["contention_s"] > WORTH_TELLING * found.results.end_s:
+        text += f", most on {found.named(LINK, worst['link'])}"
+        spared, whole = duration(worst["contention_s"]), duration(found.results.end_s)
+        more.append(f"Were it never shared, the run would end at most {spared} of {whole} sooner.")
+        more += _senders(found, worst["link"])
+    elif (shared := _worst(found, (LINK,))) is not None:
+        text += f"; most is lost on {found.named(shared.kind, shared.resource)}"
+        more += _senders(found, shared.resource)
+    if (uneven := number_of(summary, "imbalance")) is not None and uneven > UNEVEN:
+        rank = summary.get("worst_rank")
+        more.append(f"Rank {rank} computes longest, {number(uneven)} times the mean.")
+    if not links:
+        more.append("What determines the end is not recorded: replay with --critical-path.")
+    return f"{text}.\n{' '.join(more)}".rstrip()
+
+
+def _senders(found: Found, link: str) -> list[str]:
+    """Which ranks send most over a link, if that was recorded."""
+    pairs, senders = found.results.link_users.get(link, (0, []))
+    if not senders:
+        return []
+    source, _, target = senders[0].task_id.partition(">")
+    of = f"Of {count(pairs)} pairs of ranks that send over it, rank" if pairs > 1 else "Rank"
+    return [f"{of} {source} to {target} sends most, {number(senders[0].bytes, 'bytes')}."]
 
 
 def _path(summary: Mapping[str, Any]) -> dict[str, float] | None:
@@ -214,17 +268,14 @@ def _worst(found: Found, kinds: tuple[str, ...]) -> Limit | None:
     return worst if worst is not None and worst.shared >= WORTH_TELLING * total else None
 
 
-def _names(names: Sequence[str], most: int = 3) -> str:
-    """Names in a sentence; of many how many there are."""
-    if len(names) > most:
-        return f"the other {count(len(names))}"
+def _names(names: Sequence[str]) -> str:
+    """Names in a sentence."""
     return " and ".join([", ".join(map(short, names[:-1])), short(names[-1])]).removeprefix(" and ")
 
 
-def short(name: str, most: int = 40) -> str:
-    """A ``name`` of ``most`` characters, elided in the middle."""
-    half = (most - 1) // 2
-    return name if len(name) <= most else f"{name[:half]}…{name[-half:]}"
+def short(name: str) -> str:
+    """A ``name`` that fits into a sentence."""
+    return elided(name, MOST_LETTERS)
 
 
 def _slowdowns(found: Found) -> Card | None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.recording.limits import LINK
 from ptaskmodel.results.comparison.batches import (
     MOST_NAMED,
@@ -28,10 +27,10 @@ from ptaskmodel.results.pages.metrics import MANY, metric_sections
 from ptaskmodel.results.pages.page import Section, Table, empty_data, write_page
 from ptaskmodel.results.pages.report import write_report
 from ptaskmodel.results.pictures.charts import Matrix
-from ptaskmodel.results.pictures.topology import platform_of
+from ptaskmodel.results.pictures.topology import places_of
 from ptaskmodel.results.sentences import warnings_of_runs
 from ptaskmodel.results.states import NOT_RUN, outcome_of
-from ptaskmodel.results.tables.places import Place, link_name, link_places
+from ptaskmodel.results.tables.places import Place, link_name
 from ptaskmodel.style.text import count
 
 # More tasks are not sent: those that changed least are left out.
@@ -129,10 +128,7 @@ def _changes(found: Comparison) -> Section:
 def _table(found: Comparison) -> dict[str, Any]:
     """Each task in both runs, those whose time changed most first; see page.js."""
     pairs = _most_changed(found)
-    try:
-        places = link_places(platform_of(found.a))
-    except PTaskModelError:
-        places = {}
+    places = places_of(found.a)
     rows = [
         [
             pair.a.task_id,

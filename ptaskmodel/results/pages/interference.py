@@ -144,31 +144,6 @@ def decimals(end_s: float) -> int:
     return max(3, 9 - math.ceil(math.log10(end_s))) if end_s > 0.0 else 3
 
 
-def main_limits(limits: list[ShownLimit]) -> dict[str, tuple[str, float, str]]:
-    """For each task that began what limited it longest, for how long, and who shared that."""
-    times: dict[str, dict[str, float]] = {}
-    longest: dict[tuple[str, str], ShownLimit] = {}
-    for interval in limits:
-        if interval.limited_by == WAITING:
-            continue
-        limit = f"{interval.limited_by} {interval.resource}".strip()
-        lasted = interval.end_s - interval.start_s
-        mine = times.setdefault(interval.task_id, {})
-        mine[limit] = mine.get(limit, 0.0) + lasted
-        best = longest.get((interval.task_id, limit))
-        if best is None or best.end_s - best.start_s < lasted:
-            longest[interval.task_id, limit] = interval
-    found = {}
-    for task_id, mine in times.items():
-        limit = max(mine, key=lambda name: mine[name])
-        best = longest[task_id, limit]
-        shared = best.shared_with.replace(";", ", ")
-        if best.sharers > 1 + best.shared_with.count(";"):
-            shared = f"{best.sharers:,}: {shared}, ..."
-        found[task_id] = limit, mine[limit], shared
-    return found
-
-
 def limits_of(results: Results) -> list[Limit]:
     """What limited tasks, what was shared longest first."""
     seconds: dict[tuple[str, str], float] = {}

@@ -14,7 +14,7 @@ from typing import Any
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import digest
 from ptaskmodel.recording.limits import HOST, LINK
-from ptaskmodel.results.loading import Results, ShownTask, results_of
+from ptaskmodel.results.loading import Results, ShownTask, main_limits, results_of
 from ptaskmodel.results.pages.answers import Found, answer_of, energy_section, numbers_of
 from ptaskmodel.results.pages.flows import answer_of_flows, flow_sections
 from ptaskmodel.results.pages.interference import (
@@ -24,7 +24,6 @@ from ptaskmodel.results.pages.interference import (
     limits_section,
     loops_of,
     loops_section,
-    main_limits,
     read_costs,
     sharers_by_cost,
     spells_of,
@@ -58,7 +57,10 @@ SUBJECTS = {
     "job": "A simulation of a batch of jobs that wait for a machine and share it",
     "rank": "A replay of an MPI application, message by message",
 }
-SLURM = "A simulation of what Slurm does with a workload"
+SLURM = {
+    "slurm": "A simulation of what Slurm does with a workload",
+    "slurm-live": "What a real Slurm did with a workload on simulated nodes",
+}
 # Of more tasks those with most host time are on a page; each has more to tell where limits are.
 MAX_TASKS, MAX_LIMITED = 75_000, 25_000
 MOST_INPUTS = 6  # named
@@ -113,7 +115,8 @@ def write_report(
         from ptaskmodel.results.pages import slurm
 
         earlier = None if against is None else results_of(against)
-        subject, columns = SLURM, slurm.job_columns(results, earlier)
+        subject = SLURM[results.summary["command"]]
+        columns = slurm.job_columns(results, earlier)
         columns["rows"] = [columns["rows"][k] for k in page.order[: len(page.shown.tasks)]]
         before = [*slurm.sections_of(results, earlier), *before]
         answer = slurm.answer_of_slurm(results, earlier, answer)
@@ -226,7 +229,9 @@ class _Report:
         self.results = results = replace(results, tasks=[results.tasks[k] for k in self.order])
         self.shown = replace(results, tasks=results.tasks[: _most(results)])
         self.limits = limits_of(results)
-        self.found = Found(results, self.limits, self.costs or (), self.places, self.loops)
+        self.found = Found(
+            results, self.limits, self.costs or (), self.places, self.loops, self.users
+        )
 
     def data(self) -> dict[str, Any]:
         """What the page shows, as JSON; see time.js and page.js."""

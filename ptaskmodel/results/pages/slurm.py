@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.results.comparison.metrics import TIME, idle_while_waiting_h
+from ptaskmodel.results.comparison.metrics import TIME, idle_while_waiting_h, number_of
 from ptaskmodel.results.comparison.slurm import (
     BETTER,
     WORSE,
@@ -23,6 +23,7 @@ from ptaskmodel.results.pictures.charts import Cumulative, curves
 from ptaskmodel.results.sentences import log_answer
 from ptaskmodel.results.tables.slurm_reading import (
     SlurmJob,
+    accepted,
     grouped,
     idle_of,
     last_date_s,
@@ -126,8 +127,9 @@ def _backfill(results: Results, jobs: Sequence[SlurmJob]) -> list[Section]:
     tested, queue = (number(counted.get(name)) for name in ("mean_tested", "mean_queue"))
     note = (
         f"Backfill starts {count(len(hours['backfill']))} of {count(len(ran), 'job')}, with {part} "
-        f"of the CPU hours. A cycle tests {tested} jobs of {queue} in the queue on average"
+        f"of the CPU hours. On average a cycle tests {tested} jobs"
     )
+    note += f", and the queue has {queue}" if "mean_queue" in counted else ""
     limit = counted.get("cycles_at_limit")
     note += f"; {count(limit)} of {count(counted['cycles'])} reach bf_max_time." if limit else "."
     told = [(BACKFILL.get(name, name.replace("_", " ")), _text(value))
@@ -177,7 +179,8 @@ def answer_of_slurm(results: Results, against: Results | None, answer: str) -> s
     when CPUs stood idle although jobs waited.
     """
     if against is not None:
-        return f"{compare_slurm(against, results).answer()}\n{_idle_spell(results)}"
+        spell = _idle_spell(results, " after the change")
+        return f"{compare_slurm(against, results).answer()}\n{spell}"
     first, *waits = answer.splitlines()
     hours = idle_while_waiting_h(results)
     if waits and hours:
@@ -204,7 +207,7 @@ def numbers_against(against: Results, results: Results) -> list[list[str]]:
     """Return [name, value, of what] of four numbers in `against`, and later in `results`."""
 
     def arrow(name: str, kind: str, *path: str) -> list[str]:
-        before, after = (_of(each.summary, path) for each in (against, results))
+        before, after = (number_of(each.summary, *path) for each in (against, results))
         return [name, f"{number(before, kind)} → {number(after, kind)}"]
 
     idle = [number(idle_while_waiting_h(each)) for each in (against, results)]
@@ -216,15 +219,12 @@ def numbers_against(against: Results, results: Results) -> list[list[str]]:
     ]
 
 
-def _of(summary: Any, path: Sequence[str]) -> float | None:
-    for name in path:
-        summary = summary.get(name) if isinstance(summary, dict) else None
-    return summary if isinstance(summary, int | float) else None
+def _idle_spell(results: Results, where: str = "") -> str:
+    """When most CPUs stood idle while jobs waited, and the largest job that did; "" if never.
 
-
-def _idle_spell(results: Results) -> str:
-    """When most CPUs stood idle while jobs waited, and the largest job that did; "" if never."""
-    jobs, cpus = read_jobs(results.directory), results.summary.get("cpus")
+    where: in which of several runs.
+    """
+    jobs, cpus = accepted(read_jobs(results.directory)), results.summary.get("cpus")
     found = None if not isinstance(cpus, int) else idle_of(jobs, cpus).worst
     if found is None or found.end_s - found.begin_s < LEAST_SPELL_s:
         return ""
@@ -243,8 +243,8 @@ def _idle_spell(results: Results) -> str:
     used = few if few == most else f"{few} to {most}"
     size = f"all {cpus}" if largest.cpus == cpus else f"{largest.cpus}"
     return (
-        f"From {begin} to {end} only {used} of {cpus} CPUs work in {results.directory.name}, "
-        f"although jobs wait; job {largest.job_id} waits for {size}."
+        f"From {begin} to {end} only {used} of {cpus} CPUs work{where}, although jobs wait; job "
+        f"{largest.job_id} waits for {size}."
     )
 
 

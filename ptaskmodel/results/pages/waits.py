@@ -12,7 +12,7 @@ from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pages.drawn import MIDDLE, Mark, cell
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.charts import Strip
-from ptaskmodel.results.pictures.waiting import TAU_S, Waited, slowdown_chart, waited
+from ptaskmodel.results.pictures.waiting import RUNNING, TAU_S, Waited, slowdown_chart, waited
 from ptaskmodel.results.tables.slurm_reading import is_slurm
 from ptaskmodel.style.text import count, duration, number
 
@@ -34,13 +34,15 @@ def waiting_sections(results: Results, users: Mapping[str, str]) -> list[Section
 
 
 def _strips(kind: str, classes: Sequence[Strip]) -> dict[str, Any]:
-    worst = max(classes, key=lambda each: each.half)
+    worst = max((each for each in classes if each.name != RUNNING[1]), key=lambda each: each.half)
     many = count(sum(each.jobs for each in classes), "job")
-    sentence = f"By {kind}: of {many} the median wait is longest for {worst.name}, "
+    named = f"{kind} " if kind in ("user", "partition") else ""
+    sentence = f"By {kind}, of {many}: those of {named}{worst.name} wait longest, in the median "
     sentence += duration(worst.half)
     most = max(classes, key=lambda each: each.killed)
     if most.killed:
-        sentence += f"; most are killed of {most.name}, {number(most.killed, 'share')}"
+        part = number(most.killed, "share")
+        sentence += f"; those of {named}{most.name} are killed most often, {part} of them"
     return {
         "chart": "strip",
         "label": kind,

@@ -24,7 +24,7 @@ from ptaskmodel.results.pictures.drawing import (
     picture,
     unit_axis,
 )
-from ptaskmodel.results.pictures.topology import platform_of
+from ptaskmodel.results.pictures.topology import places_of
 from ptaskmodel.results.pictures.tracks import (
     Track,
     link_tracks,
@@ -37,7 +37,7 @@ from ptaskmodel.results.pictures.tracks import (
     use_table,
 )
 from ptaskmodel.results.tables import slurm_reading
-from ptaskmodel.results.tables.places import Place, link_name, link_places
+from ptaskmodel.results.tables.places import Place, link_name
 from ptaskmodel.results.tables.tasks import PAUSE_COLUMNS, PAUSES, QUEUE_COLUMNS, QUEUES
 from ptaskmodel.style.colours import LIGHT, role_colour
 from ptaskmodel.style.text import count, date, duration, number
@@ -176,10 +176,7 @@ def links_figure(results: Results) -> Figure:
 
     results: of a run with attribution.
     """
-    try:
-        places = link_places(platform_of(results))
-    except PTaskModelError:
-        places = {}
+    places = places_of(results)
     single, said, note = _one_by_one(results, LINK, MOST_USED if places else MAX_ROWS, places)
     levels = link_tracks(results, places) if places else []
     if not levels:

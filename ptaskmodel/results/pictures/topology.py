@@ -22,14 +22,13 @@ from ptaskmodel.results.pictures.drawing import (
     natural,
     new_figure,
     picture,
-    short_name,
     use_bar,
     use_scale,
 )
-from ptaskmodel.results.tables.places import link_places
+from ptaskmodel.results.tables.places import Place, link_places
 from ptaskmodel.results.tables.tasks import ROUTE_COLUMNS, ROUTES
 from ptaskmodel.style.colours import LIGHT
-from ptaskmodel.style.text import count, number
+from ptaskmodel.style.text import count, elided, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -157,7 +156,7 @@ def _paint(
     use_bar(axes, ScalarMappable(scale, colours), label)
     if worst:
         lines = [
-            f"{k}  {short_name(places.get(name, name), 90)}: {number(links[name] / 100, 'share')}"
+            f"{k}  {elided(places.get(name, name), 90)}: {number(links[name] / 100, 'share')}"
             for k, name in enumerate(worst, 1)
         ]
         axes.annotate("\n".join(lines), (0.0, 0.0), xycoords="axes fraction", va="top",
@@ -271,3 +270,11 @@ def platform_of(results: Results) -> Platform:
             "change a copy of it"
         )
     return load_platform(found)
+
+
+def places_of(results: Results) -> dict[str, Place]:
+    """The places of links on the platform of `results`; none if it cannot be read again."""
+    try:
+        return link_places(platform_of(results))
+    except PTaskModelError:
+        return {}

@@ -178,7 +178,7 @@ def reason_tracks(results: Results) -> list[Track]:
 
 def start_tracks(results: Results) -> list[Track]:
     """Which scheduler started how many jobs of the `results` of Slurm; nothing if one did all."""
-    roles, end_s = {"main": "use", "backfill": "transfer"}, results.end_s
+    roles, end_s = {"main": "category-0", "backfill": "category-1"}, results.end_s
     if not slurm_reading.is_slurm(results.summary):
         return []
     jobs = slurm_reading.read_jobs(results.directory)
@@ -294,6 +294,6 @@ def said_of(tracks: Iterable[Track], end_s: float, begin_unix_s: float | None = 
             found.append(f"At most {count(round(float(most.max())), 'job')} wait, at {at}.")
     if fullest is not None:
         name = fullest.name.rpartition(" (")[0]
-        link = "link" if name == "links" else f"{name} link"
+        link = name.replace("links", "link", 1) if name.startswith("links") else f"{name} link"
         found.append(f"Some {link} is full for {number(fullest.full, 'share')} of the time.")
     return found

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.directory import finite, number, rows
+from ptaskmodel.results.states import in_words
 from ptaskmodel.slurm.conf import values
 
 Array = NDArray[np.float64]
@@ -79,6 +80,7 @@ def idle_while_waiting(
 
 COMMANDS = ("slurm", "slurm-live")
 JOBS, REASONS, CYCLES = "jobs.csv", "reasons.csv", "cycles.csv"
+LIVE = "meta.json"  # of a real Slurm
 NO_REASON = "None"  # as Slurm writes that a job does not wait
 # What is read of jobs.csv; the columns of later versions may be missing.
 NEEDED = (
@@ -188,8 +190,13 @@ def node_names(nodes: str) -> tuple[str, ...]:
 
 
 def read_reasons(directory: Path) -> dict[str, list[tuple[float, int]]]:
-    """(date, jobs) of each reason to wait, from reasons.csv, dates ascending."""
+    """(date, jobs) of each reason to wait, from reasons.csv, dates ascending.
+
+    A real Slurm writes none.
+    """
     found: dict[str, list[tuple[float, int]]] = {}
+    if not (directory / REASONS).exists() and (directory / LIVE).exists():
+        return found
     for row in _table(directory / REASONS, REASON_COLUMNS):
         found.setdefault(row["reason"], []).append((finite(row["time"]), int(row["jobs"])))
     return found
@@ -283,12 +290,21 @@ def queue_depth(jobs: Sequence[SlurmJob], end_s: float, points: int = 600) -> Cu
 
 
 def idle_of(jobs: Sequence[SlurmJob], cpus: float) -> Idle:
-    """CPU s, of a machine of so many `cpus`, that stood idle while any of the `jobs` waited."""
+    """CPU s, of a machine of so many `cpus`, that stood idle while any of the `jobs` waited.
+
+    Those that were refused did not wait.
+    """
+    jobs = accepted(jobs)
     end_s = last_date_s(jobs)
     starts = np.array([_or(job.start_s, _or(job.end_s, end_s)) for job in jobs])
     ends = np.array([_or(job.end_s, end_s) for job in jobs])
     submits, sizes = np.array([job.submit_s for job in jobs]), [float(job.cpus) for job in jobs]
     return idle_while_waiting(submits, starts, ends, np.array(sizes), cpus)
+
+
+def accepted(jobs: Iterable[SlurmJob]) -> list[SlurmJob]:
+    """The `jobs` that were not refused, which therefore waited."""
+    return [job for job in jobs if in_words(job.state) != "refused"]
 
 
 def _or(date_s: float | None, otherwise_s: float) -> float:
