@@ -23,7 +23,8 @@ from ptaskmodel.results.directory import (
     provenance,
     whole_directory,
 )
-from ptaskmodel.results.pictures.drawing import NoMatplotlib, new_figure, save
+from ptaskmodel.results.pictures.charts import Dot, DotPanel, dots
+from ptaskmodel.results.pictures.drawing import NoMatplotlib, finished, picture, save
 from ptaskmodel.results.states import outcome_remarks
 from ptaskmodel.results.tables.slurm import (
     EVENT_COLUMNS,
@@ -51,10 +52,12 @@ from ptaskmodel.slurm.live.run import LiveRun, run_live
 from ptaskmodel.slurm.loop import Progress
 from ptaskmodel.slurm.requests.submissions import AS_GIVEN, read_submissions, with_profiles
 from ptaskmodel.slurm.run import SlurmRun, execution_on, simulate_slurm
-from ptaskmodel.style.colours import CATEGORIES, LIGHT
-from ptaskmodel.style.text import unit_of
+from ptaskmodel.style.colours import SIGNS
+from ptaskmodel.style.text import count, duration
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ptaskmodel.platform import Platform
 
 
@@ -62,6 +65,7 @@ COLUMNS = (
     *("job_id", "start_real", "start_simulated", "gap", "nodes_real", "nodes_simulated"),
     *("scheduler_real", "scheduler_simulated", "state_real", "state_simulated"),
 )
+MOST_DRAWN = 60  # jobs
 # Starts this far apart, s, are a turn of the main loop and the ties within it; not a decision.
 NEAR_S = 5
 
@@ -173,42 +177,34 @@ def _of(pair: list[Any]) -> tuple[Any, Any]:
     return pair[0], pair[1]
 
 
-def draw(found: LiveComparison, path: Path) -> None:
-    """Draw, to `path`, when each job runs in both of what was found, and how starts differ."""
-    figure = new_figure(11.0, 7.0)
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2.0, 1.0))
+@picture
+def comparison_figure(found: LiveComparison) -> Figure:
+    """When jobs start in both of what was `found`, and by how much starts differ.
+
+    Of many jobs those whose starts are farthest apart.
+    """
     started = [pair for pair in found.pairs if pair.gap_s is not None]
-    dates = [start for pair in started for start in pair.starts_s if start is not None]
-    unit, unit_name = unit_of(max(dates, default=1), "time")
-    for row, pair in enumerate(started):
-        real, simulated = (float(start or 0) / unit for start in pair.starts_s)
-        colour = LIGHT.lost if pair.differs else LIGHT.soft
-        upper.plot([pair.submit_s / unit, max(real, simulated)], [row, row], color=colour, lw=0.8)
-        upper.plot(real, row, "o", color=CATEGORIES[0], ms=6, label="real" if row == 0 else None)
-        upper.plot(
-            simulated, row, "x", color=CATEGORIES[4], ms=5, label="simulated" if row == 0 else None
-        )
-    if len(started) <= 60:
-        upper.set_yticks(range(len(started)), [pair.job for pair in started], fontsize=7)
-    else:
-        upper.set_ylabel("jobs, in order of submission")
-    upper.invert_yaxis()
-    upper.set_title("From submission to start of each job; red: different decision", fontsize=10)
-    if started:
-        upper.legend(loc="upper right", frameon=False, ncols=2)
-    lower.axhspan(-NEAR_S, NEAR_S, color=LIGHT.soft, alpha=0.2, lw=0)
-    lower.plot(
-        [float(pair.starts_s[0] or 0) / unit for pair in started],
-        [float(pair.gap_s or 0) for pair in started],
-        "o",
-        color=CATEGORIES[0],
-        ms=4,
+    apart = sorted(started, key=lambda pair: -abs(pair.gap_s or 0))[:MOST_DRAWN]
+    shown = [pair for pair in started if pair in apart]
+    starts = [[Dot(float(start or 0), role="lost" if pair.differs else "ink", sign=sign)
+               for start, sign in zip(pair.starts_s, SIGNS, strict=False)]
+              for pair in shown]  # fmt: skip
+    gaps = [[Dot(float(pair.gap_s or 0), role=its[0].role)]
+            for pair, its in zip(shown, starts, strict=True)]  # fmt: skip
+    panels = [DotPanel("start", "time", starts), DotPanel("simulated − real", "time", gaps, True)]
+    real, simulated = SIGNS[:2]
+    key = f"{real} real, {simulated} simulated; red: different decision"
+    if len(shown) < len(started):
+        key += f"; the {len(shown)} farthest apart of {count(len(started), 'job')}"
+    facts = found.summary()
+    title = (
+        f"{facts['near_start']} of {count(facts['jobs'], 'job')} start within {NEAR_S} s of each"
     )
-    lower.set_ylabel("simulated start minus real start (s)")
-    lower.set_xlabel(f"start in the real Slurm ({unit_name})")
-    for axes in (upper, lower):
-        axes.grid(alpha=0.3)
-    save(figure, path)
+    title += f" other, {facts['same_nodes']} on the same nodes"
+    largest = facts["largest_gap_s"]
+    said = "none starts in both" if largest is None else f"at most {duration(largest)} apart"
+    figure = dots([pair.job for pair in shown], panels, key)
+    return finished(figure, title, "", f"{title}; {said}.")
 
 
 JOURNAL_COLUMNS = (
@@ -413,7 +409,7 @@ def _write(
         (place / "comparison.csv").write_text(found.table(), encoding="utf-8")
         written.append("comparison.csv")
         try:
-            draw(found, place / "comparison.png")
+            save(comparison_figure(found), place / "comparison.png")
             written.append("comparison.png")
         except NoMatplotlib as missing:
             warn(f"comparison.png is not drawn: {missing}")

@@ -16,6 +16,8 @@ from ptaskmodel.results.loading import load_results
 from ptaskmodel.results.pages.report import command_of
 from ptaskmodel.results.pictures.catalogue import draw_results
 from ptaskmodel.results.pictures.charts import Cumulative, curves
+from ptaskmodel.results.pictures.drawing import save, sentence_of
+from ptaskmodel.runs.slurm_live import LiveComparison, Pair, comparison_figure
 from ptaskmodel.style.text import number
 
 pytestmark = pytest.mark.jit
@@ -93,6 +95,19 @@ def test_pictures_of_packets_name_the_longest_queue_and_the_cable_most_flows_cro
         (run / name).unlink()
         with pytest.raises(PTaskModelError, match="is missing; simulate with --"):
             draw_results(run, kind, tmp_path / "p.svg")
+
+
+def test_the_picture_of_a_real_slurm_tells_how_many_start_as_simulated(tmp_path):
+    pytest.importorskip("matplotlib")
+    on = ("n1", "n1"), ("main", "main"), ("COMPLETED", "COMPLETED")
+    pairs = [Pair("a", 0, (1, 3), *on), Pair("b", 0, (9, 99), *on), Pair("c", 0, (None, 5), *on)]
+    figure = comparison_figure(LiveComparison(tuple(pairs)))
+    assert sentence_of(figure) == (
+        "1 of 3 jobs start within 5 s of each other, 3 on the same nodes; at most 90 s apart."
+    )
+    figure = comparison_figure(LiveComparison(tuple(pairs[2:])))
+    assert sentence_of(figure).endswith("none starts in both.")
+    save(figure, tmp_path / "none.svg")
 
 
 @pytest.mark.parametrize(
