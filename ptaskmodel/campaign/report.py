@@ -241,8 +241,8 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> list[str]:
     shown = whole[names].head(min(MOST_RUNS, MOST_CELLS // len(names)))
     directory = campaign.store.directory.name
     left_out = (
-        f"The table of runs has the first {len(shown):,} of {len(whole):,}; all else is of all of "
-        f"them. ptaskmodel campaign table {directory} -o FILE.csv has each."
+        f"The table of runs has the first {count(len(shown))} of {count(len(whole))}; all else is "
+        f"of all of them. ptaskmodel campaign table {directory} -o FILE.csv has each."
     )
     data = empty_data("run") | {
         "cards": _cards(campaign, whole, factors),
@@ -250,7 +250,7 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> list[str]:
         "warnings": [*_warnings(every), *[left_out] * (len(shown) < len(whole))],
         "table": _runs(shown, factors, metrics),
     }
-    subject = f"A campaign of {len(whole):,} runs"
+    subject = f"A campaign of {count(len(whole))} runs"
     write_page(path, data, title=plan.name, subject=subject, before=before, after=after,
                answer=answer_of(plan, frame, metrics, ended))  # fmt: skip
     return short
@@ -317,16 +317,16 @@ def _parts(found: pandas.DataFrame) -> Table:
 
 def _cards(campaign: Campaign, whole: pandas.DataFrame, factors: list[str]) -> list[list[str]]:
     states = Counter(whole["status"])
-    cards = [["runs finished", f"{states[DONE]:,}", f"of {len(whole):,}"]]
+    cards = [["runs finished", count(states[DONE]), f"of {count(len(whole))}"]]
     if states[FAILED]:
-        cards.append(["runs failed", f"{states[FAILED]:,}"])
+        cards.append(["runs failed", count(states[FAILED])])
     many = {name: whole[name].nunique() for name in factors}
     if many:
         texts = [f"{name} {count(levels)}" for name, levels in many.items()]
         cards.append(
             ["combinations", count(len(whole.drop_duplicates(factors))), " · ".join(texts)]
         )
-    cards.append(["repetitions", f"{campaign.plan.repetitions:,}"])
+    cards.append(["repetitions", count(campaign.plan.repetitions)])
     seconds = float(whole["wall_s"].sum()) if "wall_s" in whole else 0.0
     if seconds > 0.0:
         cards.append(["total computing time", duration(seconds)])
@@ -354,10 +354,10 @@ def _warnings(frame: pandas.DataFrame | None) -> list[str]:
         if group in ("jobs", "counts") and word in WORDS and word != ENDED:
             runs, total = int((frame[name] > 0).sum()), float(frame[name].sum())
             if runs:
-                what = "tasks" if group == "counts" else "jobs"
-                found.append(f"{runs:,} of {len(frame):,} runs: {total:,.0f} {what} {word}")
+                many = count(round(total), "task" if group == "counts" else "job")
+                found.append(f"{count(runs)} of {count(len(frame), 'run')}: {many} {word}")
     if (name := "stopped_early.at_s") in frame and (runs := int(frame[name].notna().sum())):
-        found.append(f"{runs:,} of {len(frame):,} runs stopped before their end")
+        found.append(f"{count(runs)} of {count(len(frame))} runs stopped before their end")
     return found
 
 

@@ -26,6 +26,7 @@ from ptaskmodel.results.directory import (
 )
 from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.results.tables.mpi import RANKS
+from ptaskmodel.style.text import count
 
 if TYPE_CHECKING:
     import pandas
@@ -254,7 +255,7 @@ def main_limits(limits: list[ShownLimit]) -> dict[str, tuple[str, float, str]]:
         best = longest[task_id, limit]
         shared = best.shared_with.replace(";", ", ")
         if best.sharers > 1 + best.shared_with.count(";"):
-            shared = f"{best.sharers:,}: {shared}, ..."
+            shared = f"{count(best.sharers)}: {shared}, ..."
         found[task_id] = limit, mine[limit], shared
     return found
 

@@ -143,6 +143,6 @@ def stopped_text(results: Results) -> str | None:
     over = sum(task.end_s is not None for task in results.tasks)
     said = f"Stopped at {duration(results.stopped.at_s)}: "
     if results.stopped.not_submitted:
-        said += f"{len(results.tasks):,} of {submitted:,} {what}s submitted. "
-        return said + f"Means below are of the {over:,} that ended."
-    return said + f"means below are of the {over:,} of {submitted:,} {what}s that ended."
+        said += f"{count(len(results.tasks))} of {count(submitted)} {what}s submitted. "
+        return said + f"Means below are of the {count(over)} that ended."
+    return said + f"means below are of the {count(over)} of {count(submitted)} {what}s that ended."

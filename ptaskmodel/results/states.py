@@ -101,9 +101,9 @@ def outcome_remarks(
         if known is None or known.effect is None:
             continue
         verb = "was " if number == 1 and known.verb else known.verb
-        text = f"{number:,} of {total:,} {what}{'s' * (total != 1)} {verb}{word}"
+        text = f"{count(number)} of {count(total)} {what}{'s' * (total != 1)} {verb}{word}"
         if word == AT_WALLTIME and by_neighbours:
-            text += f", {by_neighbours:,} of them only because of neighbours"
+            text += f", {count(by_neighbours)} of them only because of neighbours"
         found.append(Remark(text, effect=known.effect))
     return found
 
@@ -113,6 +113,6 @@ def stopped_remark(counts: Mapping[str, int], now_s: float) -> list[Remark]:
     left = {name: counts[name] for name in ("running", "suspended", "waiting") if name in counts}
     if not left:
         return []
-    listed = ", ".join(f"{number:,} {name}" for name, number in left.items())
-    text = f"stopped at {duration(now_s)}: of {sum(counts.values()):,} tasks {listed}"
+    listed = ", ".join(f"{count(number)} {name}" for name, number in left.items())
+    text = f"stopped at {duration(now_s)}: of {count(sum(counts.values()))} tasks {listed}"
     return [Remark(text, effect=remarks.STOPPED)]

@@ -50,7 +50,6 @@ from ptaskmodel.results.pictures.drawing import (
     finished,
     new_figure,
     picture,
-    row_ticks,
     save,
 )
 from ptaskmodel.style.colours import run_role, run_sign
@@ -332,7 +331,7 @@ def standings_figure(found: Standings) -> Figure:
         for metric, values in group.rows:
             if (most := max(value or 0.0 for value in values)) > 0.0:
                 shown = f"{metric.column(values).text(most)} {metric.column(values).unit}".rstrip()
-                names.append(f"{metric.name}, at most {shown}")
+                names.append(f"{metric.name} (largest {shown})")
                 rows.append([Dot(value / most, role=run_role(k), sign=run_sign(k))
                              for k, value in enumerate(values) if value is not None])  # fmt: skip
     below = curves_of(found)
@@ -341,7 +340,8 @@ def standings_figure(found: Standings) -> Figure:
     panels = figure.subplots(1 + len(below), 1, height_ratios=(high, *(3.0 for _ in below)))
     first, *others = np.atleast_1d(panels)
     draw_dots(first, DotPanel("part of the largest", SHARE, rows), spread=0.0)
-    row_ticks(first, names, len(names))
+    first.set_yticks(range(len(names)), names)
+    first.set_ylim(len(names) - 0.5, -0.5)
     runs = [
         f"{run_sign(k)} {elided(name, 40)}" + ", not comparable" * (name in found.apart)
         for k, name in enumerate(found.runs)

@@ -160,7 +160,7 @@ class Comparison:
     def said(self) -> str:
         """`counts` and `waits` for a reader."""
         return "; ".join(
-            ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
+            ", ".join(f"{count(number)} {name}" for name, number in counts.items() if number)
             for counts in (self.counts(), self.waits())
             if any(counts.values())
         )

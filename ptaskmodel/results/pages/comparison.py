@@ -142,7 +142,7 @@ def _table(found: Comparison) -> dict[str, Any]:
     what = found.a.what
     title = f"{what[0].upper()}{what[1:]}s in both runs"
     if len(pairs) < len(found.pairs):
-        title += f": the {len(pairs):,} that changed most of {len(found.pairs):,}"
+        title += f": the {count(len(pairs))} that changed most of {count(len(found.pairs))}"
     return {
         "title": title,
         "heads": [what, *HEADS],
@@ -182,7 +182,7 @@ def _outcomes(found: Comparison) -> Section:
     note = f"a: {found.a.directory.name}, b: {found.b.directory.name}. A click on a number lists "
     note += f"these {what} below."
     if missing := len(found.only_a) + len(found.only_b):
-        note += f" {missing:,} are in one run alone: {NOT_RUN} in the other."
+        note += f" {count(missing)} are in one run alone: {NOT_RUN} in the other."
     members = [[of.get((a, b), []) for b in names] for a in names]
     chart = Matrix(
         "count", f"{what}: what became of them", what, note, [f"{name} in a" for name in names],

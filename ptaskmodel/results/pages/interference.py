@@ -135,7 +135,9 @@ def sharers_by_cost(costs: Iterable[Cost]) -> dict[str, str]:
     for task_id, mine in of.items():
         worst = sorted(mine, key=lambda name: -mine[name])[:MOST_SHARERS]
         told = ", ".join(f"{name} ({duration(mine[name])})" for name in worst)
-        found[task_id] = f"{len(mine):,}: {told}" + (", ..." if len(mine) > MOST_SHARERS else "")
+        found[task_id] = f"{count(len(mine))}: {told}" + (
+            ", ..." if len(mine) > MOST_SHARERS else ""
+        )
     return found
 
 
@@ -331,8 +333,8 @@ def _matrix(results: Results, costs: Sequence[Cost], kind: str, group: Mapping[s
         f"{count(len(lost), kind)} lost {total} to {count(culprits, kind)}; "
         f"{kind} {culprit} cost {whom} most: {most}."
     )
-    parts_shown = [f"the {MOST} that lost most of {len(lost):,}"] if len(lost) > MOST else []
-    parts_shown += [f"the {MOST} that cost them most of {len(caused):,}"] if others else []
+    parts_shown = [f"the {MOST} that lost most of {count(len(lost))}"] if len(lost) > MOST else []
+    parts_shown += [f"the {MOST} that cost them most of {count(len(caused))}"] if others else []
     note = "A click on a cell shows it in all charts and tables."
     return Matrix(
         *(("number", "Host hours lost") if in_hours else ("time", "Time lost")),

@@ -24,6 +24,7 @@ from ptaskmodel.results.tables.mpi import (
     column_of,
 )
 from ptaskmodel.results.tables.places import Place, link_name
+from ptaskmodel.style.text import count
 
 REPLAYED_ANEW = "replay anew"
 MAX_SPANS = 150_000  # of more, cells of time are shown
@@ -97,11 +98,11 @@ def _critical_path(place: Path, path: dict[str, Any], places: Mapping[str, Place
             Table(head, links, kinds=kinds, key=(2, 5), file=CRITICAL_LINKS, caption="Its links")
         )
     note = (
-        f"The chain of computing and of {path.get('messages', 0):,} messages over "
-        f"{path.get('ranks', 0):,} ranks that determines the makespan: whoever is not on it may be "
-        "faster without the run ending sooner. Contention: what a message lost to others on its "
-        "links. Below: the links that the path crosses, the most time first; a message counts for "
-        "each of its links."
+        f"The chain of computing and of {count(path.get('messages', 0), 'message')} over "
+        f"{count(path.get('ranks', 0), 'rank')} that determines the makespan: what is not on it "
+        "may be faster without the run ending sooner. Contention: what a message lost to others "
+        "on its links. Below: the links that the path crosses, the most time first; a message "
+        "counts for each of its links."
     )
     return Section("What determined the end", note, tuple(tables))
 

@@ -35,7 +35,7 @@ def topology_data(
     from ptaskmodel.platform.pictures.layout import sketch
 
     if len(platform.hosts) > MAX_BOXES:
-        return f"The topology is not drawn: {len(platform.hosts):,} hosts are too many for a page."
+        return f"The topology is not drawn: {count(len(platform.hosts), 'host')} are too many."
     drawn = sketch(platform)
     uses = {kind: [MEASURES[name](results, kind) for name in MEASURES] for kind in ("host", "link")}
     names = sorted({name for its in uses["link"] for name in its})

@@ -400,5 +400,5 @@ def _uses(results: Results) -> tuple[list[list[Any]], float, str]:
     uses.sort(key=lambda use: -use[2])
     note = f"Means over {duration(widths[0])}; a click adds one to the chart and tells who used it."
     if len(results.utilisation) > len(uses):
-        note += f" The {len(uses)} most used of {len(results.utilisation):,} resources."
+        note += f" The {len(uses)} most used of {count(len(results.utilisation))} resources."
     return uses, widths[0], note
