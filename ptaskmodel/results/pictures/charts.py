@@ -246,14 +246,14 @@ def dots(names: Sequence[str], panels: Sequence[DotPanel], key: str = "") -> Fig
 
     names: of the rows; those without a dot are heads. key: what signs and colours stand for.
     """
-    figure = new_figure(COLUMN if len(panels) < 3 else WIDE, 0.8 + 0.24 * len(names))
+    figure = new_figure(COLUMN if len(panels) < 3 else WIDE, 0.8 + 0.24 * max(len(names), 3))
     figure.set_layout_engine("constrained", wspace=0.06)
     figure.supxlabel(key, x=0.005, ha="left", fontsize=POINTS, color=LIGHT.soft)
     drawn = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     heads = [k for k in range(len(names)) if not any(panel.rows[k] for panel in panels)]
     for axes, panel in zip(drawn, panels, strict=True):
         draw_dots(axes, panel)
-    row_ticks(drawn[0], names, len(names))
+    row_ticks(drawn[0], names, len(names) or 1)
     for k, label in enumerate(drawn[0].get_yticklabels()):
         if k in heads:
             label.set(fontweight="bold", color=LIGHT.ink)

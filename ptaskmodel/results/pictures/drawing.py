@@ -289,5 +289,5 @@ def row_ticks(axes: Any, names: Sequence[str], most: int = 40) -> None:
     """Name the rows of ``axes``, the first above: each, or ``most`` of them."""
     step = max(1, math.ceil(len(names) / most))
     axes.set_yticks(range(0, len(names), step), [elided(name, NAME) for name in names[::step]])
-    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
