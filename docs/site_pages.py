@@ -10,20 +10,28 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+TASKS, SLURM = "experiments/tutorial", "experiments/slurm/example"
+# The report of the tutorial's tasks, and what a change of slurm.conf does.
+PAGES = """
+simulate {tasks}/three_racks.xml {tasks}/jobs.json --attribution --neighbours -o {place}/run
+report {place}/run -o {site}/example.html
+slurm {slurm}/slurm.conf {slurm}/march.txt --accounts {slurm}/accounts.txt -o {place}/before
+slurm {place}/after.conf {slurm}/march.txt --accounts {slurm}/accounts.txt -o {place}/after
+report {place}/after --against {place}/before -o {site}/change.html
+"""
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
 
 
 def on_post_build(*, config: Any, **_: Any) -> None:
-    """Called by mkdocs at the end: writes example.html, the report of the tutorial's tasks."""
-    root = Path(__file__).resolve().parent.parent
-    example = root / "experiments" / "tutorial"
-    inputs = [str(example / name) for name in ("three_racks.xml", "jobs.json")]
+    """Called by mkdocs at the end: writes the pages to open of `PAGES`."""
+    root, site = Path(__file__).resolve().parent.parent, Path(config["site_dir"])
     with tempfile.TemporaryDirectory() as place:
-        for words in (
-            ["simulate", *inputs, "--attribution", "-o", f"{place}/run"],
-            ["report", f"{place}/run", "-o", str(Path(config["site_dir"]) / "example.html")],
-        ):
-            done = [sys.executable, "-m", "ptaskmodel", *words]
+        conf = (root / SLURM / "slurm.conf").read_text(encoding="utf-8")
+        changed = re.sub("(?m)^(PartitionName=short.*)$", r"\1 PriorityTier=10", conf)
+        (Path(place) / "after.conf").write_text(changed, encoding="utf-8")
+        lines = PAGES.format(place=place, site=site, tasks=TASKS, slurm=SLURM)
+        for line in lines.strip().splitlines():
+            done = [sys.executable, "-m", "ptaskmodel", *line.split()]
             subprocess.run(done, cwd=root, check=True, stdout=subprocess.DEVNULL)
 
 
