@@ -323,17 +323,26 @@ def curves_of(found: Standings) -> list[Cumulative]:
     return [one for one in made if any(curve.middle.max() > 0.0 for curve in one.curves)]
 
 
+def placed(values: Sequence[float | None]) -> list[Dot]:
+    """Return a dot of each run whose value is known, as a part of the largest; [] if that is 0."""
+    most = max((value for value in values if value is not None), default=0.0)
+    return [
+        Dot(max(value, 0.0) / most, role=run_role(k), sign=run_sign(k))
+        for k, value in enumerate(values)
+        if value is not None and most > 0.0
+    ]
+
+
 @picture
 def standings_figure(found: Standings) -> Figure:
     """Each metric of each run as a part of the largest, and cumulative waits and slowdowns."""
     names, rows = [], []
     for group in found.groups:
         for metric, values in group.rows:
-            if (most := max(value or 0.0 for value in values)) > 0.0:
-                shown = f"{metric.column(values).text(most)} {metric.column(values).unit}".rstrip()
-                names.append(f"{metric.name} (largest {shown})")
-                rows.append([Dot(value / most, role=run_role(k), sign=run_sign(k))
-                             for k, value in enumerate(values) if value is not None])  # fmt: skip
+            if dots := placed(values):
+                unit, most = metric.column(values), max(value or 0.0 for value in values)
+                names.append(f"{metric.name} (largest {unit.text(most)} {unit.unit}".rstrip() + ")")
+                rows.append(dots)
     below = curves_of(found)
     high = LINE * len(rows) + 1.2
     figure = new_figure(WIDE, high + 3.0 * len(below))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ptaskmodel.results.comparison.batches import Standings
+from ptaskmodel.results.comparison.batches import Standings, placed
 from ptaskmodel.results.comparison.metrics import Group, Metric
 from ptaskmodel.results.pages.drawn import MIDDLE, Mark, axis, cell
 from ptaskmodel.results.pages.page import Section, Table
-from ptaskmodel.style.colours import run_role, run_sign
+from ptaskmodel.style.colours import run_sign
 
 # So many runs are rows of tables; fewer are columns.
 MANY = 6
@@ -50,17 +50,12 @@ def _placed(
     found: Standings, metric: Metric, values: Sequence[float | None]
 ) -> dict[str, Any] | None:
     """A sign of each run on a line from 0 to the largest value."""
-    most = max((value for value in values if value is not None), default=0.0)
-    if most <= 0.0:
+    if not (dots := placed(values)):
         return None
     shown = metric.column(values)
-    pairs = [(k, name, values[k]) for k, name in enumerate(found.runs)]
-    marks: list[Mark] = [
-        (max(value, 0.0) / most, None, run_role(k), run_sign(k), MIDDLE)
-        for k, _, value in pairs
-        if value is not None
-    ]
-    said = ", ".join(f"{name} {shown.text(value)}" for _, name, value in pairs)
+    marks: list[Mark] = [(dot.value, None, dot.role, dot.sign, MIDDLE) for dot in dots]
+    pairs = zip(found.runs, values, strict=True)
+    said = ", ".join(f"{name} {shown.text(value)}" for name, value in pairs)
     if metric.better:
         said += f"; {metric.better} is better"
     return cell(f"{found.label(metric, values)}: {said}", [axis(), *marks])

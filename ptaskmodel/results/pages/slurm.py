@@ -224,8 +224,8 @@ def _idle_spell(results: Results, where: str = "") -> str:
 
     where: in which of several runs.
     """
-    jobs, cpus = accepted(read_jobs(results.directory)), results.summary.get("cpus")
-    found = None if not isinstance(cpus, int) else idle_of(jobs, cpus).worst
+    jobs, cpus = accepted(read_jobs(results.directory)), int(results.summary.get("cpus") or 0)
+    found = idle_of(jobs, cpus).worst if cpus else None
     if found is None or found.end_s - found.begin_s < LEAST_SPELL_s:
         return ""
     end_s = last_date_s(jobs)
@@ -241,9 +241,10 @@ def _idle_spell(results: Results, where: str = "") -> str:
     )
     few, most = number(found.least), number(found.most)
     used = few if few == most else f"{few} to {most}"
-    size = f"all {cpus}" if largest.cpus == cpus else f"{largest.cpus}"
+    whole = count(cpus, "CPU")
+    size = "all " * (largest.cpus == cpus) + count(largest.cpus)
     return (
-        f"From {begin} to {end} only {used} of {cpus} CPUs work{where}, although jobs wait; job "
+        f"From {begin} to {end} only {used} of {whole} work{where}, although jobs wait; job "
         f"{largest.job_id} waits for {size}."
     )
 
