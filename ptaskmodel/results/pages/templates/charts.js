@@ -90,7 +90,7 @@ const charts = {
         draw(svg, "line", {x1: left + 12, x2: left + 36, y1: bottom + 44 + 18 * k, y2: bottom + 44 + 18 * k, stroke: line, "stroke-width": 2, "stroke-dasharray": one.dashed ? "6 4" : ""});
         draw(svg, "text", {x: left + 42, y: bottom + 48 + 18 * k, class: "ink"}, `${one.sign ? `${one.sign} ` : ""}${elided(one.name, Math.floor(width / 8))}`);
       });
-      draw(svg, "text", {x: (left + right) / 2, y: bottom + 32, "text-anchor": "middle"}, `${spec.label}, at most (log)`);
+      draw(svg, "text", {x: (left + right) / 2, y: bottom + 32, "text-anchor": "middle"}, `${elided(spec.label, Math.floor((right - left) / 6.4) - 15)}, at most (log)`);
       return bottom + 48 + 18 * spec.series.length;
     }, () => ({heads: [`${spec.label}, at most`, ...[10, 25, 50, 75, 90, 95, 99, 100].map((part) => `${part} %`)], kinds: ["text", ...Array(8).fill(spec.axis)], same: [1, 2, 3, 4, 5, 6, 7, 8],
       rows: spec.series.map((one) => [one.name, ...[0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1].map((part) => (one.at.find(([, reached]) => reached >= part - 1e-9) || one.at[one.at.length - 1])[0])])}));

@@ -82,7 +82,7 @@ function legend() {
 const HIGH = {area: 64, heat: 13};
 const tracks = [];
 for (const track of data.tracks) {
-  if (track.kind === "heat") tracks.push({...track, label: track.name, note: "max", values: track.most}, {...track, label: "", note: "mean", values: track.mean});
+  if (track.kind === "heat") tracks.push({...track, label: track.name, note: "max", values: track.most}, {...track, label: `full ${numbers.share(track.full)}`, note: "mean", values: track.mean});
   else tracks.push({...track, label: track.name, values: track.mean});
 }
 const left = (width) => width < 560 ? 84 : 168;
@@ -235,10 +235,10 @@ function drawTrack(pen, width, track, y) {
   if (view[1] >= end) hatch(pen, toX(end, width), y, high);
   pen.fillStyle = colour("soft"); pen.textBaseline = "middle"; pen.textAlign = "left";
   const room = Math.floor((from - (width < 560 ? 4 : 34)) / 6.4);
-  if (track.label) pen.fillText(track.label.length <= room ? track.label : elided(track.label.replace(/ \(.*/, ""), room), 0, y + (track.kind === "heat" ? high : high / 2));
+  if (track.label) pen.fillText(track.label.length <= room ? track.label : elided(track.label.replace(/ \(.*/, ""), room), 0, y + high / 2);
   if (track.note && width >= 560) { pen.textAlign = "right"; pen.fillText(track.note, from - 4, y + high / 2); }
 }
-const gapAbove = (k) => tracks[k].kind === "area" || tracks[k].label ? GAP : 1;
+const gapAbove = (k) => tracks[k].note === "mean" ? 1 : GAP;
 function redraw() {
   total = top + ganttHigh + tracks.reduce((sum, track, k) => sum + gapAbove(k) + HIGH[track.kind], 0) + 4;
   const [pen, width] = sized($("panel"), total);
