@@ -66,6 +66,7 @@ def jobs_answer(counts: Mapping[str, int], summary: Mapping[str, Any]) -> list[s
     return lines
 
 
+MOST_RUNS = 5  # whose warnings are told one by one
 NUMBERS = re.compile(r"\d[\d,.]*")
 BARE_REPLAY = "made without --timeline: what ranks did when, and who sent to whom, is not here"
 BARE = "made without --attribution: no bottlenecks, slowdowns or utilisation"
@@ -129,7 +130,10 @@ def warnings_of_runs(runs: Mapping[str, Results]) -> list[str]:
             who = ", ".join(texts) if without else "all runs"
             said = f"{who}: {next(iter(texts.values()))}"
         else:
-            said = "; ".join(f"{name}: {text}" for name, text in texts.items())
+            told = [f"{name}: {text}" for name, text in texts.items()]
+            said = "; ".join(told[:MOST_RUNS])
+            if (more := len(told) - MOST_RUNS) > 0:
+                said += f"; alike of {count(more, 'run')} more"
         not_there = f"; not in {', '.join(without)}" if without else ""
         found.append((f"{said}{not_there}", effect))
     return _explained(found)

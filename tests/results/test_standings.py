@@ -15,6 +15,7 @@ from ptaskmodel.cli import main
 from ptaskmodel.results.comparison.batches import curves_of, standings
 from ptaskmodel.results.comparison.metrics import COUNT, NUMBER, SHARE, change_text, short_names
 from ptaskmodel.results.comparison.tasks import compare
+from ptaskmodel.results.sentences import warnings_of_runs
 from ptaskmodel.results.states import WORDS, in_words, outcome_of
 from ptaskmodel.results.tables.slurm_reading import Spell, idle_while_waiting
 from ptaskmodel.simulation.records import STATE_NAMES
@@ -71,6 +72,23 @@ def test_the_head_counts_what_ended_and_says_what_a_full_machine_is_full_of(runs
         "thrown away (0.4 % useful). cut is not comparable (stopped at 8 h 20 min): it ends 1 of 4 "
         "jobs."
     )
+
+
+def test_of_many_runs_numbers_are_called_runs_and_warnings_that_are_alike_are_cut(tmp_path):
+    remarks = [{"level": "warning", "text": "the load is {k}.5", "effect": "overload"}]
+    many = [
+        made(tmp_path, f"policy=easy,seed={k}", [OK] * k + [CUT] * (7 - k),
+             remarks=[one | {"text": one["text"].format(k=k)} for one in remarks])
+        for k in range(1, 8)
+    ]  # fmt: skip
+    found = standings(many)
+    assert found.head() == (
+        "run 7 ends 7 of 7 jobs, run 6 6, run 5 5, run 4 4, run 3 3, 2 more at least 1."
+    )
+    (said,) = warnings_of_runs(found.runs)
+    assert said.startswith("1: the load is 1.5; 2: the load is 2.5; ")
+    assert said.count("the load") == 5
+    assert "; alike of 2 runs more. More comes than can be served" in said
 
 
 def test_the_first_question_is_whether_the_work_was_the_same(runs):

@@ -230,8 +230,8 @@ def _head(found: Standings) -> Iterable[str]:
         yield from _first_difference(found, order)
     elif order:
         done, whole = counts[order[0]]
-        texts = [f"{order[0]} ends {count(done)} of {count(whole, what)}"]
-        texts += [f"{name} {count(counts[name][0])}" for name in order[1:MOST_NAMED]]
+        texts = [f"{_run(order[0])} ends {count(done)} of {count(whole, what)}"]
+        texts += [f"{_run(name)} {count(counts[name][0])}" for name in order[1:MOST_NAMED]]
         if more := order[MOST_NAMED:]:
             texts.append(f"{len(more)} more at least {count(counts[more[-1]][0])}")
         yield ", ".join(texts) + _wasted(found, order) + "."
@@ -239,9 +239,14 @@ def _head(found: Standings) -> Iterable[str]:
     for name, why in found.apart.items():
         results = found.runs[name]
         yield (
-            f"{name} is not comparable ({why}): it ends {count(len(ended(results)))} of "
+            f"{_run(name)} is not comparable ({why}): it ends {count(len(ended(results)))} of "
             f"{count(results.submitted, what)}."
         )
+
+
+def _run(name: str) -> str:
+    """The name of a run in a sentence: one that is a number is no word."""
+    return f"run {name}" if name[:1].isdigit() else name
 
 
 def _slowed(found: Standings, order: Sequence[str]) -> Iterable[str]:
@@ -252,7 +257,7 @@ def _slowed(found: Standings, order: Sequence[str]) -> Iterable[str]:
             if its is not None and name in order}  # fmt: skip
     if slow and len(slow) == len(order) and max(slow.values()) > min(slow.values()) * (1 + SAME):
         least = sorted(slow, key=lambda name: slow[name])[:MOST_NAMED]
-        told = ", ".join(f"{name} {number(slow[name])}" for name in least)
+        told = ", ".join(f"{_run(name)} {number(slow[name])}" for name in least)
         yield f"{SLOWED[0].upper()}{SLOWED[1:]}: {told}."
 
 
@@ -265,7 +270,9 @@ def _first_difference(found: Standings, order: Sequence[str]) -> Iterable[str]:
                 name: value for name in order if (value := values[names.index(name)]) is not None
             }
             if len(mine) == len(order) and max(mine.values()) > min(mine.values()) * (1 + SAME):
-                shown = [f"{name} {number(mine[name], metric.kind)}" for name in order[:MOST_NAMED]]
+                shown = [
+                    f"{_run(name)} {number(mine[name], metric.kind)}" for name in order[:MOST_NAMED]
+                ]
                 yield f"{metric.name[0].upper()}{metric.name[1:]}: {', '.join(shown)}."
                 return
 
@@ -287,7 +294,7 @@ def _wasted(found: Standings, order: Sequence[str]) -> str:
     mine = useful[fullest]
     if fullest == order[0] or mine is None:
         return ""
-    full = f"; {fullest}'s machine is fullest ({number(known[fullest], SHARE)})"
+    full = f"; {_run(fullest)}'s machine is fullest ({number(known[fullest], SHARE)})"
     return f"{full}, with work that was thrown away ({number(mine, SHARE)} useful)"
 
 
