@@ -236,7 +236,7 @@ def load_results(directory: str | Path) -> Results:
 
 
 def main_limits(limits: list[ShownLimit]) -> dict[str, tuple[str, float, str]]:
-    """For each task that began what limited it longest, for how long, and who shared that."""
+    """From `limits`, of each task that began: what limited it longest, how long, who shared it."""
     times: dict[str, dict[str, float]] = {}
     longest: dict[tuple[str, str], ShownLimit] = {}
     for interval in limits:

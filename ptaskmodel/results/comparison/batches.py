@@ -331,7 +331,10 @@ def curves_of(found: Standings) -> list[Cumulative]:
 
 
 def placed(values: Sequence[float | None]) -> list[Dot]:
-    """Return a dot of each run whose value is known, as a part of the largest; [] if that is 0."""
+    """Return a dot of each run whose value is known, as a part of the largest; [] if that is 0.
+
+    values: of all runs.
+    """
     most = max((value for value in values if value is not None), default=0.0)
     return [
         Dot(max(value, 0.0) / most, role=run_role(k), sign=run_sign(k))
