@@ -216,6 +216,6 @@ def test_the_page_of_a_campaign_warns_of_runs_that_did_not_do_their_work(tmp_pat
     assert main(["campaign", "run", "plan.toml", "-o", "out", "--processes", "1"]) == 0
     assert main(["report", "out", "-o", "page.html"]) == 0
     assert data_of((tmp_path / "page.html").read_text())["warnings"] == [
-        "1 of 2 runs: 1 tasks running at the end",
+        "1 of 2 runs: 1 task running at the end",
         "1 of 2 runs stopped before their end",
     ]

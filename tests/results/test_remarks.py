@@ -192,10 +192,10 @@ def test_effects_are_those_of_the_schema():
 def test_jobs_that_did_not_end_by_themselves():
     counts = {"COMPLETED": 1000, "PENDING": 3, "FAILED": 4, "TIMEOUT": 2, "REFUSED": 1}
     assert outcome_remarks(counts, "job") == [
-        Remark("2 of 1,010 jobs were killed at walltime", effect=remarks.KILLED),
-        Remark("4 of 1,010 jobs failed", effect=remarks.FAILED),
-        Remark("1 of 1,010 jobs was refused", effect=remarks.REFUSED),
-        Remark("3 of 1,010 jobs never started", effect=remarks.NEVER_STARTED),
+        Remark("2 of 1\u202f010 jobs were killed at walltime", effect=remarks.KILLED),
+        Remark("4 of 1\u202f010 jobs failed", effect=remarks.FAILED),
+        Remark("1 of 1\u202f010 jobs was refused", effect=remarks.REFUSED),
+        Remark("3 of 1\u202f010 jobs never started", effect=remarks.NEVER_STARTED),
     ]
     # The words are those of tables; of one state there is no remark twice.
     (both,) = outcome_remarks({"walltime": 1, "COMPLETED_WALLTIME_REACHED": 1}, "job", 1)
