@@ -303,8 +303,13 @@ class Runs:
         self._jobs.stop(job)
         ran = job.state == record.RUNNING
         lasts_s = job.request.work.duration_s
-        # Whether its script is over in this second anyway: then nothing is left to be killed.
-        done = ran and lasts_s is not None and job.ran_s + now - job.since_s >= lasts_s
+        # Whether its script is over in this second, so that nothing is left to be killed.
+        done = (
+            not by_itself
+            and ran
+            and lasts_s is not None
+            and job.ran_s + now - job.since_s >= lasts_s
+        )
         job.end(state, now, date)
         self._running.note_end(job, date)
         self._allocations.give_back(job, running=ran)
@@ -313,11 +318,10 @@ class Runs:
         self._events.change(date)
         self._events.tell(date, "end", job)
         clean_s = self._phases.clean_s + late_s
-        if not by_itself:
-            kill_s = KILL_S + (self._conf.kill_wait_s if job.request.stubborn else 0)
-            clean_s += 0.0 if done else kill_s
-        elif self._conf.epilog:
-            clean_s += EPILOG_S
+        if not by_itself and not done:
+            clean_s += KILL_S + (self._conf.kill_wait_s if job.request.stubborn else 0)
+        elif self._conf.epilog or (done and self._conf.scheduler.defer):
+            clean_s += EPILOG_S  # after the pass of the turn that kills it
         at_once = not by_itself or self._conf.epilog
         clean = self._allocations.cleaning.date_of(job, date, clean_s, at_once=at_once)
         killed = not (by_itself or self._conf.epilog)
