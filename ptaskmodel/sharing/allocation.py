@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -75,7 +76,8 @@ def verify(
     * ``proportional``: there are prices >= 0, of SHARED resources that are full, at which it pays
       w / x for a unit of progress; at its bound, or on a FATPIPE that it fills, no more than that;
       or it uses a resource of capacity 0 and stands still. The prices are found here, by least
-      squares (`prices_of`);
+      squares (`prices_of`). What is left of a resource with a price counts as what it would cost,
+      over the weights of its users (complementary slackness);
     * ``fairbottleneck``: at least min(bound, C_r / (uses of r * a)), what the first round gives.
       That is all it guarantees: capacity may be wasted, and a FATPIPE may be exceeded;
     * ``fairbottleneck-corrected``: its bound; a FATPIPE that it fills; a SHARED resource that is
@@ -190,7 +192,7 @@ class _View:
     def price_gap(self, tolerance: float) -> FloatArray:
         """By how much what each task pays misses its weight, at the prices that fit best."""
         problem, x = self.problem, self.x
-        full = self.load >= problem.capacity * (1.0 - tolerance)
+        full = self.load >= problem.capacity * (1.0 - math.sqrt(tolerance))
         sold = full[self.resource] & ~self.fatpipe & (self.capacity > 0.0)
         filled = self.fatpipe & (self.use >= self.capacity * (1.0 - tolerance))
         at_bound = self.bound_gap <= tolerance
@@ -200,11 +202,17 @@ class _View:
         stopped |= problem.bound == 0.0
         gap = np.where(stopped & (x == 0.0), 0.0, 1.0)
         asked = np.flatnonzero((x > 0.0) & ~stopped & ~self.uses_nothing)
-        _, paid = prices_of(
-            self.task[sold], self.resource[sold], self.use[sold] / problem.weight[self.task[sold]],
-            asked, at_bound,
-        )  # fmt: skip
+        weight = problem.weight[self.task[sold]]
+        prices, paid = prices_of(
+            self.task[sold], self.resource[sold], self.use[sold] / weight, asked, at_bound
+        )
         gap[asked] = np.abs(paid - 1.0)
+        cost = np.zeros(problem.m)
+        cost[list(prices)] = list(prices.values())
+        weights = np.bincount(self.resource[sold], weight, minlength=problem.m)
+        unsold = cost * np.maximum(problem.capacity - self.load, 0.0)
+        slack = np.divide(unsold, weights, out=unsold, where=weights > 0.0)
+        np.maximum.at(gap, self.task[sold], slack[self.resource[sold]])
         return gap
 
     def idle_gap(self, condition: str) -> FloatArray:
