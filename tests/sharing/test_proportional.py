@@ -78,8 +78,20 @@ def test_random_systems_have_prices_that_explain_their_rates():
         assert certificate.ok, certificate
 
 
+def test_newton_may_not_undo_sweeps_for_ever():
+    problem = SharingProblem.build(
+        [[(0, 1.0), (1, 1.0)], [(0, 1.0), (1, 1.0), (2, 1.0)], [(1, 1.0)],
+         [(0, 1.0), (1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0)]],
+        [1.5, 53.17, 0.012, 1.9, 0.081],
+        bound=[np.inf, np.inf, 51.69198646068084, np.inf],
+        weight=[0.23, 5.7, 0.14, 5.2],
+    )  # fmt: skip
+    assert verify(problem, proportional(problem).rates, "proportional").ok
+
+
 def test_the_check_refuses_other_rates():
     problem = parking_lot(3)
+    assert not verify(problem, proportional(problem).rates * (1 - 1e-7), "proportional").ok
     assert not verify(problem, maxmin(problem).rates, "proportional").ok
     assert not verify(problem, np.array([0.1, 0.8, 0.9, 0.9]), "proportional").ok
     assert not verify(problem, np.array([0.2, 0.9, 0.9, 0.9]), "proportional").feasible

@@ -51,8 +51,10 @@ SWEEPS = 10_000
 WARM_SWEEPS = 40
 # Steps for one price in a sweep, and by how much they reduce what is missing there.
 PRICE_STEPS, ENOUGH = 12, 0.1
-# Farther off, Newton's step is not tried.
+# Farther off, Newton's step is not tried. It may undo what sweeps do, again and again: after OFTEN
+# turns it is tried after 2, 4, 8, ... times as many sweeps, which get there alone.
 NEAR = 1.0
+OFTEN = 32
 JUST_ABOVE = 1.0 + 1e-9
 
 
@@ -69,10 +71,13 @@ def solve_proportional(system, settings, answer, reals, integers):
     lay(system, answer, k, n, m)
     chosen, many = _begin(system, settings.warm, answer.level, k, n, m)
     residual = residual_of(k, chosen)
+    turns = 0  # since it began
     for turn in range(SWEEPS):
         if residual <= settings.aim:
             break
+        turns += 1
         if turn == WARM_SWEEPS and settings.warm:
+            turns = 0
             chosen, many = _begin(system, False, answer.level, k, n, m)
             residual = residual_of(k, chosen)
         if keep_prices(k, chosen, m):
@@ -83,7 +88,8 @@ def solve_proportional(system, settings, answer, reals, integers):
             # Sweeps add up differences: where prices fell a lot, what is left of them is rounding.
             pay(system, k, n)
             residual = look(k, n, m, chosen)
-        if settings.aim < residual < NEAR:
+        is_turn = turns < OFTEN or turns & (turns - 1) == 0
+        if is_turn and settings.aim < residual < NEAR:
             residual = newton_step(system, k, n, m, chosen, many, residual, settings.aim)
     if keep_prices(k, chosen, m):
         choose(system, k, n, m)
