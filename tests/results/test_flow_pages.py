@@ -9,7 +9,7 @@ import pytest
 
 from ptaskmodel.cli import main
 from ptaskmodel.results.loading import results_of
-from ptaskmodel.results.pages.flows import WIDE, cables_of, flow_sections, ranges_of
+from ptaskmodel.results.pages.flows import WIDE, cables_of, flow_sections, ranges_of, routes_of
 from ptaskmodel.results.pages.report import answer_in, command_of, write_report
 
 PLATFORM = """<platform version="4.1">
@@ -52,7 +52,8 @@ def test_ranges_are_those_of_the_table_the_latest_first(place):
 
 
 def test_cables_have_the_flows_queues_and_pauses_of_the_tables(place):
-    cables = {one.name: one for one in cables_of(results_of(place / "packets"))}
+    results = results_of(place / "packets")
+    cables = {one.name: one for one in cables_of(results, routes_of(results))}
     routes = [row["path"].split() for row in table_of(place / "packets" / "routes.csv")]
     queues = table_of(place / "packets" / "queues.csv")
     pauses = table_of(place / "packets" / "pauses.csv")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -74,23 +74,28 @@ def ranges_of(results: Results) -> list[Sure]:
     return sorted(found, key=lambda one: -one.high_s)
 
 
-def _ways(results: Results) -> dict[str, set[str]]:
-    """The links that the flows of each task cross; none without routes.csv."""
+def routes_of(results: Results) -> list[tuple[str, tuple[str, ...]]]:
+    """The task of each flow of `results`, and its links; none without routes.csv."""
     place = results.directory / ROUTES
-    found: dict[str, set[str]] = {}
     with readable(place, "simulate again"):
-        for row in rows(place, *ROUTE_COLUMNS, optional=True):
-            found.setdefault(row["task"], set()).update(split_names(row["path"]))
+        found = rows(place, *ROUTE_COLUMNS, optional=True)
+        return [(row["task"], split_names(row["path"])) for row in found]
+
+
+def _ways(routes: Iterable[tuple[str, Iterable[str]]]) -> dict[str, set[str]]:
+    """The links that the flows of each task cross."""
+    found: dict[str, set[str]] = {}
+    for task, links in routes:
+        found.setdefault(task, set()).update(links)
     return found
 
 
-def cables_of(results: Results) -> list[Cable]:
-    """The links of `results`, by longest queue, then by the flows that cross them."""
-    place = results.directory / ROUTES
-    flows: Counter[str] = Counter()
-    with readable(place, "simulate again"):
-        for row in rows(place, *ROUTE_COLUMNS, optional=True):
-            flows.update(set(split_names(row["path"])))
+def cables_of(results: Results, routes: Iterable[tuple[str, Iterable[str]]]) -> list[Cable]:
+    """The links of `results`, by longest queue, then by the flows that cross them.
+
+    routes: the task and the links of each flow.
+    """
+    flows = Counter(link for _, links in routes for link in set(links))
     queue: dict[str, float] = {}
     if (results.directory / QUEUES).exists():
         for name, _, _, queue_B in packet_spells(results, QUEUES, QUEUE_COLUMNS):
@@ -124,7 +129,7 @@ def answer_of_flows(results: Results, places: Mapping[str, Place]) -> list[str]:
             f"{ranges[0].task_id} may take longest: {low} to {high} in 80 % of cases; half of the "
             f"ranges end {half} or more above their beginning."
         )
-    cables = cables_of(results)
+    cables = cables_of(results, routes_of(results))
     if cables and cables[0].queue_B > 0.0:
         longest = cables[0]
         text = f"The longest queue, {number(longest.queue_B, 'bytes')}, is on link "
@@ -146,9 +151,9 @@ def flow_sections(results: Results, places: Mapping[str, Place]) -> list[Section
 
     results: of a simulation. places: of links, by their names.
     """
-    cables, ranges = cables_of(results), ranges_of(results)
+    routes = routes_of(results)
+    cables, ranges, ways = cables_of(results, routes), ranges_of(results), _ways(routes)
     rank = {cable.name: k for k, cable in enumerate(cables)}
-    ways = _ways(results)
     crowded = {
         task: link_name(min(links, key=lambda name: rank[name]), places)
         for task, links in ways.items() if links
