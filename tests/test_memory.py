@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from ptaskmodel.memory import SELDOM, collector_seldom
+from ptaskmodel.memory import SELDOM, USUAL, collector_as_usual, collector_at_rest, collector_seldom
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,16 @@ def test_the_collector_is_left_as_it_was(chosen, meanwhile):
         assert gc.get_threshold() == chosen
     finally:
         gc.set_threshold(*before)
+
+
+def test_a_compiler_within_a_simulation_has_the_usual_collector():
+    before = gc.get_threshold()
+    with collector_seldom(), collector_at_rest():
+        seldom = gc.get_threshold()
+        with collector_as_usual():
+            assert gc.isenabled()
+            assert gc.get_threshold() == USUAL
+        assert not gc.isenabled()
+        assert gc.get_threshold() == seldom
+    assert gc.isenabled()
+    assert gc.get_threshold() == before

@@ -23,6 +23,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from ptaskmodel.kernels import module
+from ptaskmodel.memory import collector_as_usual
 
 INTERPRETED = module.are_interpreted()
 # Kinds of arguments that a kernel keeps at hand; more are found again in the module.
@@ -220,7 +221,8 @@ class Kernel:
                 return self.py_func(*map(interpretable, arguments))
         if not module.addresses():
             self._calls = [self._by_numba]
-        return self._by_numba(*arguments)
+        with collector_as_usual():
+            return self._by_numba(*arguments)
 
     @functools.cached_property
     def _by_numba(self) -> Any:
