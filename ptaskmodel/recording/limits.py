@@ -24,6 +24,15 @@ from ptaskmodel.engine.state import (
 )
 from ptaskmodel.engine.usage.placement import Shape
 from ptaskmodel.engine.usage.router import Router
+from ptaskmodel.recording.kinds import (
+    CORE,
+    DELAY,
+    LATENCY,
+    RATE_BOUND,
+    STOPPED,
+    SUSPENDED,
+    WINDOW,
+)
 
 if TYPE_CHECKING:
     from ptaskmodel.engine.driver import Core
@@ -39,19 +48,6 @@ FOUND = 1.0 - 1e-9
 
 # In recordings LIMIT_WINDOW gives way to the number of a route, below those of cores.
 FIRST_ROUTE = -(1 << 40)
-
-HOST, LINK, CORE, WINDOW, RATE_BOUND = "host", "link", "core", "window", "rate_bound"
-LATENCY, DELAY, SUSPENDED, STOPPED, WAITING = (
-    *("latency", "delay", "suspended", "stopped", "waiting"),
-)
-
-# host, link: all that this resource has is taken; core: one core of this host, while others idle;
-# window: the TCP window on this route; rate_bound: what the task was given as its largest rate;
-# waiting: for the tasks that come before; stopped: it cannot progress and no resource is to blame.
-KINDS = (
-    *(HOST, LINK, CORE, WINDOW, RATE_BOUND),
-    *(LATENCY, DELAY, SUSPENDED, STOPPED, WAITING),
-)
 
 _WORDS = {
     int(LIMIT_RATE_BOUND): RATE_BOUND,

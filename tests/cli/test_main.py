@@ -225,3 +225,9 @@ def test_a_closed_standard_output_is_no_error(arguments):
     command = f"'{sys.executable}' -m ptaskmodel {arguments} >&-"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_looking_at_results_loads_no_engine():
+    code = "import ptaskmodel.results.pages.report, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not [name for name in done.stdout.split() if name.startswith("ptaskmodel.engine")]

@@ -20,7 +20,8 @@ from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.recording.limits import FIRST_ROUTE, WAITING, limit_name
+from ptaskmodel.recording.kinds import WAITING
+from ptaskmodel.recording.limits import FIRST_ROUTE, limit_name
 from ptaskmodel.results.traces.writing import Trace, numbers, quoted
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ Columns = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 class LimitInterval(NamedTuple):
     """A task was limited by one thing from start_s to end_s.
 
-    limited_by: one of `limits.KINDS`; resource: the name of a host, a link, the host of a core,
+    limited_by: one of `kinds.KINDS`; resource: the name of a host, a link, the host of a core,
     ``source->target`` of a window, else "". progress: the part of the task's stages that is done at
     the end. sharers: number of other tasks that used the resource meanwhile; shared_with: the ids
     of those that did so longest (at most NAMED_SHARERS). latency_s: of a window, that of the route,
