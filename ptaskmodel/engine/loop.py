@@ -20,6 +20,7 @@ import numpy as np
 
 from ptaskmodel.engine.activity import begin_tail, end, share, succeeds
 from ptaskmodel.engine.availability import apply_traces, follow_live, pass_unused
+from ptaskmodel.engine.input_ports import share_by_ports
 from ptaskmodel.engine.queue import free_wake, push_date, remove_date
 from ptaskmodel.engine.resharing import reshare
 from ptaskmodel.engine.state import (
@@ -101,7 +102,7 @@ def renew_rates(s, o):
     clock = s.clock[0]
     if clock.changed != NO_CHANGE:
         return ROUTES_CHANGED
-    status = reshare(s, o)
+    status = share_by_ports(s, o) if o.by_ports else reshare(s, o)
     if status != OK:
         return status
     if not has_room_for_events(s, 2 * clock.n_active):

@@ -31,7 +31,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from ptaskmodel.errors import SimulationError, WorkloadError, shown
 from ptaskmodel.files import AnyPath
@@ -55,7 +55,8 @@ class Wire(NamedTuple):
     (0: no slow start). rtt_weights: weights are 1 / round-trip time, else equal. acknowledgements:
     they use the way back. mark_packets, mark_s: threshold at which a queue marks packets, the
     larger of so many packets and so many seconds of its link. queue_part: part of it that a full
-    link holds (0: no queues).
+    link holds (0: no queues). input_ports: a full link divides itself among the input links of its
+    switch, and their parts among their flows (see `engine.input_ports`).
     read_overhead_s: fixed time of a flow, outside the network. queue_packets: room of a queue.
     pfc_packets: resume and pause (None: no pauses). The last two are of packets alone.
     """
@@ -74,6 +75,7 @@ class Wire(NamedTuple):
     mark_packets: float = 0.0
     mark_s: float = 0.0
     queue_part: float = 0.0
+    input_ports: bool = False
     read_overhead_s: float = 0.0
     queue_packets: float = 5000.0
     pfc_packets: tuple[float, float] | None = None
@@ -105,18 +107,29 @@ WIRES: Mapping[str, Wire] = {
 }  # fmt: skip
 
 
-def loop_facts(wire: Wire | None) -> dict[str, float]:
-    """What the loop reads of a wire model, as fields of `state.Options`.
+class LoopFacts(TypedDict):
+    """What the loop reads of a wire model, as fields of `state.Options`."""
 
-    wire: None if flows have none.
-    """
+    packet: float
+    first_window: float
+    queue_bytes: float
+    queue_s: float
+    by_ports: bool
+
+
+def loop_facts(wire: Wire | None) -> LoopFacts:
+    """What the loop reads of a wire model. wire: None if flows have none."""
     if wire is None:
-        return {"packet": 0.0, "first_window": math.inf, "queue_bytes": 0.0, "queue_s": 0.0}
+        return {
+            "packet": 0.0, "first_window": math.inf, "queue_bytes": 0.0, "queue_s": 0.0,
+            "by_ports": False,
+        }  # fmt: skip
     return {
         "packet": float(wire.packet_B),
         "first_window": float(wire.packet_B * wire.initial_window) or math.inf,
         "queue_bytes": float(wire.packet_B * wire.mark_packets * wire.queue_part),
         "queue_s": float(wire.mark_s * wire.queue_part),
+        "by_ports": wire.input_ports,
     }
 
 
@@ -143,6 +156,7 @@ INGREDIENTS: Mapping[str, Ingredient] = {
     "mark_packets": Ingredient("packets", 0, "Alizadeh et al. 2010: threshold K of DCTCP"),
     "mark_s": Ingredient("s", 0, "Alizadeh et al. 2010: K grows with capacity times RTT"),
     "queue_part": Ingredient("1", 0, "mean queue in steady state, a quarter of K in ns-3 runs"),
+    "input_ports": Ingredient(None, False, "IEEE 802.1Qbb: paused inputs are served in turn"),
     "read_overhead_s": Ingredient("s", 0, "measured on an RDMA testbed: 9 to 14 us a read"),
     "queue_packets": Ingredient("packets", None, "packets alone: room of a queue"),
     "pfc_packets": Ingredient("packets", None, "packets alone: IEEE 802.1Qbb, resume and pause"),
