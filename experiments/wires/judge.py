@@ -50,24 +50,26 @@ MODELS = (
     FLUID,
     PACKETS,
 )
-# Ingredients of wire models, each switched off alone.
-OFF = {
-    "headers": {"header_B": 0},
-    "acknowledgements": {"ack_B": 0, "acknowledgements": False},
-    "hops": {"hops": False},
-    "handshake": {"measured_from": "first byte"},
-    "slow start": {"initial_window": 0},
-    "weights 1/RTT": {"rtt_weights": False},
-    "queues": {"queue_part": 0},
-    "latency": {"latency": False},
-    "clock to the acknowledgement": {"measured_to": "last byte"},
-    "pauses": {"pfc_packets": [1e12, 1e12], "queue_packets": 1e12},
+# Ingredients of wire models, each switched off alone; the last is off by default.
+CHANGES = {
+    "all": {},
+    "without headers": {"header_B": 0},
+    "without acknowledgements": {"ack_B": 0, "acknowledgements": False},
+    "without hops": {"hops": False},
+    "without handshake": {"measured_from": "first byte"},
+    "without slow start": {"initial_window": 0},
+    "without weights 1/RTT": {"rtt_weights": False},
+    "without queues": {"queue_part": 0},
+    "without latency": {"latency": False},
+    "without clock to the acknowledgement": {"measured_to": "last byte"},
+    "without pauses": {"pfc_packets": [1e12, 1e12], "queue_packets": 1e12},
+    "with shares by input port": {"input_ports": True},
 }
-# Of fluid models and of packets, what can be switched off.
-OFF_FLUID = tuple(name for name in OFF if name != "pauses")
-OFF_PACKETS = (
-    *("headers", "acknowledgements", "handshake", "latency", "clock to the acknowledgement"),
-    "pauses",
+PAUSES, PORTS = "without pauses", "with shares by input port"
+# What packets know; fluid models know all but pauses.
+OF_PACKETS = (
+    *("all", "without headers", "without acknowledgements", "without handshake"),
+    *("without latency", "without clock to the acknowledgement", PAUSES),
 )
 
 
@@ -255,18 +257,28 @@ def size_rows(judged: Iterable[Judged]) -> list[dict[str, Any]]:
     return rows
 
 
-def ablation_rows(cases: list[Case], scratch: Path) -> list[dict[str, Any]]:
-    """Errors with each ingredient switched off alone, of each level."""
-    rows = []
-    for level, own in ((FLUID, OFF_FLUID), (PACKETS, OFF_PACKETS)):
-        for name in (None, *own):
-            changes = {} if name is None else OFF[name]
-            model = Model(level.name, level.parameters, changes)
-            some = cases if name != "pauses" else [one for one in cases if one.kind == "ROCE"]
-            for row in error_rows(judge(some, [model], scratch)):
-                if row["model"] == level.name:
-                    rows.append({"without": name or "nothing", **row})
-    return rows
+def ablation_rows(
+    cases: list[Case], scratch: Path
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Errors with each ingredient changed alone, of each level: over all flows, and by case."""
+    rows, by_case = [], []
+    for level in (FLUID, PACKETS):
+        for name, changes in CHANGES.items():
+            if name == PAUSES if level is FLUID else name not in OF_PACKETS:
+                continue
+            pauses = name in (PAUSES, PORTS)
+            some = [case for case in cases if case.kind == "ROCE" or not pauses]
+            judged = judge(some, [Model(level.name, level.parameters, changes)], scratch)
+            own = [each for each in judged if each.model == level.name]
+            rows += [{"ingredients": name, **row} for row in error_rows(own)]
+            by_case += [
+                {
+                    "ingredients": name, "case": each.case.place.name, "model": level.name,
+                    "median": np.median(each.errors), "p90": np.quantile(each.errors, 0.9),
+                }
+                for each in own
+            ]  # fmt: skip
+    return rows, by_case
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -297,7 +309,7 @@ def main() -> None:
     )
     parser.add_argument("cases", nargs="*", type=Path, default=[HERE / "cases"])
     parser.add_argument("-o", "--output", type=Path, default=Path("results/wires"))
-    parser.add_argument("--ablation", action="store_true", help="also leave out ingredients")
+    parser.add_argument("--ablation", action="store_true", help="also change each ingredient")
     given = parser.parse_args()
     given.output.mkdir(parents=True, exist_ok=True)
     cases = [case for case in cases_in(given.cases) if case.kind in ("DCTCP", "CUBIC", "ROCE")]
@@ -309,7 +321,9 @@ def main() -> None:
     write(given.output / "sizes.csv", size_rows(judged))
     write(given.output / "flows.csv", list(flow_rows(judged)))
     if given.ablation:
-        write(given.output / "ablation.csv", ablation_rows(cases, given.output))
+        by_kind, by_case = ablation_rows(cases, given.output)
+        write(given.output / "ablation.csv", by_kind)
+        write(given.output / "ablation_cases.csv", by_case)
     from figures import draw
 
     for row in rows:

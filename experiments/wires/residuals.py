@@ -3,8 +3,9 @@
     python experiments/wires/residuals.py CASES ... [-o FILE]
 
 CASES are as of judge.py; those count in which flows have several shortest paths and the true routes
-are known. The part of the residuals that is added to draws is the least, in steps of 0.05, at which
-ranges of 80 % hold 80 % of the true durations of a case whose residuals are left out.
+are known, and reads on an RDMA testbed, whose routes are no question. The part of the residuals
+that is added to draws is the least, in steps of 0.05, at which ranges of 80 % hold 80 % of the true
+durations of a case whose residuals are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from judge import FLUID, PACKETS, Case, cases_in
 from ptaskmodel.engine.usage.network_models import NetworkModel, read_wire
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform import load_platform
-from ptaskmodel.platform.routing.choice import read_routes
+from ptaskmodel.platform.routing.choice import Ecmp, Routing, read_routes
 from ptaskmodel.runs.draws import QUANTILES, Draws, Residuals, alone, drawn, ranges
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.formats.tasks_json import load_tasks
@@ -34,6 +35,7 @@ LEVELS = np.linspace(0.05, 0.95, 10)
 # A class with fewer flows takes those of its slowdown, and then all.
 FEWEST = 10
 DRAWS = 20
+TESTBED = "RDMA"
 JITTER_S = 1e-6
 
 
@@ -48,25 +50,37 @@ class Seen(NamedTuple):
     draws_s: np.ndarray
 
 
+def counts(case: Case) -> bool:
+    """Whether the true routes of a case are known, or there is one only."""
+    return case.kind == TESTBED or (case.place / "routes.csv").exists()
+
+
 def seen(case: Case, by_packets: bool) -> Seen | None:
-    """Simulate a case with its true routes, alone, and with drawn routes; None: one path each."""
+    """Simulate a case with its true routes, alone, and with drawn routes; None: one path each.
+
+    Only the flows that are judged are kept.
+    """
     platform = load_platform(case.place / "platform.xml")
     tasks = load_tasks(case.place / "tasks.json")
     wire = read_wire(case.place / "wire.json")
     like = Simulation(platform, network_model=NetworkModel.of_wire(wire))
     fabric = platform.fabric
-    ends = {tuple(fabric.node[platform.host(name).index] for name in task.hosts) for task in tasks}
-    if all(fabric.equal_paths(*pair)[0] == 1 for pair in ends):
-        return None
-    routes = read_routes(case.place / "routes.csv")
+    routes: Routing = Ecmp()
+    if case.kind != TESTBED:
+        ends = {tuple(fabric.node[platform.host(name).index] for name in t.hosts) for t in tasks}
+        if all(fabric.equal_paths(*pair)[0] == 1 for pair in ends):
+            return None
+        routes = read_routes(case.place / "routes.csv")
     ids = [str(task.id) for task in tasks]
+    judged = np.array([name in case.measured_s for name in ids])
+    own = [name for name in ids if name in case.measured_s]
     return Seen(
         case.place.name,
-        np.array([case.measured_s[name] for name in ids]),
-        drawn(like, tasks, by_packets, Draws(1, 0.0, 0, routes))[0],
-        alone(like, tasks, by_packets, routes),
-        np.array([case.size_B[name] for name in ids]),
-        drawn(like, tasks, by_packets, Draws(DRAWS, JITTER_S, 0, None)),
+        np.array([case.measured_s[name] for name in own]),
+        drawn(like, tasks, by_packets, Draws(1, 0.0, 0, routes))[0][judged],
+        alone(like, tasks, by_packets, routes)[judged],
+        np.array([case.size_B[name] for name in own]),
+        drawn(like, tasks, by_packets, Draws(DRAWS, JITTER_S, 0, None))[:, judged],
     )
 
 
@@ -119,11 +133,11 @@ def main() -> None:
     parser.add_argument("cases", nargs="+", type=Path)
     parser.add_argument("-o", "--output", type=Path, default=FILE)
     given = parser.parse_args()
-    cases = [case for case in cases_in(given.cases) if (case.place / "routes.csv").exists()]
+    cases = [case for case in cases_in(given.cases) if counts(case)]
     models = {}
     for level in (FLUID, PACKETS):
         by_packets = level is PACKETS
-        for kind in ("DCTCP", "ROCE"):
+        for kind in ("DCTCP", "ROCE") if by_packets else ("DCTCP", "ROCE", TESTBED):
             name = f"{kind} {'packets' if by_packets else 'fluid'}"
             print(name)
             found = []

@@ -58,7 +58,7 @@ def test_ranges_of_a_case_are_made_without_its_own_residuals(checks):
 
     known = checks.residuals_of("DCTCP", False).cases[:2]
     own = [seen(known[0], 1.0), seen(known[1], 1.5)]
-    held = [holds for holds, _ in checks.in_ranges(own, "DCTCP", False)]
+    held = [holds for holds, _, _ in checks.in_ranges(own, "DCTCP", False)]
     assert not any(held)
     assert list(checks.in_ranges(own[:1], "DCTCP", False)) == []
     assert len(list(checks.in_ranges([seen("another", 1.0)], "DCTCP", False))) == 20
@@ -70,15 +70,3 @@ def test_reads_of_a_testbed_last_as_long_as_measured(checks, shared_data, tmp_pa
     verdicts = [*checks.reads(list(checks.cases_in([place])), tmp_path), *checks.loops([place])]
     assert len(verdicts) == 6
     assert all(verdict.holds for verdict in verdicts)
-
-
-def test_shares_by_input_port_divide_a_full_link_by_its_inputs(monkeypatch):
-    monkeypatch.syspath_prepend(str(WIRES))
-    ports = importlib.import_module("ports")
-    # Two flows come over one link, the third over another; all leave over the third link.
-    flows = ports.Flows(
-        list("abc"), np.zeros(3), np.zeros(3), np.ones(3), [(0, 2), (0, 2), (1, 2)],
-        np.array([9.0, 9.0, 1.0]),
-    )  # fmt: skip
-    assert ports.durations(flows, by_port=False) == pytest.approx([3.0, 3.0, 3.0])
-    assert ports.durations(flows, by_port=True) == pytest.approx([3.0, 3.0, 2.0])
