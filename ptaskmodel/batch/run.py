@@ -366,9 +366,8 @@ def run_batch(
     if watch is not None and plan.ptasks is not None and alone is not None:
         from ptaskmodel.batch.measures.schedule import lost_seconds
 
-        neighbours = tuple(
-            lost_seconds(schedule, alone, watch.charges, plan.ptasks.attempt_of_task)
-        )
+        ended = schedule.ended()
+        neighbours = tuple(lost_seconds(plan.ptasks, ended, alone, watch.charges))
     fairness = _fairness(plan, machine, schedule, progress)
     late = (plan.belief,) if driver is None else map(Remark, driver.notes())
     remarks = (*plan.remarks, *late)

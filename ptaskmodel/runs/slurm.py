@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel import interrupts
 from ptaskmodel.batch.machine.failures import FailureLaw
+from ptaskmodel.batch.measures.schedule import lost_seconds
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
 from ptaskmodel.kernels.decorators import INTERPRETED
@@ -18,6 +19,7 @@ from ptaskmodel.platform import load_platform
 from ptaskmodel.remarks import STOPPED, Reader, Remark, for_summary, joining
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.results.states import outcome_remarks
+from ptaskmodel.results.tables.batch import write_neighbours
 from ptaskmodel.results.tables.slurm import (
     JOB_COLUMNS,
     JOB_TEXTS,
@@ -37,7 +39,7 @@ from ptaskmodel.results.tables.slurm_summary import (
     summary_of,
     unread_notes,
 )
-from ptaskmodel.runs.options.shared import fresh
+from ptaskmodel.runs.options.shared import check_nothing_to_write, fresh
 from ptaskmodel.runs.options.slurm import CHANGES, SLURM, SlurmOptions
 from ptaskmodel.slurm.accounts.facts import AUTO, Accounts, accounts_of_jobs
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
@@ -74,6 +76,7 @@ from ptaskmodel.style.text import count, duration
 if TYPE_CHECKING:
     import pandas
 
+    from ptaskmodel.batch.jobs.attempt import Attempt
     from ptaskmodel.batch.jobs.parallel_tasks import PtaskExecution
     from ptaskmodel.platform import Platform
 
@@ -240,6 +243,8 @@ def slurm_into(
     Raises PTaskModelError if the directory holds anything else, or something cannot be simulated.
     """
     options, inputs = options or SlurmOptions(), tuple(inputs)
+    if directory is None:
+        check_nothing_to_write(attribution=options.attribution, neighbours=options.neighbours)
     check_options(options, submissions, recorded, platform)
     if recorded is not None and failures:
         raise SlurmError("--cycles gives the times of a recorded run; leave out --failures")
@@ -252,10 +257,23 @@ def slurm_into(
             ratio=options.ratio,
             pattern=options.pattern,
         )
+    if (options.attribution or options.neighbours) and all(
+        job.run_s is not None for job in submissions.jobs
+    ):
+        raise SlurmError(
+            f"--{'attribution' if options.attribution else 'neighbours'}: every job is a delay and "
+            "uses no host and no link; --profiles ptask converts delays into parallel tasks"
+        )
     if reserved is not None and options.controllers > 1:
         raise SlurmError("--reservations works with one controller only; leave out --controllers")
     parts, notes = parts_of(conf, submissions.jobs, options.controllers, options.seed)
     warn_of_overload(conf, submissions.jobs)
+
+    watch = None
+    if execution is not None and options.neighbours:
+        from ptaskmodel.recording.attribution import Neighbours
+
+        watch = Neighbours(execution.simulation)
 
     def run() -> tuple[list[Simulated], dict[str, float], dict[str, Any]]:
         began = time.perf_counter()
@@ -315,9 +333,21 @@ def slurm_into(
         found, alone, summary = run()
         return SlurmResults(summary, _runs(found), _stories(found), alone_s=alone)
     with whole_directory(directory) as place:
-        found, alone, summary = run()
+        observed: tuple[str, ...] = ()
+        if execution is not None and options.attribution:
+            from ptaskmodel.runs.recording import Observation
+
+            with Observation(execution.simulation, place, attribution=True) as observation:
+                found, alone, summary = run()
+            observed = tuple(observation.files)
+        else:
+            found, alone, summary = run()
+        if watch is not None and execution is not None:
+            lost = lost_seconds(execution, *_ended_on(found, alone), watch.charges)
+            observed += (write_neighbours(place, lost),)
         stories = _stories(found)
-        files = (*write_tables(place, found, alone), *_write_stories(place, stories), SUMMARY)
+        tables = *write_tables(place, found, alone), *_write_stories(place, stories)
+        files = (*tables, *observed, SUMMARY)
         write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
     interrupts.check()
     return SlurmResults(summary, _runs(found), stories, Path(directory), files, alone)
@@ -339,8 +369,13 @@ def check_options(
     if recorded is not None and (options.controllers > 1 or options.test_cost > 0):
         raise SlurmError("--cycles gives the times of one real controller; leave out "
                          "--controllers and --test-cost")  # fmt: skip
-    if platform is None and options.profiles != AS_GIVEN:
-        raise SlurmError(f"--profiles {options.profiles} needs a platform; give --platform")
+    for name, given in (
+        (f"profiles {options.profiles}", options.profiles != AS_GIVEN),
+        ("attribution", options.attribution),
+        ("neighbours", options.neighbours),
+    ):
+        if given and platform is None:
+            raise SlurmError(f"--{name} needs a platform; give --platform")
 
 
 def _watch(part: Part, options: SlurmOptions) -> Watch:
@@ -394,6 +429,14 @@ def times_alone(jobs: Sequence[JobRecord], execution: PtaskExecution) -> dict[st
     attempts = [job.attempt for job in jobs if job.attempt is not None]
     times = alone_s(execution, attempts)
     return {job.id: time_s for job, time_s in zip(jobs, times, strict=True) if time_s == time_s}
+
+
+def _ended_on(
+    found: Sequence[Simulated], alone: Mapping[str, float]
+) -> tuple[list[Attempt], list[float]]:
+    """The last attempts of the jobs that ran and ended on the platform, and their times alone."""
+    jobs = [job for each in found for job in each.run.jobs if job.id in alone]
+    return [job.attempt for job in jobs if job.attempt is not None], [alone[job.id] for job in jobs]
 
 
 def _runs(found: Sequence[Simulated]) -> tuple[SlurmRun, ...]:

@@ -1,12 +1,19 @@
 """Jobs under Slurm that share a platform: slowed by neighbours, and killed at their limits."""
 
 import json
+import re
 
 import pytest
 from slurm.small_clusters import LINEAR, conf_of
 
-from ptaskmodel.errors import SlurmError
+from ptaskmodel.errors import PTaskModelError, SlurmError
 from ptaskmodel.platform import load_platform
+from ptaskmodel.results.loading import results_of
+from ptaskmodel.results.pages.interference import read_costs
+from ptaskmodel.results.pages.report import answer_in
+from ptaskmodel.results.pictures.topology import platform_of
+from ptaskmodel.runs.options.slurm import SlurmOptions
+from ptaskmodel.runs.slurm import slurm_into
 from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.requests.submissions import read_submissions
 from ptaskmodel.slurm.run import execution_on, simulate_slurm
@@ -63,6 +70,37 @@ def test_a_job_that_is_slowed_beyond_its_limit_is_killed_at_the_next_check(tmp_p
     execution = execution_on(platform(tmp_path), conf)
     found = simulate_slurm(conf, jobs, phases=Phases(boot_s=-45.0), execution=execution)
     assert [(job.end_s, job.state) for job in found.jobs] == [(135, "TIMEOUT")] * 2
+
+
+def test_it_is_recorded_who_slowed_whom_and_where(tmp_path):
+    conf = conf_of(tmp_path, LINEAR + NODES)
+    jobs = read_submissions(workload(tmp_path / "w.json", 600), conf)
+    options = SlurmOptions(attribution=True, neighbours=True)
+    place, on, file = tmp_path / "out", platform(tmp_path), tmp_path / "platform.xml"
+    given = {"inputs": [file], "parameters": {"platform": str(file)}}
+    phases = Phases(boot_s=-45.0)
+    found = slurm_into(place, conf, jobs, options, phases=phases, platform=on, **given)
+    assert {"neighbours.csv", "bottlenecks.csv", "utilisation.csv"} <= set(found.files)
+    lost = {(cost.task_id, cost.slowed_by): cost.seconds for cost in read_costs(results_of(place))}
+    # 200 s beside each other, 100 s alone.
+    assert lost == {("j0", "j1"): pytest.approx(100), ("j1", "j0"): pytest.approx(100)}
+    assert platform_of(results_of(place)).path == file
+    said = r"Of 0\.111 host hours that jobs cost each other, job j[01] cost most, 0\.0556\."
+    assert re.search(said, answer_in(place))
+
+
+def test_whose_fault_an_end_is_needs_a_platform_and_works_that_share_it(tmp_path):
+    conf = conf_of(tmp_path, LINEAR + NODES)
+    (tmp_path / "jobs.csv").write_text("id,submit,nodes,limit,run\na,0,1,10,60\n")
+    jobs = read_submissions(tmp_path / "jobs.csv", conf)
+    for option in ("attribution", "neighbours"):
+        options = SlurmOptions(**{option: True})
+        with pytest.raises(SlurmError, match=f"--{option} needs a platform"):
+            slurm_into(tmp_path / "out", conf, jobs, options)
+        with pytest.raises(SlurmError, match=f"--{option}: every job is a delay"):
+            slurm_into(tmp_path / "out", conf, jobs, options, platform=platform(tmp_path))
+        with pytest.raises(PTaskModelError, match=f"--{option} writes files; give --output DIR"):
+            slurm_into(None, conf, jobs, options, platform=platform(tmp_path))
 
 
 def test_a_turn_of_the_main_loop_that_rounding_puts_before_an_end(tmp_path):

@@ -91,7 +91,8 @@ class PtaskExecution:
     A job that needs its whole walltime or more is killed at its walltime, unless jobs are not
     ``limited``. A job of which a task fails (a host or link goes down) fails as a whole. Jobs of
     delays, which share nothing, are kept out of the simulation. ``attempt_of_task``: the number of
-    the attempt to which each task of the simulation belongs. ``how_far``: of attempts that were cut
+    the attempt to which each task of the simulation belongs; ``job_of``: the job of each of these
+    attempts. ``how_far``: of attempts that were cut
     off, by number, how far they were (none of those that failed). ``begun``: which part of their
     work attempts had behind them when they began, by number; nan: unknown.
     """
@@ -108,6 +109,7 @@ class PtaskExecution:
         # The compiled loop of batches forms no groups, and is to be equal to the bit.
         simulation.core.let_gather(False)
         self.attempt_of_task: dict[int, int] = {}
+        self.job_of: dict[int, str] = {}
         self.how_far: dict[int, Progress] = {}
         self.begun: dict[int, float] = {}
         self._limited = limited
@@ -125,6 +127,7 @@ class PtaskExecution:
             self._delays.start(attempt, now)
             return
         self._go_to(now)
+        self.job_of[attempt.number] = job.id
         live = _Live(attempt, attempt.work.bound(self._names(attempt), self.machine.facts))
         self._live[attempt.number] = live
         self._active += 1

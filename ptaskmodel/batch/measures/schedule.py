@@ -13,8 +13,8 @@ schedulers", HPDC 1999 (per-processor slowdown).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ from numpy.typing import NDArray
 from ptaskmodel.batch.jobs.attempt import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME
 from ptaskmodel.batch.loop.schedule import Figures, Schedule, figures_of
 from ptaskmodel.errors import SimulationError
+
+if TYPE_CHECKING:
+    from ptaskmodel.batch.jobs.attempt import Attempt
+    from ptaskmodel.batch.jobs.parallel_tasks import PtaskExecution
 
 FloatArray = NDArray[np.float64]
 PERCENTILES = (50, 90, 95, 99)
@@ -357,25 +361,25 @@ def load(schedule: Schedule) -> Load:
 
 
 def lost_seconds(
-    schedule: Schedule,
+    execution: PtaskExecution,
+    ended: Iterable[Attempt],
     alone_s: Sequence[float],
     charges: Mapping[tuple[int, int], float],
-    attempt_of_task: Mapping[int, int],
 ) -> list[tuple[str, str, float]]:
     """(job, neighbour, seconds that the neighbour cost the job), by job, the worst first.
 
-    attempt_of_task: number of the attempt that each task of the simulation belongs to. Jobs that
+    execution: of the jobs. ended: their last attempts, of those that ran and ended; alone_s: how
+    long each takes alone, s. charges: seconds by task and other task, as of `Neighbours`. Jobs that
     were cut off are left out where it is not known how far they were: so is what they lost.
     """
     by_attempt: dict[int, dict[int, float]] = {}
     for (task, other), charge in charges.items():
-        victim, culprit = attempt_of_task[task], attempt_of_task[other]
+        victim, culprit = (execution.attempt_of_task[each] for each in (task, other))
         if victim != culprit:
             part = by_attempt.setdefault(victim, {})
             part[culprit] = part.get(culprit, 0.0) + charge
-    ids = {attempt.number: attempt.job.id for attempt in schedule.attempts}
     found = []
-    for attempt, alone in zip(schedule.ended(), alone_s, strict=True):
+    for attempt, alone in zip(ended, alone_s, strict=True):
         assert attempt.end_s is not None
         assert attempt.start_s is not None
         ran = attempt.end_s - attempt.start_s - attempt.suspended_s(attempt.end_s)
@@ -384,7 +388,7 @@ def lost_seconds(
         total = sum(part.values())
         if total <= 0 or not lost > 0:
             continue
-        seconds = [(ids[other], lost * charge / total) for other, charge in part.items()]
-        seconds.sort(key=lambda entry: -entry[1])
-        found += [(attempt.job.id, other, cost) for other, cost in seconds]
+        costs = sorted(part.items(), key=lambda item: -lost * item[1] / total)
+        found += [(attempt.job.id, execution.job_of[other], lost * charge / total)
+                  for other, charge in costs]  # fmt: skip
     return found

@@ -165,20 +165,21 @@ def _of_jobs(found: Found) -> str:
 
 
 def _culprit(found: Found) -> list[str]:
-    """Which user, or job where there is one user, cost others most host hours."""
-    kind, of = ("user", found.users) if len(set(found.users.values())) > 1 else ("job", {})
+    """Which user cost others most host hours; which job, where no user cost another one any."""
     hosts = {task.task_id: len(task.hosts) for task in found.results.tasks}
-    caused: dict[str, float] = {}
-    for cost in found.costs:
-        victim, culprit = (of.get(name, name) for name in (cost.task_id, cost.slowed_by))
-        if victim != culprit:
-            hours = cost.seconds * hosts.get(cost.task_id, 0) / 3600
-            caused[culprit] = caused.get(culprit, 0.0) + hours
-    if not caused:
-        return []
-    worst, whole = max(caused, key=lambda name: caused[name]), sum(caused.values())
-    return [f"Of {number(whole)} host hours that {kind}s cost each other, {kind} {short(worst)} "
-            f"cost most, {number(caused[worst])}."]  # fmt: skip
+    groups: tuple[tuple[str, Mapping[str, str]], ...] = ("user", found.users), ("job", {})
+    for kind, of in groups:
+        caused: dict[str, float] = {}
+        for cost in found.costs if of or kind == "job" else ():
+            victim, culprit = (of.get(name, name) for name in (cost.task_id, cost.slowed_by))
+            if victim != culprit:
+                hours = cost.seconds * hosts.get(cost.task_id, 0) / 3600
+                caused[culprit] = caused.get(culprit, 0.0) + hours
+        if caused:
+            worst, whole = max(caused, key=lambda name: caused[name]), sum(caused.values())
+            return [f"Of {number(whole)} host hours that {kind}s cost each other, {kind} "
+                    f"{short(worst)} cost most, {number(caused[worst])}."]  # fmt: skip
+    return []
 
 
 def _unfair(summary: Mapping[str, Any]) -> int:
@@ -198,7 +199,8 @@ def _busiest_level(found: Found) -> str | None:
     low, high = (number(value, "share") for value in (min(levels[level]), max(levels[level])))
     which = {"links": "The links", "spine-leaf": "The links between leaves and spine"}
     said = which.get(level, f"The {level} links")
-    return f"{said} are {low.removesuffix(' %')} to {high} used on average."
+    used = high if low == high else f"{low.removesuffix(' %')} to {high}"
+    return f"{said} are {used} used on average."
 
 
 def _of_ranks(found: Found) -> str:

@@ -184,7 +184,9 @@ def answer_of_slurm(results: Results, against: Results | None, answer: str) -> s
     first, *waits = answer.splitlines()
     hours = idle_while_waiting_h(results)
     if waits and hours:
-        waits[0] = f"{waits[0].rstrip('.')}; {number(hours)} CPU h stood idle while jobs waited."
+        half, _, rest = waits[0].rstrip(".").partition(". ")
+        waits[0] = f"{half}; {number(hours)} CPU h stood idle while jobs waited."
+        waits[1:1] = [f"{rest}."] if rest else []
     # What became of jobs comes first only if they did not all end.
     lines = [*waits, first] if waits and first.startswith("All ") else [first, *waits]
     again = [job.restarts for job in read_jobs(results.directory) if job.restarts]

@@ -26,6 +26,7 @@ from ptaskmodel.results.pictures.drawing import (
     use_scale,
 )
 from ptaskmodel.results.tables.places import Place, link_places
+from ptaskmodel.results.tables.slurm_reading import is_slurm
 from ptaskmodel.results.tables.tasks import ROUTE_COLUMNS, ROUTES
 from ptaskmodel.style.colours import LIGHT
 from ptaskmodel.style.text import count, elided, number
@@ -252,6 +253,9 @@ def platform_of(results: Results) -> Platform:
     from ptaskmodel.platform import load_platform
 
     inputs = results.summary.get("inputs") or []
+    if is_slurm(results.summary):
+        named = (results.summary.get("parameters") or {}).get("platform")
+        inputs = [one for one in inputs if named is not None and one["path"] == str(named)]
     if not inputs:
         raise PTaskModelError(f"{results.directory}: its summary names no platform file")
     path = Path(inputs[0]["path"])

@@ -25,6 +25,7 @@ from ptaskmodel.options import (
     rows_of,
     taken,
 )
+from ptaskmodel.runs.options.shared import attribution_row
 from ptaskmodel.slurm.conf.versions import REFERENCE, VERSIONS
 from ptaskmodel.slurm.live.options import LiveOptions
 
@@ -40,7 +41,9 @@ class SlurmOptions:
     profiles, ratio, pattern: see `with_profiles`. seed: of the threads' wake-up times. controllers:
     how many share the nodes (see `parts_of`), their jobs drawn by ``seed``. test_cost: time of
     backfill to test a job, s. priorities: how often those of waiting jobs are written, s; None:
-    never. explain: ids of jobs whose story is told.
+    never. explain: ids of jobs whose story is told. attribution: also what limited each job on the
+    platform, its slowdown, and the utilisation. neighbours: also by how much each job slowed each
+    other job.
     """
 
     # fmt: off
@@ -70,6 +73,8 @@ class SlurmOptions:
         (), TEXT, "Write what each scheduling cycle found for a job. Repeatable.",
         RESULTS, metavar="JOB", many=True, writes=True,
     )
+    attribution: bool = taken(attribution_row("job"))
+    neighbours: bool = taken(SHARED["neighbours"])
     # fmt: on
 
 
