@@ -21,7 +21,7 @@ from ptaskmodel.remarks import Account
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.lines import read_topology
 from ptaskmodel.slurm.conf.phases import read_cycles
-from ptaskmodel.workload.formats.table import FORMATS
+from ptaskmodel.workload.formats import FORMATS
 from ptaskmodel.workload.formats.tasks_json import load_tasks
 from ptaskmodel.workload.formats.ti_trace import read_trace
 

@@ -16,7 +16,7 @@ from ptaskmodel.batch import BatchOptions
 from ptaskmodel.platform import Platform, Torus
 from ptaskmodel.runs.batch import batch_into
 from ptaskmodel.runs.options.batch import BatchWriting
-from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.reading import read_workload

@@ -15,7 +15,7 @@ from ptaskmodel.slurm.conf.facts import Conf
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.run import SlurmRun
-from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.reading import read_workload

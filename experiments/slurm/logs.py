@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from common import MODEL, Row
 
-from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.reading import read_workload
 

@@ -9,7 +9,7 @@ from common import MODEL, Row, configuration, evenly
 
 from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
 from ptaskmodel.slurm.run import simulate_slurm
-from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.reading import read_workload
 
 # Logs by the beginning of their names: nodes, processors of a node.

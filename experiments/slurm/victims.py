@@ -19,7 +19,7 @@ from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.requests.submissions import CPUS, NODES, submissions_of
 from ptaskmodel.slurm.run import simulate_slurm
-from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.reading import read_workload

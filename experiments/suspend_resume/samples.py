@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.reading import read_workload

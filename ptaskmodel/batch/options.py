@@ -20,8 +20,7 @@ from ptaskmodel.batch.names import (
     VERIFIED,
     WALLTIMES,
 )
-from ptaskmodel.batch.policies import POLICIES
-from ptaskmodel.batch.policies.orders import ORDERS
+from ptaskmodel.batch.policies import ORDERS, POLICIES
 from ptaskmodel.engine.options import (
     COMPETITORS,
     NETWORK_MODEL,

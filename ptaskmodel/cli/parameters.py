@@ -15,7 +15,7 @@ from ptaskmodel.errors import SimulationError, WorkloadError
 from ptaskmodel.units import UnitError, parse_bandwidth, parse_speed
 
 if TYPE_CHECKING:
-    from ptaskmodel.workload.formats.table import Cleaning
+    from ptaskmodel.workload.formats import Cleaning
     from ptaskmodel.workload.jobs import Workload
 
 PATH = click.Path(path_type=Path)
@@ -252,7 +252,7 @@ def cleaning_of(
     processors_per_host: int, max_hosts: int | None, zero_run_time: str, no_walltimes: bool
 ) -> Cleaning:
     """What the options of `cleaning_options` mean."""
-    from ptaskmodel.workload.formats.table import Cleaning
+    from ptaskmodel.workload.formats import Cleaning
 
     return Cleaning(processors_per_host, _zero(zero_run_time), max_hosts, not no_walltimes)
 
@@ -276,7 +276,7 @@ def _zero(text: str) -> float | None:
 
 
 def write_made(made: Workload, output: Path, kind: str | None, version: int) -> None:
-    from ptaskmodel.workload.formats.table import Writing
+    from ptaskmodel.workload.formats import Writing
     from ptaskmodel.workload.reading import write_workload
 
     write_workload(made, output, kind, Writing(version))
@@ -287,7 +287,7 @@ def write_made(made: Workload, output: Path, kind: str | None, version: int) -> 
 
 def output_options(command: Any) -> Any:
     """The format of the workload that a command writes."""
-    from ptaskmodel.workload.formats.table import JOBS, formats_of
+    from ptaskmodel.workload.formats import JOBS, formats_of
 
     names = Choice(formats_of(JOBS))
     for option in (

@@ -24,7 +24,7 @@ from ptaskmodel.engine.state import (
 )
 from ptaskmodel.engine.usage.placement import Shape
 from ptaskmodel.engine.usage.router import Router
-from ptaskmodel.recording.kinds import (
+from ptaskmodel.recording import (
     CORE,
     DELAY,
     LATENCY,

@@ -13,7 +13,7 @@ import msgspec
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import split_names
-from ptaskmodel.recording.kinds import WAITING
+from ptaskmodel.recording import WAITING
 from ptaskmodel.renamed import with_old_names
 from ptaskmodel.results.directory import (
     POWER,

@@ -50,7 +50,7 @@ from ptaskmodel.results.tables.energy import (
 from ptaskmodel.runs.options.batch import BATCH, TRANSFORMS, BatchWriting
 from ptaskmodel.runs.options.shared import check_group, check_nothing_to_write, fresh
 from ptaskmodel.style.text import several
-from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import JobTable, columns_of, rows_of, sizes_of
 from ptaskmodel.workload.reading import read_workload
 

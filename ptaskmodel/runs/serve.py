@@ -17,7 +17,7 @@ from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
 from ptaskmodel.runs.batch import BatchRun, batch_into
 from ptaskmodel.runs.options.batch import SERVE, BatchWriting
-from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.formats import Cleaning
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.loop.loop import Progress

@@ -39,8 +39,8 @@ from ptaskmodel.batch.jobs.execution import Scaled, delay_of
 from ptaskmodel.batch.measures.classes import by_class
 from ptaskmodel.batch.measures.queue import QueueMeasures
 from ptaskmodel.batch.measures.schedule import load
+from ptaskmodel.batch.policies import orders
 from ptaskmodel.batch.policies.easy import Filler
-from ptaskmodel.batch.policies.orders import orders
 from ptaskmodel.batch.policies.redirection import CONFLICTS
 from ptaskmodel.batch.run import compiled_batch_of
 from ptaskmodel.errors import SimulationError

@@ -26,7 +26,7 @@ from ptaskmodel.batch import (
 from ptaskmodel.batch.allocations.rules import Contiguous, FirstFit
 from ptaskmodel.batch.compiled import delays
 from ptaskmodel.batch.compiled.delays import compiled_batch
-from ptaskmodel.batch.policies.orders import orders
+from ptaskmodel.batch.policies import orders
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import Platform
 from ptaskmodel.workload.works import DelayWork

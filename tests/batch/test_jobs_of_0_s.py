@@ -23,7 +23,7 @@ from ptaskmodel.batch import (
 from ptaskmodel.batch.allocations.rules import Contiguous, FirstFit
 from ptaskmodel.batch.compiled.delays import compiled_batch
 from ptaskmodel.batch.machine.host_sets import of_hosts
-from ptaskmodel.batch.policies.orders import orders
+from ptaskmodel.batch.policies import orders
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import DelayWork
 

@@ -27,7 +27,7 @@ from ptaskmodel.batch import (
     walltime_or_inf,
 )
 from ptaskmodel.batch.allocations.rules import Contiguous, Random, Spread
-from ptaskmodel.batch.policies.orders import orders
+from ptaskmodel.batch.policies import orders
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import DelayWork
 

@@ -20,7 +20,7 @@ from ptaskmodel.mpi import read_trace
 from ptaskmodel.named_files import named_by, sources
 from ptaskmodel.platform import load_platform
 from ptaskmodel.slurm.conf.reading import read_conf
-from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.formats.tasks_json import load_tasks
 from ptaskmodel.workload.reading import read_workload
 

@@ -65,9 +65,9 @@ from ptaskmodel.batch.loop.schedule import (
     schedule_of,
 )
 from ptaskmodel.batch.machine.host_sets import Mask, Runs, first_hosts, runs
+from ptaskmodel.batch.policies import KEYS, NamedOrder
 from ptaskmodel.batch.policies.conservative import Conservative
 from ptaskmodel.batch.policies.easy import Easy, Fcfs, Filler
-from ptaskmodel.batch.policies.orders import KEYS, NamedOrder
 from ptaskmodel.batch.policies.redirection import Redirection
 from ptaskmodel.workload.jobs import Job, JobArrays, job_arrays
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.loop.decisions import Decision, Start
 from ptaskmodel.batch.machine.capacity import HostCounts, PlaceCalendar
-from ptaskmodel.batch.policies.orders import Order
+from ptaskmodel.batch.policies import Order
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptaskmodel.batch.jobs.queue import SHORT
 from ptaskmodel.batch.loop.decisions import Decision, Start
-from ptaskmodel.batch.policies.orders import Order
+from ptaskmodel.batch.policies import Order
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 

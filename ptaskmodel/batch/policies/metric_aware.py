@@ -19,7 +19,7 @@ from ptaskmodel.batch.loop.decisions import Decision, Start
 from ptaskmodel.batch.loop.view import View
 from ptaskmodel.batch.machine.capacity import HostCounts, PlaceCalendar
 from ptaskmodel.batch.machine.host_sets import Mask
-from ptaskmodel.batch.policies.orders import Order
+from ptaskmodel.batch.policies import Order
 from ptaskmodel.batch.policies.tuning import Rule, Tuning, by_queue_depth, by_utilisation
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job

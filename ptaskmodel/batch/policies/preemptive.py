@@ -27,8 +27,8 @@ from ptaskmodel.batch.jobs.attempt import RUNNING, Attempt
 from ptaskmodel.batch.loop.decisions import Decision, Kill, Requeue, Resume, Start, Suspend, Wake
 from ptaskmodel.batch.loop.view import View
 from ptaskmodel.batch.machine.host_sets import Mask
+from ptaskmodel.batch.policies import Order
 from ptaskmodel.batch.policies.easy import Easy
-from ptaskmodel.batch.policies.orders import Order
 from ptaskmodel.errors import SimulationError, shown
 from ptaskmodel.workload.jobs import Job
 

@@ -22,11 +22,11 @@ from ptaskmodel.batch.jobs.execution import Progress
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import AnyPath, only_below
 from ptaskmodel.remarks import Account, reader
+from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.formats.batsim import batsim_document, read_job, workload_of
 from ptaskmodel.workload.formats.batsim_profiles import Fields, Reader, amount
 from ptaskmodel.workload.formats.batsim_works import Profiles
 from ptaskmodel.workload.formats.json import read_json
-from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload, sorted_jobs
 from ptaskmodel.workload.reading import format_of, read_workload
 from ptaskmodel.workload.tasks import in_order

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ptaskmodel.recording.kinds import HOST, LINK
+from ptaskmodel.recording import HOST, LINK
 from ptaskmodel.results.comparison.metrics import number_of, outcomes
 from ptaskmodel.results.directory import finite, readable, rows
 from ptaskmodel.results.directory import number as as_number

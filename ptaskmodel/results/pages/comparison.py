@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ptaskmodel.recording.kinds import LINK
+from ptaskmodel.recording import LINK
 from ptaskmodel.results.comparison.batches import (
     MOST_NAMED,
     Standings,

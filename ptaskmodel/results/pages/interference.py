@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ptaskmodel.recording.kinds import HOST, LINK, WAITING
+from ptaskmodel.recording import HOST, LINK, WAITING
 from ptaskmodel.results.directory import finite, readable, rows
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.charts import Matrix

@@ -13,7 +13,7 @@ from typing import Any
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import digest
-from ptaskmodel.recording.kinds import HOST, LINK
+from ptaskmodel.recording import HOST, LINK
 from ptaskmodel.results.loading import Results, ShownTask, main_limits, results_of
 from ptaskmodel.results.pages.answers import Found, answer_of, energy_section, numbers_of
 from ptaskmodel.results.pages.flows import answer_of_flows, flow_sections

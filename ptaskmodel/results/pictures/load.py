@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.recording.kinds import HOST, LINK
+from ptaskmodel.recording import HOST, LINK
 from ptaskmodel.results.directory import finite, readable, rows
 from ptaskmodel.results.loading import LOAD, Results, power_curve
 from ptaskmodel.results.pictures.charts import Pane, areas, heat_rows, time_panel

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform.power import host_power
-from ptaskmodel.recording.kinds import LINK
+from ptaskmodel.recording import LINK
 from ptaskmodel.results.directory import POWER
 from ptaskmodel.results.loading import LOAD, Results, load_over_time, power_curve
 from ptaskmodel.results.pictures.drawing import ran

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.recording.kinds import WAITING
+from ptaskmodel.recording import WAITING
 from ptaskmodel.recording.limits import FIRST_ROUTE, limit_name
 from ptaskmodel.results.traces.writing import Trace, numbers, quoted
 

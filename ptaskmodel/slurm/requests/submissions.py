@@ -28,7 +28,7 @@ from ptaskmodel.slurm.jobs.needs import ALL, counts_memory, limit_min, memory_as
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest, Submissions
 from ptaskmodel.slurm.requests import event_lines, job_table, sacct
 from ptaskmodel.style.text import several
-from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload, in_turn, num_linked
 from ptaskmodel.workload.reading import format_of, read_workload
 from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles, trace_profiles

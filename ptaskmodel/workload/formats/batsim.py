@@ -15,10 +15,10 @@ from ptaskmodel.files import STDIN, AnyPath, shown_path, write_bytes
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.remarks import Account, Remark, reader
 from ptaskmodel.workload.amounts import LARGEST, FieldError, check_number
+from ptaskmodel.workload.formats import Cleaning, Writing
 from ptaskmodel.workload.formats.batsim_profiles import Reader, profile_fields
 from ptaskmodel.workload.formats.batsim_works import ORIGINS, Profiles, read_columns, read_profiles
 from ptaskmodel.workload.formats.json import close_match, objects_of, read_json
-from ptaskmodel.workload.formats.table import Cleaning, Writing
 from ptaskmodel.workload.jobs import (
     NOTHING,
     PRECEDING,
@@ -47,13 +47,13 @@ def looks_like(start: bytes) -> bool:
 
 
 def read(path: str | os.PathLike[str], cleaning: Cleaning, account: Account) -> Workload:
-    """As every format of jobs (see `table`): cleaning changes nothing; account: what is told."""
+    """As every format of jobs (see `formats`): cleaning changes nothing; account: what is told."""
     with collector_at_rest():
         return workload_of(read_json(Path(path), writable=True), Path(path), account)[0]
 
 
 def write(workload: Workload, path: str | os.PathLike[str], options: Writing) -> None:
-    """As every format of jobs (see `table`)."""
+    """As every format of jobs (see `formats`)."""
     write_batsim(workload, path, options.batsim_version)
 
 

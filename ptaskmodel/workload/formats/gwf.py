@@ -12,9 +12,8 @@ import numpy as np
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.files import UTF8_MARK, read_bytes
 from ptaskmodel.remarks import Account
-from ptaskmodel.workload.formats import swf
+from ptaskmodel.workload.formats import Cleaning, Writing, swf
 from ptaskmodel.workload.formats.log_lines import UNKNOWN, Layout, read_lines
-from ptaskmodel.workload.formats.table import Cleaning, Writing
 from ptaskmodel.workload.jobs import Workload
 
 SHARED = 16

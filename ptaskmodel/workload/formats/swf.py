@@ -24,8 +24,8 @@ from ptaskmodel.lazy import OnDemand
 from ptaskmodel.remarks import LEFT_OUT, WARNING, Account, Remark, reader
 from ptaskmodel.style.text import several
 from ptaskmodel.workload.amounts import FieldError
+from ptaskmodel.workload.formats import Cleaning, Writing
 from ptaskmodel.workload.formats.log_lines import AND, LARGEST, Layout, LogLines, read_lines
-from ptaskmodel.workload.formats.table import Cleaning, Writing
 from ptaskmodel.workload.jobs import (
     JobArrays,
     JobTable,
@@ -110,7 +110,7 @@ def looks_like(start: bytes) -> bool:
 
 
 def read(path: str | os.PathLike[str], cleaning: Cleaning, account: Account) -> Workload:
-    """As every format of jobs (see `table`); account: what is told of the file."""
+    """As every format of jobs (see `formats`); account: what is told of the file."""
     return workload_of(_log(path, account), cleaning)
 
 
@@ -126,7 +126,7 @@ def workload_of(log: SwfLog, cleaning: Cleaning) -> Workload:
 
 
 def write(workload: Workload, path: str | os.PathLike[str], options: Writing) -> None:
-    """As every format of jobs (see `table`)."""
+    """As every format of jobs (see `formats`)."""
     write_swf(swf_from_workload(workload), path)
 
 

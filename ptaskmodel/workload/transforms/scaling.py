@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.formats.swf import (
     BEGIN,
     COLUMN,
@@ -25,7 +26,6 @@ from ptaskmodel.workload.formats.swf import (
     sizes,
     starts_s,
 )
-from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import (
     JobTable,
     Workload,

@@ -11,10 +11,9 @@ import pytest
 from ptaskmodel.cli import main
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.remarks import LEFT_OUT, MOST
-from ptaskmodel.workload.formats import log_lines
+from ptaskmodel.workload.formats import FORMATS, log_lines
 from ptaskmodel.workload.formats.gwf import FIELDS as GWF_FIELDS
 from ptaskmodel.workload.formats.swf import FIELDS, read_swf
-from ptaskmodel.workload.formats.table import FORMATS
 from ptaskmodel.workload.jobs import columns_of, rows_of
 from ptaskmodel.workload.reading import read_workload, write_workload
 from ptaskmodel.workload.transforms.scaling import shrunk, without_lost_links

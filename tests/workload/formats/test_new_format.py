@@ -10,7 +10,7 @@ from documents import ROOT
 
 from ptaskmodel.cli import main
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.workload.formats.table import FORMATS, Format
+from ptaskmodel.workload.formats import FORMATS, Format
 from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.reading import format_of, read_workload, write_workload
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.workload.formats import Cleaning, swf
 from ptaskmodel.workload.formats import log_lines as swf_lines
-from ptaskmodel.workload.formats import swf
 from ptaskmodel.workload.formats.swf import (
     FIELDS,
     clean,
@@ -20,7 +20,6 @@ from ptaskmodel.workload.formats.swf import (
     workload_from_swf,
     write_swf,
 )
-from ptaskmodel.workload.formats.table import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload, job_arrays, names_of, sizes_of, users_of
 from ptaskmodel.workload.reading import format_of, read_workload, write_workload
 from ptaskmodel.workload.transforms.scaling import (
