@@ -14,16 +14,7 @@ from math import ceil, inf
 from typing import NamedTuple
 
 from ptaskmodel.batch.machine.host_sets import Mask, members, of_hosts
-from ptaskmodel.slurm.conf.facts import (
-    EXCLUSIVE,
-    FORCE,
-    LINEAR,
-    YES,
-    Conf,
-    Gres,
-    Nodes,
-    Partition,
-)
+from ptaskmodel.slurm.conf.facts import EXCLUSIVE, FORCE, LINEAR, YES, Conf, Gres, Nodes, Partition
 from ptaskmodel.slurm.jobs import gpus
 from ptaskmodel.slurm.jobs.gpus import GresAsk
 from ptaskmodel.slurm.jobs.request import (
@@ -77,7 +68,8 @@ class Need:
     node alone. cpus_for_gpus, cpus_for_gpus_of_node: the CPUs that its GPUs want in all, and of
     each node.
     limit_s: None: unlimited.
-    ways: the same with nodes of one kind each, of which the first will do that can be had.
+    ways: the same with nodes of one kind each, of which the first will do that can be had. joined:
+    whether a start may look at all nodes of one weight together, whatever lines they are of.
     portions: how many nodes it asks for of some: which, how many, whether others than before.
     kind: shared by those that differ in their limits alone: they are placed alike.
     """
@@ -113,6 +105,7 @@ class Need:
     least_limit_s: int | None
     kind: Hashable = field(default_factory=object)
     ways: tuple[Need, ...] = ()
+    joined: bool = True
     portions: tuple[tuple[Mask, int, bool], ...] = ()
     asks: tuple[GresAsk, ...] = ()
     cpus_for_gpus: int = 0
@@ -234,9 +227,11 @@ def need_of(
     asked_of = constraint_of(request)
     if not asked_of.ways and not asked_of.portions:
         return need
+    kinds = [need.nodes & _with_feature(way, nodes) for way in asked_of.ways]
+    joined = len(kinds) - kinds.count(0) <= 1
     ways = tuple(
-        replace(need, nodes=need.nodes & _with_feature(way, nodes), kind=(need.kind, k))
-        for k, way in enumerate(asked_of.ways)
+        replace(need, nodes=kind, kind=(need.kind, k), joined=joined)
+        for k, kind in enumerate(kinds)
     )
     portions = tuple(
         (_with_feature(portion.feature, nodes), portion.nodes, portion.apart)

@@ -273,9 +273,10 @@ class _Pass:
         job, partition = entry.job, entry.job.partitions[entry.which]
         need = job.needs[entry.which]
         reason = controller.rules.blocks(job, partition)
-        left = self._partitions[partition.name] & controller.nodes.up & ~self._withdrawn
+        anywhere = controller.nodes.up & ~self._withdrawn
+        left = anywhere & self._partitions[partition.name]
         limited = reason is not None and is_account_limit(reason)
-        if not limited and job.reason == NOT_AVAILABLE and need.required & ~left:
+        if not limited and job.reason == NOT_AVAILABLE and need.required & ~anywhere:
             return True
         if left.bit_count() < job.request.least_nodes and not (
             limited and is_account_limit(job.reason)

@@ -39,7 +39,8 @@ class ConsRes(Consumable):
         if counted:
             sets = split(sets, need.nodes, counted)
         closed = self._taken.nodes if need.whole else self._taken.whole
-        for nodes, last in by_weight(sets, joined=self._joins or not need.whole):
+        joined = need.joined and (self._joins or not need.whole)
+        for nodes, last in by_weight(sets, joined=joined):
             among = within & (need.required | nodes)
             least = need.least if last else max(need.least, need.wanted)
             if (among & need.nodes & ~closed).bit_count() >= least:

@@ -210,7 +210,8 @@ class Linear:
             sets = split(sets, need.nodes, counted)
         if len(sets) == 1:
             return self._least_shared(need, within, leaves)
-        for nodes, last in by_weight(sets, joined=need.share > 1 or self._joins):
+        joined = need.joined and (need.share > 1 or self._joins)
+        for nodes, last in by_weight(sets, joined=joined):
             among = within & (need.required | nodes)
             free = among & need.nodes
             if need.share == 1:
