@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Protocol
 
 from ptaskmodel.remarks import Remark
 from ptaskmodel.slurm.conf.facts import Conf, Partition
@@ -199,6 +200,26 @@ def requested(
     for name, count in request.licenses.items():
         found[f"license/{name}"] = count
     return found
+
+
+class Asking(Protocol):
+    """A job of which it is asked what it wants. least_nodes: raised to MinNodes, if that may be."""
+
+    request: JobRequest
+
+    @property
+    def least_nodes(self) -> int: ...
+
+
+def requested_by(job: Asking, partition: Partition, conf: Conf) -> dict[str, int]:
+    """What a `job` asked for in a `partition`: `requested`, of as many nodes as MinNodes says.
+
+    More nodes have more memory and resources, but a job has no more CPUs for them.
+    """
+    tres = requested(job.request, partition, conf)
+    if job.least_nodes <= job.request.least_nodes:
+        return tres
+    return requested(job.request, partition, conf, job.least_nodes, tres["cpu"])
 
 
 def gres_names(name: str, kind: str | None) -> tuple[str, ...]:

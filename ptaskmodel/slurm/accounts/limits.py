@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
 from ptaskmodel.slurm.accounts import facts
 from ptaskmodel.slurm.accounts.commands import limits_given
-from ptaskmodel.slurm.accounts.facts import Accounts, Amounts, requested
+from ptaskmodel.slurm.accounts.facts import Accounts, Amounts, requested_by
 from ptaskmodel.slurm.accounts.fair_share import Member, ShareTree
 from ptaskmodel.slurm.accounts.limit_tests import (
     GROUP_WALL,
@@ -53,6 +53,9 @@ class Limited(Protocol):
     number: int
     account: Member | None
     partition: Partition
+
+    @property
+    def least_nodes(self) -> int: ...
 
 
 class _Held(NamedTuple):
@@ -111,7 +114,7 @@ class Limits:
                 return test.reason
         if not tests.strict:
             return None
-        tres = requested(job.request, job.partition, self._conf)
+        tres = requested_by(job, job.partition, self._conf)
         limit_min = job.request.limit_min
         for test in tests.before:
             if test.kind != JOBS and limit_min is not None and limit_min > test.most:
@@ -319,7 +322,7 @@ class Limits:
             if test.kind == GROUP_WALL:
                 most = test.most - minutes if self._safe else test.most - 1
                 found = max(found, self._spending.below_s(test.holder, WALL, most))
-        tres = requested(job.request, partition, self._conf)
+        tres = requested_by(job, partition, self._conf)
         for of in tests.after:
             asked = tres.get(of.resource, 0)
             if of.kind == record.GROUP_MINUTES and asked and tests.factor:

@@ -306,6 +306,12 @@ class JobRecord:
         return min(partition.min_nodes for partition in self.partitions)
 
     @property
+    def least_nodes(self) -> int:
+        """The least number of nodes that it asks for, raised to `min_nodes` if that is allowed."""
+        least, most = self.request.nodes_asked(self.min_nodes)
+        return least if least <= most else self.request.least_nodes
+
+    @property
     def id(self) -> str:
         return self.request.id
 

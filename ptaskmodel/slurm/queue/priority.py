@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.machine.host_sets import Mask, members
-from ptaskmodel.slurm.accounts.facts import Accounts, Amounts, billed, gres_names, requested
+from ptaskmodel.slurm.accounts.facts import Accounts, Amounts, billed, gres_names, requested_by
 from ptaskmodel.slurm.accounts.fair_share import Member, ShareTree
 from ptaskmodel.slurm.accounts.usage import Rows, Usage
 from ptaskmodel.slurm.conf.facts import MULTIFACTOR, Conf, Nodes, Partition
@@ -39,6 +39,11 @@ class Waiting(Protocol):
     priorities: Any
     held: bool
     account: Member | None
+
+    @property
+    def least_nodes(self) -> int:
+        """The least number of nodes that it asks for, raised to MinNodes if that may be."""
+        ...
 
     def set_priorities(self, priorities: Any) -> None:
         """Set `priorities`, one for each partition."""
@@ -274,7 +279,7 @@ class Multifactor:
         """What of a row does not change with time."""
         of, part, member = self._of, job.partitions[entry], job.account or Member()
         request = job.request
-        tres = requested(request, part, self._conf)
+        tres = requested_by(job, part, self._conf)
         account = -1 if member.association is None else member.association
         fairshare = 0.0
         if account >= 0 and self.usage is not None:
@@ -331,7 +336,7 @@ class Multifactor:
 
     def _size(self, job: Waiting, cpus: int) -> float:
         """The factor of a job's size, 0 to 1."""
-        nodes, of_all, least = self._sizes.nodes, self._sizes.cpus, job.request.least_nodes
+        nodes, of_all, least = self._sizes.nodes, self._sizes.cpus, job.least_nodes
         if "SMALL_RELATIVE_TO_TIME" in self._of.flags:
             limit = job.request.limit_min or job.partition.max_time_min or FOREVER_min
             size = max(least * float(of_all) / nodes, cpus) / limit / of_all
