@@ -8,15 +8,18 @@ from collections.abc import Callable, Sequence
 from math import ceil, inf
 
 from ptaskmodel import interrupts
+from ptaskmodel.batch.jobs.attempt import Attempt
 from ptaskmodel.batch.jobs.execution import Ended, Execution
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.slurm.conf import phases as phases_of
 from ptaskmodel.slurm.conf.phases import (
+    AT_ONE_DATE_S,
     CHECK,
     CLEAN,
     COMMAND,
     CYCLE,
     CYCLED,
+    END,
     FREE,
     LIMITS_S,
     NODES,
@@ -194,7 +197,7 @@ class Loop:
 
     def take_ends(self, date: float, ended: Ended) -> bool:
         """Some attempts have ended now; whether any is of a job of this controller."""
-        mine = [attempt for attempt, _ in ended if self.controller.runs.is_of(attempt)]
+        mine = self.controller.runs.in_order(attempt for attempt, _ in ended)
         if not mine:
             return False
         self._now = date
@@ -470,7 +473,27 @@ class Loop:
         elif what == CYCLED:
             self._backfill.cycle(date)
         else:
-            job = self._arrived.get(self._arrivals[which][1].id)
-            if job is not None and job.attempt is not None and job.state == RUNNING:
-                self._execution.stop(job.attempt, date)
-                controller.runs.ended(job.attempt, date)
+            attempt = self._first_to_end(which, date)
+            if attempt is not None:
+                self._execution.stop(attempt, date)
+                controller.runs.ended(attempt, date)
+
+    def _first_to_end(self, which: int, date: float) -> Attempt | None:
+        """The attempt with the lowest number of those whose ends are due at one date.
+
+        which: the place of the one whose turn it would be; that takes the other's.
+        """
+        script, first = self._script, None
+        for k in range(self._scripted - 1, len(script)):
+            due, what, place = script[k]
+            if what != END or due >= date + AT_ONE_DATE_S:
+                break
+            job = self._arrived.get(self._arrivals[place][1].id)
+            if job is None or job.attempt is None or job.state != RUNNING:
+                continue
+            if first is None or job.serial < first[1]:
+                first = k, job.serial, job.attempt
+        if first is None:
+            return None
+        script[first[0]] = (script[first[0]][0], END, which)
+        return first[2]

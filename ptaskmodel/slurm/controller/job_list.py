@@ -352,6 +352,13 @@ class JobList:
         self.heads[job.request.array_id] = self._new_place()
         return place
 
+    def serial_at_start(self, job: JobRecord, *, last: bool) -> int:
+        """Return the place of a `job` that starts among Slurm's numbers.
+
+        A task gets a new number; the `last` one of its array that waits keeps the array's.
+        """
+        return job.serial if last or not job.is_task else self._new_place()
+
     def _new_place(self) -> int:
         self._last_place += 1
         return self._last_place

@@ -221,6 +221,8 @@ class Runs:
         now, need = self._events.second(date), job.needs[which]
         self._queue.remove(job)
         self._allocations.victims.started(job)
+        last = len(self._rules.arrays.of_one_record(job)) == 1
+        serial = self._jobs.serial_at_start(job, last=last)
         listed = self._jobs.place_at_start(job)
         deadline_s = job.request.deadline_s
         if deadline_s is not None:
@@ -235,6 +237,7 @@ class Runs:
             limit_s=inf if limit is None else limit,
             longest_s=YEAR_S,
             listed=listed,
+            serial=serial,
         )
         self._allocations.take(job)
         self._jobs.run(job)
@@ -244,9 +247,12 @@ class Runs:
         self._events.tell(date, by, job)
         self._suspension.started(job, date)
 
-    def is_of(self, attempt: Attempt) -> bool:
-        """Whether an `attempt` is of one of these jobs."""
-        return self._running.has(attempt)
+    def in_order(self, attempts: Iterable[Attempt]) -> list[Attempt]:
+        """Return the `attempts` of these jobs in the order in which ends at one date are heard."""
+        mine = [attempt for attempt in attempts if self._running.has(attempt)]
+        if len(mine) > 1:
+            mine.sort(key=lambda attempt: self._running.job_of(attempt).serial)
+        return mine
 
     def ended(self, attempt: Attempt, date: float) -> None:
         """The script of a job, of which this is the `attempt`, has ended by itself at a `date`."""

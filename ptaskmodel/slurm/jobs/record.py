@@ -74,7 +74,8 @@ class JobRecord:
     without what it was suspended. victim: whether it was listed as such by a preemptor. lost:
     whether it does no more work, as one of its nodes has failed. completing: whether it is over,
     but its nodes are not clean yet. reservation: the one it asked for. listed: its
-    place in the list of all jobs. tested_cpus: what it was last found to take, 0 before. by:
+    place in the list of all jobs. serial: its place among the numbers that Slurm gives to jobs and
+    to tasks that start. tested_cpus: what it was last found to take, 0 before. by:
     which scheduler started it. planned_s, planned: what backfill last found for it.
     """
 
@@ -106,6 +107,7 @@ class JobRecord:
         "request",
         "reservation",
         "restarts",
+        "serial",
         "since_s",
         "start_s",
         "state",
@@ -148,7 +150,7 @@ class JobRecord:
         self.by = ""
         self.planned_s: float | None = None
         self.planned: Mask = 0
-        self.listed = number
+        self.listed = self.serial = number
         self.tested_cpus = 0
         self.suspensions: list[list[float]] = []
 
@@ -159,7 +161,8 @@ class JobRecord:
 
         A task of an array gets another one in the list when it starts (`start`).
         """
-        self.listed, self.place = listed, place
+        self.listed = self.serial = listed
+        self.place = place
 
     def set_needs(self, needs: list[Any]) -> None:
         """Set `needs`, one for each partition."""
@@ -239,18 +242,20 @@ class JobRecord:
         limit_s: float,
         longest_s: float,
         listed: int,
+        serial: int,
     ) -> None:
         """Start the job at `now` with an `allocation` in a `partition`.
 
         by: the scheduler. limit_s: its time limit, s; inf: none. longest_s: how long an unlimited
-        job is expected to run, s. listed: its place in the list of all jobs.
+        job is expected to run, s. listed, serial: its places in the list of all jobs and among
+        their numbers.
         """
         self.partition, self.allocation, self.by = partition, allocation, by
         self.state, self.reason = RUNNING, "None"
         self.start_s = self.since_s = now
         self.limit_s = limit_s
         self.end_s = now + (longest_s if limit_s == inf else limit_s)
-        self.listed = listed
+        self.listed, self.serial = listed, serial
         self.ran_s, self.victim, self.lost, self.suspensions = 0.0, False, False, []
 
     def run_as(self, attempt: Attempt) -> None:
