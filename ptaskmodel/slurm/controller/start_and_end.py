@@ -328,7 +328,7 @@ class Runs:
             clean_s += KILL_S + (self._conf.kill_wait_s if job.request.stubborn else 0)
         elif self._conf.epilog or (done and self._conf.scheduler.defer):
             clean_s += EPILOG_S  # after the pass of the turn that kills it
-        at_once = not by_itself or self._conf.epilog
+        at_once = (not by_itself or self._conf.epilog) and not self._conf.scheduler.defer
         clean = self._allocations.cleaning.date_of(job, date, clean_s, at_once=at_once)
         killed = not (by_itself or self._conf.epilog)
         self._free(Completing(clean, job, at_once, requeued, killed), date)
@@ -345,7 +345,7 @@ class Runs:
         self._suspension.ended(job, date)
         if completing.requeued:
             self._submission.requeue(job, date)
-        if completing.at_once and not self._conf.scheduler.defer:
+        if completing.at_once:
             self._events.ask_for_pass_at_once()
         else:
             self._events.ask_for_pass()
