@@ -29,7 +29,8 @@ class ConsRes(Consumable):
         super().__init__(conf, nodes, tree)
         self._tasks_of_gres = False
         # Whether nodes of one weight are looked at together, whatever a job asks for.
-        self._joins = conf.preempt_type != NEVER or tree is not None
+        self._preempts = conf.preempt_type != NEVER
+        self._joins = self._preempts or tree is not None
 
     def _start(
         self, need: Need, within: Mask, leaves: Leaves | None, counted: Mask
@@ -38,12 +39,13 @@ class ConsRes(Consumable):
         sets = self.nodes.sets
         if counted:
             sets = split(sets, need.nodes, counted)
-        closed = self._taken.nodes if need.whole else self._taken.whole
+        idle_only = need.whole and not self._preempts
+        closed = self._taken.nodes if idle_only else self._taken.whole
         joined = need.joined and (self._joins or not need.whole)
         for nodes, last in by_weight(sets, joined=joined):
             among = within & (need.required | nodes)
             least = need.least if last else max(need.least, need.wanted)
-            if (among & need.nodes & ~closed).bit_count() >= least:
+            if (last and self._preempts) or (among & need.nodes & ~closed).bit_count() >= least:
                 found = self.place(need, among, leaves=leaves)
                 if found is not None:
                     return found
