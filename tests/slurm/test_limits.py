@@ -49,8 +49,10 @@ def world(qos=None, account=None, user=None, partition_qos=None, parent=None, fl
     numbers = iter(range(100))
 
     def job(who="ann", **fields):
+        request = JobRequest("j", 0.0, DelayWork(1.0), user=who, **fields)
         return SimpleNamespace(
-            request=JobRequest("j", 0.0, DelayWork(1.0), user=who, **fields),
+            request=request,
+            least_nodes=request.least_nodes,
             number=next(numbers),
             account=Member(tree.find("a", who), "q"),
             partition=MAIN,

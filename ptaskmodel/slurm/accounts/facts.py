@@ -212,7 +212,7 @@ class Asking(Protocol):
 
 
 def requested_by(job: Asking, partition: Partition, conf: Conf) -> dict[str, int]:
-    """What a `job` asked for in a `partition`: `requested`, of as many nodes as MinNodes says.
+    """What a `job` asked for in a `partition` of `conf`, on as many nodes as MinNodes says.
 
     More nodes have more memory and resources, but a job has no more CPUs for them.
     """
