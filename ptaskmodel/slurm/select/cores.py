@@ -140,56 +140,65 @@ def without(used: Used, gone: Iterable[Allocation | None]) -> Used:
 
 
 class Row:
-    """Jobs that do not overlap, and what they use."""
+    """Jobs that do not overlap, and what they use.
 
-    __slots__ = ("cores", "jobs", "used")
+    full: the cores of each node, all of which a job on whole nodes uses, whatever it was given.
+    """
 
-    def __init__(self, nodes: int) -> None:
-        self.used = [0] * nodes
+    __slots__ = ("_full", "cores", "jobs", "used")
+
+    def __init__(self, full: Sequence[Mask]) -> None:
+        self._full = full
+        self.used = [0] * len(full)
         self.jobs: dict[JobRecord, None] = {}
         self.cores = 0
 
     def copy(self) -> Row:
-        other = Row(0)
+        other = object.__new__(Row)
+        other._full = self._full
         other.used, other.jobs, other.cores = self.used[:], self.jobs.copy(), self.cores
         return other
 
-    def takes(self, held: Allocation) -> bool:
-        """Return whether these cores are unused."""
-        pairs = zip(nodes_in(held.nodes), held.cores, strict=True)
-        return not self.jobs or not any(self.used[node] & cores for node, cores in pairs)
+    def takes(self, job: JobRecord) -> bool:
+        """Return whether the cores of a `job` are unused."""
+        return not self.jobs or not any(self.used[node] & cores for node, cores in self._of(job))
 
     def add(self, job: JobRecord) -> None:
-        held = _held(job)
-        for node, cores in zip(nodes_in(held.nodes), held.cores, strict=True):
+        for node, cores in self._of(job):
             self.used[node] |= cores
             self.cores += cores.bit_count()
         self.jobs[job] = None
 
     def remove(self, job: JobRecord) -> None:
-        held = _held(job)
-        for node, cores in zip(nodes_in(held.nodes), held.cores, strict=True):
+        for node, cores in self._of(job):
             self.used[node] &= ~cores
             self.cores -= cores.bit_count()
         del self.jobs[job]
 
+    def _of(self, job: JobRecord) -> Iterable[tuple[int, Mask]]:
+        held = _held(job)
+        nodes = nodes_in(held.nodes)
+        if job.need.whole:
+            return [(node, self._full[node]) for node in nodes]
+        return zip(nodes, held.cores, strict=True)
+
 
 class Rows:
-    """The rows of a partition: as many as may run on one core.
+    """The rows of a partition: as many as may run on one core, its `count`.
 
-    touched: the nodes on which it has ever had a job.
+    touched: the nodes on which it has ever had a job. full: the cores of each node.
     """
 
-    def __init__(self, nodes: int, count: int) -> None:
-        self.rows = [Row(nodes)]
+    def __init__(self, full: Sequence[Mask], count: int) -> None:
+        self.rows = [Row(full)]
         self.touched: Mask = 0
-        self._nodes = nodes
+        self._full = full
         self._count = count
 
     def copy(self) -> Rows:
-        other = Rows(0, self._count)
+        other = object.__new__(Rows)
         other.rows = [row.copy() for row in self.rows]
-        other.touched, other._nodes = self.touched, self._nodes
+        other.touched, other._full, other._count = self.touched, self._full, self._count
         return other
 
     @property
@@ -204,19 +213,17 @@ class Rows:
 
     def add(self, job: JobRecord) -> None:
         """A job takes its place in the first row with room; without one it is not counted."""
-        held = _held(job)
-        self.touched |= held.nodes
+        self.touched |= _held(job).nodes
         self._put(self.rows, job)
 
     def _put(self, rows: list[Row], job: JobRecord) -> bool:
-        held = _held(job)
         for row in rows:
-            if row.takes(held):
+            if row.takes(job):
                 row.add(job)
                 return True
         if len(rows) >= self._count:
             return False
-        rows.append(Row(self._nodes))
+        rows.append(Row(self._full))
         rows[-1].add(job)
         return True
 
@@ -229,7 +236,7 @@ class Rows:
         if self._count == 1:
             return
         rest = sorted((each for row in self.rows for each in row.jobs), key=_first_core)
-        rows = [Row(self._nodes)]
+        rows = [Row(self._full)]
         for each in rest:
             if not self._put(rows, each):
                 return

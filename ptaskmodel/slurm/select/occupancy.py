@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 
-from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
+from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, of_hosts
 from ptaskmodel.slurm.conf.facts import FORCE, OFF, YES, Conf, Nodes, Partition
 from ptaskmodel.slurm.jobs.needs import BESIDE_OTHERS, EXCLUSIVELY, OVER_OTHERS, Need
 from ptaskmodel.slurm.jobs.record import Ends, JobRecord
@@ -31,7 +31,8 @@ class Occupancy:
         shares = {
             p.name: p.max_share if p.over_subscribe in (YES, FORCE) else 1 for p in conf.partitions
         }
-        self.rows = {p.name: Rows(count, shares[p.name]) for p in conf.partitions}
+        full = tuple(map(first_hosts, nodes.cores))
+        self.rows = {p.name: Rows(full, shares[p.name]) for p in conf.partitions}
         self.partitions = sorted(conf.partitions, key=lambda p: -p.tier)
         self._all = nodes
         self._cluster_off = OFF in conf.preempt_mode
