@@ -163,7 +163,8 @@ class Allocations:
             need = job.needs[which]
         within &= ~self.of_others(job, need)
         if self._conf.gang and isinstance(self.select, Consumable):
-            within &= ~self._closed() | sum_of(self.victims.candidates(job, need, now))
+            candidates = self.victims.candidates(job, need, now)
+            within &= ~self._closed() | sum_of([v for v in candidates if _keeps_out(v)])
         leaves, limits = self.leaves(job, need, now), self._rules.limits
         counted = limits.nodes_counted(job, need.partition) if limits.enforced else 0
 
@@ -201,13 +202,7 @@ class Allocations:
 
     def _closed(self) -> Mask:
         """Return the nodes that a job has for itself, though others could share them row by row."""
-        alone = [
-            job
-            for _, _, job in self._jobs.running
-            if job.need.whole
-            and not (job.partition.over_subscribe == FORCE and job.partition.max_share > 1)
-        ]
-        return sum_of(alone)
+        return sum_of([job for _, _, job in self._jobs.running if _keeps_out(job)])
 
     def of_others(self, job: JobRecord, need: Need) -> Mask:
         """Return the nodes of other users that a `job` with a `need` must not share.
@@ -298,6 +293,12 @@ class Allocations:
     def _is_alone(self, need: Need) -> bool:
         """Whether a job shares its nodes with no other."""
         return need.share == 1 if self._conf.select_type == LINEAR else need.whole
+
+
+def _keeps_out(job: JobRecord) -> bool:
+    """Whether a `job` that runs has its nodes for itself, though others could share them."""
+    forced = job.partition.over_subscribe == FORCE and job.partition.max_share > 1
+    return job.state == record.RUNNING and job.need.whole and not forced
 
 
 def sum_of(jobs: Sequence[JobRecord]) -> Mask:
