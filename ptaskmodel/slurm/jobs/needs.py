@@ -212,7 +212,7 @@ def need_of(
         _memory(request, partition, conf),
         request.gres,
         request.one_thread or (ONE_TASK_PER_CORE in words and request.cpus_per_task == 1),
-        _block(request, conf),
+        _block(request, conf, partition),
         request.contiguous,
         request.spread,
         request.switches,
@@ -295,12 +295,13 @@ def beside_others(need: Need) -> list[Need]:
     return [replace(need, share=1, sharing=BESIDE_OTHERS, kind=(need.kind, BESIDE_OTHERS))]
 
 
-def _block(request: JobRequest, conf: Conf) -> bool:
-    """Whether cores are taken socket after socket."""
+def _block(request: JobRequest, conf: Conf, partition: Partition) -> bool:
+    """Whether cores are taken socket after socket, as they are wherever CPUs are the unit."""
+    if conf.unit_words(partition) & {"CR_CPU", "CR_CPU_MEMORY"}:
+        return True
     if request.distribution is not None:
         return request.distribution == "block"
-    words = conf.select_parameters
-    return "CR_CORE_DEFAULT_DIST_BLOCK" in words or bool(words & {"CR_CPU", "CR_CPU_MEMORY"})
+    return "CR_CORE_DEFAULT_DIST_BLOCK" in conf.select_parameters
 
 
 def counts_memory(conf: Conf, partition: Partition) -> bool:
