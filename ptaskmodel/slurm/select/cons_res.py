@@ -94,7 +94,8 @@ def fit(
 
     style: how nodes are chosen. busy: of each node, how many jobs it has today, where those come
     first. If they do not suffice as they are chosen, it is tried again without those that offer
-    least, as long as the others offer enough.
+    least, as long as the others offer enough. Where busy nodes come first, that leaves out only
+    nodes before the first and after the last of the others.
     """
     most = need.most
     if need.tasks_asked and most > need.tasks_asked:
@@ -105,6 +106,8 @@ def fit(
     def attempt(among: Sequence[Room]) -> list[Room] | None:
         if len(among) < need.least:
             return None
+        if busy is not None and not (need.spread or need.contiguous):
+            among = [room for room in rooms if among[0].node <= room.node <= among[-1].node]
         taking = Taking(need, need.least, most, fewest=1)
         if not _taken(taking, among, style, busy):
             return None
