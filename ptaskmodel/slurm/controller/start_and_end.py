@@ -222,7 +222,7 @@ class Runs:
         self._queue.remove(job)
         self._allocations.victims.started(job)
         last = len(self._rules.arrays.of_one_record(job)) == 1
-        serial = self._jobs.serial_at_start(job, last=last)
+        job.renumber(self._jobs.serial_at_start(job, last=last))
         listed = self._jobs.place_at_start(job)
         deadline_s = job.request.deadline_s
         if deadline_s is not None:
@@ -237,7 +237,6 @@ class Runs:
             limit_s=inf if limit is None else limit,
             longest_s=YEAR_S,
             listed=listed,
-            serial=serial,
         )
         self._allocations.take(job)
         self._jobs.run(job)

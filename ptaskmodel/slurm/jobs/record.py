@@ -232,6 +232,10 @@ class JobRecord:
 
     # --- from start to end ------------------------------------------------------------------
 
+    def renumber(self, serial: int) -> None:
+        """Set the place among Slurm's numbers, `serial`: a task that starts gets one of its own."""
+        self.serial = serial
+
     def start(
         self,
         partition: Partition,
@@ -242,20 +246,18 @@ class JobRecord:
         limit_s: float,
         longest_s: float,
         listed: int,
-        serial: int,
     ) -> None:
         """Start the job at `now` with an `allocation` in a `partition`.
 
         by: the scheduler. limit_s: its time limit, s; inf: none. longest_s: how long an unlimited
-        job is expected to run, s. listed, serial: its places in the list of all jobs and among
-        their numbers.
+        job is expected to run, s. listed: its place in the list of all jobs.
         """
         self.partition, self.allocation, self.by = partition, allocation, by
         self.state, self.reason = RUNNING, "None"
         self.start_s = self.since_s = now
         self.limit_s = limit_s
         self.end_s = now + (longest_s if limit_s == inf else limit_s)
-        self.listed, self.serial = listed, serial
+        self.listed = listed
         self.ran_s, self.victim, self.lost, self.suspensions = 0.0, False, False, []
 
     def run_as(self, attempt: Attempt) -> None:
