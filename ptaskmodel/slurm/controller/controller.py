@@ -18,6 +18,7 @@ from math import floor, inf
 from pathlib import Path
 
 from ptaskmodel.batch.machine.failures import FailureLaw, Outages, read_failures
+from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.slurm.conf.facts import REQUEUE, Conf, Nodes
 from ptaskmodel.slurm.conf.phases import Phases
@@ -107,13 +108,14 @@ class Controller:
                 self.runs.kill(job, date, state)
         self.reservations.purge(self.jobs, self.queue, self.events, now)
 
-    def end_victims(self, date: float) -> bool:
-        """Kill at a `date` the victims that preemption has named; whether there were any."""
-        doomed = self.allocations.victims.take_doomed()
-        for job, mode in doomed:
+    def end_victims(self, date: float) -> Mask:
+        """Kill at a `date` the victims that preemption has named; return their nodes."""
+        nodes = 0
+        for job, mode in self.allocations.victims.take_doomed():
+            nodes |= nodes_of(job)
             if job.state in record.LIVE:
                 self.runs.kill(job, date, record.PREEMPTED, requeued=mode == REQUEUE)
-        return bool(doomed)
+        return nodes
 
     def purge(self, date: float) -> None:
         """Forget jobs that ended long before a `date`, which counts as a change.

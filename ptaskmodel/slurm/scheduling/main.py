@@ -308,6 +308,7 @@ class _Pass:
         named = need.required if controller.conf.select_type == LINEAR else 0
         clean = within & ~(self._completing & ~named)
         found = controller.allocations.find(job, entry.which, clean, now)
+        self._completing |= controller.end_victims(self._date)
         reason = controller.rules.exceeds(job, partition, found, tried=left)
         if reason is not None:
             self.is_plain = False
