@@ -108,10 +108,15 @@ def level_sections(
         tables = []
         for found in changes_of(plan, one, metrics, ended):
             more = [] if found.ended is None else [("ended", found.ended)]
-            caption, key = found.where or "All runs", (1, 2) if more else (1,)
-            head = " + ".join(one.baseline)
-            tables.append(dot_table(head, found.names, found.panels, more, caption=caption,
-                                    key=key))  # fmt: skip
+            told = [sum(dot.role in ("gain", "lose") for row in panel.rows for dot in row)
+                    for panel in found.panels]  # fmt: skip
+            # Where columns are few, the one in which most is told apart.
+            key = (
+                *range(1, 1 + len(more)),
+                1 + len(more) + max(range(len(told)), key=lambda k: told[k], default=0),
+            )
+            tables.append(dot_table(" + ".join(one.baseline), found.names, found.panels, more,
+                                    caption=found.where or "All runs", key=key))  # fmt: skip
         base = level_text(tuple(one.baseline.values()))
         title = f"{' and '.join(one.baseline)}: what each level changes against {base}"
         sections.append(Section(title, "" if sections else NOTE, tuple(tables)))

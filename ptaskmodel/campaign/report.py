@@ -306,13 +306,14 @@ def _no_pair(pairs: pandas.DataFrame) -> str:
 
 def _parts(found: pandas.DataFrame) -> Table:
     rows = [
-        [words_of(row["metric"]), row["factor"], row["with_factor"], row["part"], row["seeds"],
+        [words_of(row["metric"]), " with ".join(filter(None, (row["factor"], row["with_factor"]))),
+         row["part"], row["seeds"],
          *(_text(row[name], "p") for name in ("p_value", "p_holm"))]
         for row in found.to_dict("records")
     ]  # fmt: skip
-    heads = ("metric", "factor", "with factor", "part", "seeds", "p", "p by Holm")
-    kinds = ("text", "text", "text", "share", "count", "said", "said")
-    return Table(heads, rows, kinds=kinds, caption="Parts of the variation", key=(1, 3))
+    heads = ("metric", "factor", "part", "seeds", "p", "p by Holm")
+    kinds = ("text", "text", "share", "count", "said", "said")
+    return Table(heads, rows, kinds=kinds, caption="Parts of the variation", key=(1, 2))
 
 
 def _cards(campaign: Campaign, whole: pandas.DataFrame, factors: list[str]) -> list[list[str]]:

@@ -98,7 +98,7 @@ def test_a_page_of_a_replay_has_the_matrix_of_its_messages_and_is_the_same_each_
     assert (replayed / "again.html").read_text() == text
 
 
-def test_a_bare_replay_says_what_it_lacks(replayed, tmp_path):
+def test_a_bare_replay_says_what_it_lacks(replayed, tmp_path, browser):
     files = [str(replayed / "p.xml"), str(replayed / "t.txt")]
     assert main(["replay", *files, "-o", str(tmp_path / "out")]) == 0
     assert main(["report", str(tmp_path / "out"), "-o", str(tmp_path / "page.html")]) == 0
@@ -106,6 +106,7 @@ def test_a_bare_replay_says_what_it_lacks(replayed, tmp_path):
     assert "made without --timeline" in page
     assert "Where the time goes" in page
     assert data_of(page)["timeline"] is None
+    assert "2 ranks on 2 hosts" in well_made(browser, tmp_path / "page.html")
 
 
 def test_a_damaged_timeline_is_one_line(replayed, tmp_path, capsys):

@@ -122,7 +122,8 @@ def write_report(
         answer = slurm.answer_of_slurm(results, earlier, answer)
         if earlier is not None:
             changed = slurm.changed_text(earlier, results)
-            subject = f"What a change of slurm.conf does{changed}: {title}"
+            subject = "What a change of slurm.conf does" if changed else "The same slurm.conf twice"
+            subject += f"{changed}: {title}"
             title = f"From {earlier.directory.name} to {results.directory.name}"
             cards = slurm.numbers_against(earlier, results)
     elif against is not None:

@@ -263,9 +263,9 @@ def changes(a: Results, b: Results) -> list[Section]:
         _classes(by, groups) for by in compared.order() if len(groups := compared.groups(by)) > 1
     ]
     return [
-        Section(
-            "What changed", names, (Table(("setting", "a", "b"), settings),) if settings else ()
-        ),
+        Section("What changed", names, (Table(("setting", "a", "b"), settings),))
+        if settings
+        else Section("What changed", f"{names} No setting differs."),
         Section("Who gains, who loses", f"{compared.counts_text()}. {CLEAR}", tuple(whose)),
         Section("How many waited how long", charts=(compared.waits().data(),)),
         *metric_sections(compared.totals),

@@ -273,8 +273,7 @@ def panel_says(results: Results, tracks: Iterable[Track], begin_unix_s: float | 
     if not shown:
         return f"0 of {count(results.submitted, results.what)} ran."
     if results.what == "rank":
-        on = f"{count(len(shown), 'rank')} on {on}"
-        return f"{on}, for {number(end_s, 'time')}. Drag to move, wheel or pinch to zoom."
+        return f"{count(len(shown), 'rank')} on {on}, for {number(end_s, 'time')}."
     said = [f"{count(len(shown), results.what)} on {on}.", *said_of(tracks, end_s, begin_unix_s)]
     return " ".join(said)
 

@@ -51,7 +51,7 @@ function stateColours() {
   return {name: "state", group: (k) => place.get(tasks[k][STATE]), colours: order.map(ordinary), names: order, count: order.length};
 }
 const slowest = largest(tasks.map((t) => t[SLOW])), waited = largest(tasks.map((t) => t[WAITED])), widest = largest(hostsOf);
-const choices = ofRanks ? {} : Object.fromEntries([
+const choices = timeline ? {} : Object.fromEntries([
   tasks.some((t) => t[SLOW] !== null) && ["slowdown", {name: "slowdown", of: (k) => tasks[k][SLOW] === null ? null : (tasks[k][SLOW] - 1) / 3, from: "1", to: "4 or more"}],
   slowest > 4 && ["slowest", {name: "slowdown (log)", of: (k) => tasks[k][SLOW] === null ? null : Math.log(Math.max(tasks[k][SLOW], 1)) / Math.log(slowest), from: "1", to: numbers.number(slowest)}],
   waited > 0 && ["waiting", {name: "waiting", of: (k) => tasks[k][WAITED] === null ? null : logPart(tasks[k][WAITED], waited), from: "0 s", to: `${numbers.duration(waited)} (log)`}],
