@@ -165,6 +165,9 @@ class Allocations:
         if self._conf.gang and isinstance(self.select, Consumable):
             candidates = self.victims.candidates(job, need, now)
             within &= ~self._closed() | sum_of([v for v in candidates if _keeps_out(v)])
+            if not self._preemption.active and _owns(need):
+                live = (other for _, _, other in self._jobs.running)
+                within &= ~sum_of([each for each in live if each.state == record.RUNNING])
         leaves, limits = self.leaves(job, need, now), self._rules.limits
         counted = limits.nodes_counted(job, need.partition) if limits.enforced else 0
 
@@ -297,8 +300,13 @@ class Allocations:
 
 def _keeps_out(job: JobRecord) -> bool:
     """Whether a `job` that runs has its nodes for itself, though others could share them."""
-    forced = job.partition.over_subscribe == FORCE and job.partition.max_share > 1
-    return job.state == record.RUNNING and job.need.whole and not forced
+    return job.state == record.RUNNING and _owns(job.need)
+
+
+def _owns(need: Need) -> bool:
+    """Whether a job takes whole nodes, and its partition does not force it to share them."""
+    partition = need.partition
+    return need.whole and not (partition.over_subscribe == FORCE and partition.max_share > 1)
 
 
 def sum_of(jobs: Sequence[JobRecord]) -> Mask:

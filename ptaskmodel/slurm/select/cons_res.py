@@ -41,6 +41,8 @@ class ConsRes(Consumable):
             sets = split(sets, need.nodes, counted)
         idle_only = need.whole and not self._preempts
         closed = self._taken.nodes if idle_only else self._taken.whole
+        if self._gang and not self._preempts:
+            closed = 0  # nodes whose jobs are all suspended are idle, and others are left out
         joined = need.joined and (self._joins or not need.whole)
         for nodes, last in by_weight(sets, joined=joined):
             among = within & (need.required | nodes)
