@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from math import ceil, inf
+from math import inf
 
 from ptaskmodel import interrupts
 from ptaskmodel.batch.jobs.attempt import Attempt
@@ -40,11 +40,12 @@ from ptaskmodel.slurm.conf.phases import (
 )
 from ptaskmodel.slurm.controller.controller import Controller, NodeFailures
 from ptaskmodel.slurm.jobs.needs import YEAR_S
-from ptaskmodel.slurm.jobs.record import RUNNING, JobRecord
+from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.scheduling.backfill import Statistics
 from ptaskmodel.slurm.scheduling.backfill_thread import BackfillThread
 from ptaskmodel.slurm.scheduling.main import MainScheduler
+from ptaskmodel.slurm.scheduling.slicer import Slicer
 
 # How often all who wait are tried before they are given up.
 ROUNDS = 3
@@ -124,7 +125,7 @@ class Loop:
         self._refresh_date = phases.main_boot_s + self._period_s
         soon = 0 < conf.min_job_age_s < PURGE_S
         self._purge_s = max(LEAST_PURGE_S, conf.min_job_age_s) if soon else PURGE_S
-        self._slice_date = phases.boot_s + conf.scheduler_time_slice_s
+        self._slicer = Slicer(controller, phases, self._backfill)
         self._script: list[Event] = []
         self._scripted = 0
         if recorded is not None:
@@ -201,6 +202,7 @@ class Loop:
         if not mine:
             return False
         self._now = date
+        self._slicer.pass_by(date, END)
         for attempt in mine:
             self.controller.runs.ended(attempt, date)
         self._settle()
@@ -209,6 +211,7 @@ class Loop:
     def do(self, event: Event) -> None:
         """What happens next happens."""
         self._now, what, which = event
+        self._slicer.pass_by(self._now, what)
         self._do(what, which, self._now)
         self._settle()
 
@@ -275,14 +278,8 @@ class Loop:
         elif self._scripted < len(self._script):
             date, what, which = min((date, what, which), self._script[self._scripted])
         told = self._recorded is None or self._scripted < len(self._script)
-        if told and controller.suspension.waits_for_slice:
-            every = controller.conf.scheduler_time_slice_s
-            self._slice_date += max(0, ceil((self._now - self._slice_date) / every)) * every
-            first = what > SLICE
-            if self._phases.backfill_first and what in (TURN, CYCLE):  # the longest sleep is first
-                first = what == TURN or not self._backfill.has_slept(date, every)
-            if self._slice_date < date or (first and self._slice_date == date):
-                date, what, which = self._slice_date, SLICE, 0
+        if told and self._slicer.is_due(self._now, date, what):
+            date, what, which = self._slicer.date_s, SLICE, 0
         refresh = self._refresh_date
         first = self._phases.backfill_first or what > REFRESH
         if first and what in (CYCLE, CYCLED) and self._phases.backfill_first:
@@ -311,8 +308,7 @@ class Loop:
             self._refresh_date += self._period_s
             controller.refresh(date)
         elif what == SLICE:
-            self._slice_date += controller.conf.scheduler_time_slice_s
-            controller.suspension.slice(date)
+            self._slicer.end(date)
         elif what == CYCLE:
             self._backfill.cycle(date)
         elif what != RELEASED:
@@ -489,7 +485,7 @@ class Loop:
             if what != END or due >= date + AT_ONE_DATE_S:
                 break
             job = self._arrived.get(self._arrivals[place][1].id)
-            if job is None or job.attempt is None or job.state != RUNNING:
+            if job is None or job.attempt is None or not self.controller.runs.may_end(job, date):
                 continue
             if first is None or job.serial < first[1]:
                 first = k, job.serial, job.attempt

@@ -35,6 +35,8 @@ from ptaskmodel.workload.works import (
 
 # How long a job runs whose end is told.
 UNTIL_TOLD_S = 1e12
+# By how much sums of dates may be off.
+ROUNDING_S = 1e-6
 
 
 class Running:
@@ -117,9 +119,18 @@ class Running:
         self.execution.stop(job.attempt, date)
 
     def suspend(self, job: JobRecord, date: float) -> None:
-        """A job does no work from now on."""
+        """A job does no work from now on, unless its script is over and that is not known yet."""
         assert job.attempt is not None
-        self.execution.suspend(job.attempt, date)
+        if not self._is_over(job, date):
+            self.execution.suspend(job.attempt, date)
+
+    def _is_over(self, job: JobRecord, date: float) -> bool:
+        lasts_s, attempt = job.request.work.duration_s, job.attempt
+        if lasts_s is None or attempt is None or job.id in self._told:
+            return False
+        assert attempt.start_s is not None
+        done_s = date - attempt.start_s - sum(min(b, date) - a for a, b in job.suspensions)
+        return done_s >= lasts_s - ROUNDING_S
 
     def resume(self, job: JobRecord, date: float) -> None:
         """A job goes on."""

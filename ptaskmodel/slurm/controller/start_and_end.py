@@ -12,7 +12,7 @@ from math import inf
 
 from ptaskmodel.batch.jobs.attempt import Attempt
 from ptaskmodel.slurm.conf.facts import Conf, Nodes, Partition
-from ptaskmodel.slurm.conf.phases import Phases
+from ptaskmodel.slurm.conf.phases import AT_ONE_DATE_S, Phases
 from ptaskmodel.slurm.controller.allocations import Allocations
 from ptaskmodel.slurm.controller.job_list import (
     EPILOG_S,
@@ -245,6 +245,12 @@ class Runs:
         self._events.change(date)
         self._events.tell(date, by, job)
         self._suspension.started(job, date)
+
+    def may_end(self, job: JobRecord, date: float) -> bool:
+        """Whether the script of a `job` runs, or did until it was suspended at this `date`."""
+        if job.state == record.SUSPENDED:
+            return job.suspensions[-1][0] > date - AT_ONE_DATE_S
+        return job.state == record.RUNNING
 
     def in_order(self, attempts: Iterable[Attempt]) -> list[Attempt]:
         """Return the `attempts` of these jobs in the order in which ends at one date are heard."""
