@@ -387,8 +387,21 @@ class Victims:
             return allocation
         self._preempting[job] = now
         for victim in killed:
-            self._doomed.append((victim, self._preemption.mode_of(victim)))
+            if not self._spares(victim, now):
+                self._doomed.append((victim, self._preemption.mode_of(victim)))
         return None
+
+    def _spares(self, victim: JobRecord, now: int) -> bool:
+        """Whether a `victim` goes on until its GraceTime is over, counted from the first time."""
+        if victim.victim:
+            return now < victim.end_s
+        grace_s = self._preemption.grace_s(victim)
+        if grace_s:
+            self._jobs.stop(victim)
+            victim.be_victim(now + grace_s)
+            self._jobs.run(victim)
+            self._answers.forget()
+        return grace_s > 0
 
     def started(self, job: JobRecord) -> None:
         """Note that a `job` starts: it waits for no victim."""

@@ -103,9 +103,11 @@ class Controller:
         spends = self.rules.limits.kills
         live = (job for _, _, job in running if job.state == record.RUNNING)
         for job in sorted(live if spends else over, key=lambda job: job.listed):
-            if job in over or self.rules.must_end(job, now):
-                state = record.PREEMPTED if job.victim else record.TIMEOUT
-                self.runs.kill(job, date, state)
+            if job.victim and job in over:
+                again = self.preemption.mode_of(job) == REQUEUE
+                self.runs.kill(job, date, record.PREEMPTED, requeued=again)
+            elif not job.victim and (job in over or self.rules.must_end(job, now)):
+                self.runs.kill(job, date, record.TIMEOUT)
         self.reservations.purge(self.jobs, self.queue, self.events, now)
 
     def end_victims(self, date: float) -> Mask:

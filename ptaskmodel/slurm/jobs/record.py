@@ -264,9 +264,10 @@ class JobRecord:
         """Set the `attempt` that the execution runs."""
         self.attempt = attempt
 
-    def be_victim(self) -> None:
-        """A job that was preempted by suspension: its time limit goes on."""
+    def be_victim(self, until_s: float = inf) -> None:
+        """A preempted job goes on, suspended or until `until_s`: its limit ends then at least."""
         self.victim = True
+        self.end_s = min(self.end_s, until_s)
 
     def stop_working(self) -> None:
         """The job does no more work, as one of its nodes has failed."""
@@ -346,7 +347,7 @@ def over_limit(conf: Conf, by_end: ByEnd, now: int) -> list[JobRecord]:
     for end, _, job in by_end:
         if end > now:
             break
-        if job.state != RUNNING or job.limit_s == inf:
+        if job.state != RUNNING or (job.limit_s == inf and not job.victim):
             continue
         if job.victim or now >= end + over_time_s(conf, job.partition):
             over.append(job)

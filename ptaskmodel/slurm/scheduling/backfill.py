@@ -447,8 +447,8 @@ class Cycle:
             controller.queue.waits_because(job, reason)
             return LIMITED if self._options.assoc_limit_stop else NEXT
         if found is None:
-            if controller.end_victims(self._date):
-                self._ends = controller.jobs.ends()
+            controller.end_victims(self._date)
+            self._ends = controller.jobs.ends()  # victims are gone, or will be before their limit
             return NEXT if job.state != PENDING else None
         controller.runs.start(job, which, found, self._date, BACKFILL)
         if job.state in LIVE and job.end_s < float("inf"):
