@@ -7,56 +7,65 @@ and charged separately.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ptaskmodel.engine.state import RATE
 from ptaskmodel.platform.facts import FATPIPE
-from ptaskmodel.recording.intervals import Rows
+from ptaskmodel.recording.intervals import NONE, Rows
 from ptaskmodel.recording.recorded import Owners
 
 if TYPE_CHECKING:
+    from ptaskmodel.recording.intervals import FloatArray, IntArray
     from ptaskmodel.simulation.records import TaskRef
     from ptaskmodel.simulation.simulation import Simulation
     from ptaskmodel.workload.tasks import Task
 
 
-class _Phase:
-    """What a task, or one of its ranks, does at a constant rate since a date."""
-
-    __slots__ = ("limit", "rate", "row", "since", "task")
-
-    def __init__(
-        self, task: int, row: Mapping[int, float], rate: float, limit: int, since: float
-    ) -> None:
-        self.task = task
-        self.row = row
-        self.rate = rate
-        self.limit = limit
-        self.since = since
+# An activity: its task, rate, pattern and limit; a seat: a place on a resource, how much it uses at
+# rate 1, and its part of the use there, summed over time, s.
+_DOER = np.dtype([("task", "i4"), ("rate", "f8"), ("pattern", "i8"), ("limit", "i8")])
+_SEAT = np.dtype([("place", "i4"), ("resource", "i4"), ("task", "i4"), ("usage", "f8"),
+                  ("reached", "f8")])  # fmt: skip
+_CHARGE = np.dtype([("task", "i4"), ("other", "i4"), ("limit", "i4"), ("seconds", "f8")])
+PENDING = 1 << 20  # charges that are gathered before they are added up
+LEAST_EMPTY = 4096  # seats of those that have left, before they are taken away
 
 
 class Neighbours:
-    """Watch a simulation: charges[i, k] are the seconds during which task k slowed task i.
+    """Watch a simulation: how many seconds each task slows each other one, and on what.
 
-    on: the same by limit, the number of a host or link; empty unless ``by_limit``. A second is
-    divided by use of the limiting resource. Links of policy FATPIPE limit only the task itself.
+    A second is divided by use of the limiting resource. Links of policy FATPIPE limit only the task
+    itself. For each user of each resource, a sum over time holds its part of the use there; the
+    charge against a task that is limited there is what the sum gains meanwhile.
+
+    by_limit: whether to tell charges on different hosts and links apart.
     """
 
     def __init__(self, simulation: Simulation, by_limit: bool = False) -> None:
-        self.on: dict[tuple[int, int, int], float] = {}
         self._by_limit = by_limit
-        self.charges: dict[tuple[int, int], float] = {}
         self._found = Rows(simulation)
-        self._rows: dict[int, dict[int, float]] = {}
-        self._running: dict[int, _Phase] = {}
-        hosts = len(simulation.platform.hosts)
-        links = simulation.platform.all_links
-        self._private = {hosts + link.index for link in links if link.policy == FATPIPE}
+        hosts, links = len(simulation.platform.hosts), simulation.platform.all_links
+        self._resources = hosts + len(links)
+        self._private = np.array(
+            [hosts + link.index for link in links if link.policy == FATPIPE], dtype=np.int64
+        )
         self._owners = Owners(simulation)
+        self._date = 0.0
+        # What runs, by place: an activity of a task, or of one of its ranks.
+        self._doers = np.zeros(0, dtype=_DOER)
+        # A seat is a place on a resource, of those that have left with no use.
+        self._seats = np.zeros(0, dtype=_SEAT)
+        self._n_seats = self._n_empty = 0
+        # By place, since it is limited by what limits it: the sums of the seats there.
+        self._began: dict[int, FloatArray] = {}
+        self._charges = np.zeros(0, dtype=_CHARGE)
+        self._pending: list[NDArray[np.void]] = []
+        self._n_pending = 0
         simulation.listen(self, ranks=True)
 
     def take(self, events: np.ndarray) -> None:
@@ -68,70 +77,147 @@ class Neighbours:
         rates, tasks = events[told], self._owners.tasks(events)[told]
         if not len(rates):
             return
-        cuts = np.flatnonzero(np.diff(rates["date"])) + 1
-        for group, doers in zip(np.split(rates, cuts), np.split(tasks, cuts), strict=True):
-            fields = (group[name].tolist() for name in ("subject", "pattern", "value", "limit"))
-            records = list(zip(*fields, doers.tolist(), strict=True))
-            self._change(float(group["date"][0]), records)
+        subject = rates["subject"].astype(np.int64)
+        places = np.where(subject < 0, 2 * ~subject + 1, 2 * subject)
+        self._doers = _grown(self._doers, int(places.max()) + 1)
+        ends = np.append(np.flatnonzero(np.diff(rates["date"])) + 1, len(rates)).tolist()
+        for first, last in zip([0, *ends], ends, strict=False):
+            # Of what is told of a place at one time, the last holds.
+            _, at = np.unique(places[first:last][::-1], return_index=True)
+            at = last - 1 - at
+            self._go_on(float(rates["date"][first]))
+            self._change(places[at], tasks[at], rates[at])
 
-    def by_task(self) -> dict[int, dict[tuple[int, int], float]]:
-        """Of each task the charges against others, by them and by limit; see ``on``."""
-        found: dict[int, dict[tuple[int, int], float]] = {}
-        for (task, other, limit), charge in sorted(self.on.items()):
-            found.setdefault(task, {})[other, limit] = charge
+    def rows(self) -> NDArray[np.void]:
+        """Return (task, other, limit, seconds) of each task that slowed another one, in order.
+
+        limit: the number of a host or link; 0 unless ``by_limit``.
+        """
+        self._tidy()
+        self._add_up()
+        return self._charges
+
+    @property
+    def charges(self) -> dict[tuple[int, int], float]:
+        """The seconds during which a task was slowed by another one, by both numbers."""
+        found: dict[tuple[int, int], float] = {}
+        for task, other, _, seconds in self.rows().tolist():
+            found[task, other] = found.get((task, other), 0.0) + seconds
         return found
 
     def forget(self, patterns: list[int]) -> None:
         """These numbers will be given to other patterns."""
-        for pattern in patterns:
-            self._rows.pop(pattern, None)
         self._found.forget(patterns)
 
-    def _change(self, date: float, records: Sequence[tuple]) -> None:
-        rows = [self._row(pattern, rate) for _, pattern, rate, _, _ in records]
-        changed = {record[0] for record in records}
-        running = self._running
-        touched = [running[one].row for one in changed if one in running] + rows
-        limits = {phase.limit for phase in running.values()}
-        affected = {limit for limit in limits if any(limit in row for row in touched)}
-        for one, phase in running.items():
-            if one in changed or phase.limit in affected:
-                self._charge(phase, date)
-        for (one, _, rate, limit, task), row in zip(records, rows, strict=True):
-            if rate > 0:
-                running[one] = _Phase(task, row, rate, limit, date)
-            else:
-                running.pop(one, None)
-
-    def _charge(self, phase: _Phase, date: float) -> None:
-        """Charge the time since the last change to the users of the resource that limits a task."""
-        passed, limit = date - phase.since, phase.limit
-        phase.since = date
-        if passed <= 0 or limit < 0 or limit in self._private:
+    def _go_on(self, date: float) -> None:
+        """Add to the sum of each seat its part of the use of its resource until ``date``."""
+        passed, self._date = date - self._date, date
+        if passed <= 0.0 or not self._n_seats:
             return
-        uses = [
-            (neighbour.task, neighbour.rate * neighbour.row[limit])
-            for neighbour in self._running.values()
-            if limit in neighbour.row
-        ]
-        total = sum(use for _, use in uses)
-        for other, use in uses:
-            if other != phase.task:
-                key = phase.task, other
-                self.charges[key] = self.charges.get(key, 0.0) + passed * use / total
-                if self._by_limit:
-                    place = *key, limit
-                    self.on[place] = self.on.get(place, 0.0) + passed * use / total
+        seats = self._seats[: self._n_seats]
+        use = self._doers["rate"][seats["place"]] * seats["usage"]
+        total = np.bincount(seats["resource"], use, self._resources)
+        total[total <= 0.0] = 1.0
+        seats["reached"] += passed * use / total[seats["resource"]]
 
-    def _row(self, pattern: int, rate: float) -> dict[int, float]:
-        """What a pattern asks of each resource."""
-        if rate <= 0:
-            return {}
-        if pattern not in self._rows:
-            self._found.find(np.array([pattern]))
-            resources, usages = self._found.of(pattern)
-            self._rows[pattern] = dict(zip(resources.tolist(), usages.tolist(), strict=True))
-        return self._rows[pattern]
+    def _change(self, places: IntArray, tasks: IntArray, rates: np.ndarray) -> None:
+        """Let places, each of them once, have other rates, patterns and limits."""
+        runs, old = rates["value"] > 0.0, self._doers[places]
+        new = np.empty(len(places), dtype=_DOER)
+        new["task"], new["rate"] = tasks, rates["value"]
+        new["pattern"] = np.where(runs, rates["pattern"], NONE)
+        new["limit"] = np.where(runs, rates["limit"], NONE)
+        new["limit"][np.isin(new["limit"], self._private)] = NONE
+        turned = (old["limit"] != new["limit"]) | (old["task"] != new["task"])
+        self._close(places[turned])
+        moved = np.flatnonzero((old["pattern"] != new["pattern"]) | (old["task"] != new["task"]))
+        left = places[moved][old["pattern"][moved] != NONE]
+        if len(left):
+            seats = self._seats[: self._n_seats]
+            gone = np.isin(seats["place"], left) & (seats["usage"] > 0.0)
+            seats["usage"][gone] = 0.0
+            self._n_empty += int(gone.sum())
+        self._doers[places] = new
+        self._sit(places[moved][runs[moved]])
+        self._open(places[turned])
+        if 2 * self._n_empty > self._n_seats + LEAST_EMPTY:
+            self._tidy()
+
+    def _sit(self, places: IntArray) -> None:
+        """Give places a seat on each resource that they use."""
+        patterns = self._doers["pattern"][places]
+        self._found.find(np.unique(patterns))
+        whose, resource, usage = self._found.expand(patterns)
+        first, self._n_seats = self._n_seats, self._n_seats + len(whose)
+        self._seats = _grown(self._seats, self._n_seats)
+        seats = self._seats[first : self._n_seats]
+        seats["place"], seats["resource"], seats["usage"] = places[whose], resource, usage
+        seats["task"], seats["reached"] = self._doers["task"][places[whose]], 0.0
+
+    def _at(self, limit: int) -> NDArray[np.void]:
+        """The seats on a resource, in order of time."""
+        seats = self._seats[: self._n_seats]
+        return seats[seats["resource"] == limit]
+
+    def _open(self, places: IntArray) -> None:
+        """Begin to charge others for what places lose on what limits them now."""
+        for place, limit in zip(
+            places.tolist(), self._doers["limit"][places].tolist(), strict=True
+        ):
+            if limit >= 0:
+                self._began[place] = self._at(limit)["reached"]
+
+    def _close(self, places: IntArray) -> None:
+        """Charge others for what places lost on what has limited them."""
+        for place in places.tolist():
+            if (began := self._began.pop(place, None)) is None:
+                continue
+            task, limit = int(self._doers["task"][place]), int(self._doers["limit"][place])
+            seats = self._at(limit)
+            seats["reached"][: len(began)] -= began
+            seats = seats[(seats["reached"] > 0.0) & (seats["task"] != task)]
+            found = np.empty(len(seats), dtype=_CHARGE)
+            found["task"], found["other"], found["seconds"] = task, seats["task"], seats["reached"]
+            found["limit"] = limit if self._by_limit else 0
+            self._pending.append(found)
+            self._n_pending += len(found)
+        if self._n_pending > PENDING:
+            self._add_up()
+
+    def _tidy(self) -> None:
+        """Take away the seats of those that have left."""
+        places = np.array(sorted(self._began), dtype=np.int64)
+        self._close(places)
+        seats = self._seats[: self._n_seats]
+        self._seats = seats[seats["usage"] > 0.0]
+        self._seats["reached"] = 0.0
+        self._n_seats, self._n_empty = len(self._seats), 0
+        self._open(places)
+
+    def _add_up(self) -> None:
+        """Sum the charges of a task against another one on a resource."""
+        rows = np.concatenate([self._charges, *self._pending])
+        self._pending, self._n_pending = [], 0
+        rows = rows[np.lexsort((rows["limit"], rows["other"], rows["task"]))]
+        same = np.ones(len(rows), dtype=np.bool_)
+        for name in ("task", "other", "limit"):
+            same[1:] &= rows[name][1:] == rows[name][:-1]
+        same[:1] = False
+        first = np.flatnonzero(~same)
+        self._charges = rows[first]
+        if len(first):
+            self._charges["seconds"] = np.add.reduceat(rows["seconds"], first)
+
+
+def _grown(table: NDArray[np.void], size: int) -> NDArray[np.void]:
+    """A table with room for ``size`` rows; new ones are of nobody."""
+    if size <= len(table):
+        return table
+    more = np.zeros(max(size, 2 * len(table)) - len(table), dtype=table.dtype)
+    for name in ("task", "pattern", "limit"):
+        if name in (table.dtype.names or ()):
+            more[name] = NONE
+    return np.concatenate([table, more])
 
 
 def times_alone(simulation: Simulation) -> list[float | None]:

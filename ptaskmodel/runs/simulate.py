@@ -16,7 +16,7 @@ from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.routing.choice import PLATFORM, Ecmp, GivenRoutes, routing_of
-from ptaskmodel.remarks import OVERLOAD, STOPPED, for_summary, joining, warn, warn_of
+from ptaskmodel.remarks import OVERLOAD, STOPPED, WARNING, for_summary, joining, warn, warn_of
 from ptaskmodel.results.directory import whole_directory
 from ptaskmodel.results.states import outcome_remarks, stopped_remark
 from ptaskmodel.results.tables.tasks import (
@@ -249,7 +249,11 @@ def simulate_into(
         if neighbours is not None and alone_s is not None:
             from ptaskmodel.results.pages.interference import costs_of, write_costs
 
-            files = (*files, write_costs(place, costs_of(made, neighbours, alone_s)))
+            costs, left_out = costs_of(made, neighbours, alone_s)
+            files = (*files, write_costs(place, costs))
+            if left_out:
+                warn(left_out)
+                summary["remarks"] += [{"level": WARNING, "text": left_out, "effect": None}]
         if packets is not None:
             from ptaskmodel.results.tables.tasks import write_packet_tables
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 
+import numpy as np
 import pytest
 
+import ptaskmodel as pm
 from ptaskmodel.cli import main
+from ptaskmodel.engine.state import RATE
+from ptaskmodel.recording import attribution
+from ptaskmodel.results.pages import interference
+from ptaskmodel.style.text import number
 
 PLATFORM = """<?xml version="1.0"?>
 <platform version="4.1">
@@ -93,3 +100,63 @@ def test_a_run_without_company_says_that_nobody_lost(tmp_path):
     page = tmp_path / "page.html"
     assert main(["report", str(tmp_path / "out"), "-o", str(page)]) == 0
     assert "No task lost time to another one." in page.read_text()
+
+
+class Naive:
+    """Charges each pair of tasks at each change of any rate."""
+
+    def __init__(self, simulation):
+        self.core, self.running, self.since, self.found = simulation.core, {}, 0.0, {}
+        simulation.listen(self)
+
+    def forget(self, patterns): ...
+
+    def take(self, events):
+        for event in events[events["kind"] == RATE]:
+            passed, self.since = float(event["date"]) - self.since, float(event["date"])
+            for task, (_, _, limit) in self.running.items():
+                uses = {other: rate * row.get(limit, 0.0)
+                        for other, (row, rate, _) in self.running.items()}  # fmt: skip
+                for other, use in uses.items():
+                    if limit >= 0 and passed > 0.0 and use > 0.0 and other != task:
+                        key = task, other, limit
+                        charge = passed * use / sum(uses.values())
+                        self.found[key] = self.found.get(key, 0.0) + charge
+            self.running.pop(int(event["subject"]), None)
+            if event["value"] > 0.0:
+                _, resource, usage = self.core.uses(np.array([event["pattern"]]))
+                row = dict(zip(resource.tolist(), usage.tolist(), strict=True))
+                own = row, float(event["value"]), int(event["limit"])
+                self.running[int(event["subject"])] = own
+
+
+@pytest.mark.parametrize("least_empty", [0, 4096])
+def test_charges_are_those_of_each_pair_at_each_change(tmp_path, monkeypatch, least_empty):
+    monkeypatch.setattr(attribution, "LEAST_EMPTY", least_empty)
+    monkeypatch.setattr(attribution, "PENDING", 10)
+    (tmp_path / "p.xml").write_text(PLATFORM)
+    simulation = pm.Simulation(pm.load_platform(tmp_path / "p.xml"))
+    draw = random.Random(3)
+    for k in range(60):
+        hosts = draw.sample(["n0", "n1", "n2", "n3"], draw.choice((1, 2, 3)))
+        flows = [(0, n, draw.uniform(1e7, 1e8)) for n in range(1, len(hosts))]
+        task = pm.ParallelTask(hosts, draw.uniform(1e8, 1e9), flows=flows, start_s=0.2 * k)
+        simulation.add(task)
+    watch, naive = attribution.Neighbours(simulation, by_limit=True), Naive(simulation)
+    simulation.run()
+    found = {(task, other, limit): seconds for task, other, limit, seconds in watch.rows().tolist()}
+    assert len(found) > 100
+    assert found == pytest.approx(naive.found, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.filterwarnings("default")
+def test_of_very_many_costs_the_worst_of_each_task_are_kept(tmp_path, monkeypatch):
+    tasks = [{"id": f"t{k}", "hosts": ["n0"], "cpu": 1e9 * (k + 1)} for k in range(4)]
+    whole = lost(tmp_path, tasks)
+    monkeypatch.setattr(interference, "MOST_COSTS", 8)
+    rows = lost(tmp_path, tasks)
+    assert rows == [row for k, row in enumerate(whole) if k % 3 < 2]
+    part = sum(float(r["seconds"]) for r in rows) / sum(float(r["seconds"]) for r in whole)
+    (told,) = json.loads((tmp_path / "out" / "summary.json").read_text())["remarks"]
+    of_each = "interference.csv has the 2 worst of each task"
+    assert told["text"] == f"{of_each}, {number(part, 'share')} of all"

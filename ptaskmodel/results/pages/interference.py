@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ptaskmodel.recording import HOST, LINK, WAITING
 from ptaskmodel.results.directory import finite, readable, rows
 from ptaskmodel.results.pages.page import Section, Table
@@ -31,6 +33,7 @@ COLUMNS = ("task_id", "slowed_by", "limited_by", "resource", "seconds")
 NEIGHBOURS, NEIGHBOUR_COLUMNS = "neighbours.csv", ("job_id", "slowed_by", "seconds")
 # Rows and columns of the matrix; names of those that slowed a task.
 MOST, MOST_SHARERS = 15, 8
+MOST_COSTS = 1_000_000  # in interference.csv
 # More spells of tasks than these are not sent.
 MAX_SPELLS = 60_000
 BOTTLENECKS = "bottlenecks.csv"
@@ -63,32 +66,35 @@ class Limit(NamedTuple):
 
 def costs_of(
     simulation: Simulation, watch: Neighbours, alone_s: Sequence[float | None]
-) -> list[Cost]:
-    """What tasks that ended lost to each other, by task, the worst first."""
-    hosts = [host.name for host in simulation.platform.hosts]
-    names = hosts + [link.name for link in simulation.platform.all_links]
+) -> tuple[list[Cost], str]:
+    """What tasks that ended lost to each other, by task, the worst first; and what is left out.
+
+    Of more than MOST_COSTS, each task has as many of its worst ones. watch: of the whole run of
+    ``simulation``. alone_s: the times alone of its tasks.
+    """
     refs = list(simulation.tasks())
-    found = []
-    for task, charges in watch.by_task().items():
-        alone, ref = alone_s[task], refs[task]
-        if alone is None or ref.start_s is None or ref.end_s is None:
-            continue
-        lost = ref.end_s - ref.start_s - alone
-        total = sum(charges.values())
-        if not (lost > 0 and total > 0):
-            continue
-        mine = [
-            Cost(
-                ref.id,
-                refs[other].id,
-                HOST if limit < len(hosts) else LINK,
-                names[limit],
-                lost * charge / total,
-            )
-            for (other, limit), charge in charges.items()
-        ]
-        found += sorted(mine, key=lambda cost: -cost.seconds)
-    return found
+    took = (None if ref.start_s is None or ref.end_s is None else ref.end_s - ref.start_s
+            for ref in refs)  # fmt: skip
+    lost = np.array([np.nan if whole is None or alone is None else whole - alone
+                     for whole, alone in zip(took, alone_s, strict=True)])  # fmt: skip
+    charges = watch.rows()
+    charges = charges[lost[charges["task"]] > 0.0]
+    task, seconds = charges["task"], charges["seconds"]
+    seconds *= lost[task] / np.bincount(task, seconds, len(refs))[task]
+    order = np.lexsort((-seconds, task))
+    tasks, first, many = np.unique(task, return_index=True, return_counts=True)
+    most, note = max(MOST_COSTS // max(len(tasks), 1), 1), ""
+    if len(charges) > MOST_COSTS:
+        kept = np.arange(len(order)) - np.repeat(first, many) < most
+        part = seconds[order[kept]].sum() / seconds.sum()
+        note = f"{INTERFERENCE} has the {most} worst of each task, {number(part, 'share')} of all"
+        order = order[kept]
+    names = [host.name for host in simulation.platform.hosts]
+    hosts = len(names)
+    names += [link.name for link in simulation.platform.all_links]
+    ids = [ref.id for ref in refs]
+    return [Cost(ids[victim], ids[other], HOST if at < hosts else LINK, names[at], cost)
+            for victim, other, at, cost in charges[order].tolist()], note  # fmt: skip
 
 
 def write_costs(place: Path, costs: Iterable[Cost]) -> str:
