@@ -95,7 +95,7 @@ def cables_of(results: Results, routes: Iterable[tuple[str, Iterable[str]]]) -> 
 
     routes: the task and the links of each flow.
     """
-    flows = Counter(link for _, links in routes for link in set(links))
+    flows = Counter(link for _, links in routes for link in dict.fromkeys(links))
     queue: dict[str, float] = {}
     if (results.directory / QUEUES).exists():
         for name, _, _, queue_B in packet_spells(results, QUEUES, QUEUE_COLUMNS):

@@ -107,7 +107,7 @@ function linksOf(members) {
 /* [task, start, end, bytes] of those that used a resource, most first, and how many there were. */
 function usersOf(kind, name) {
   if (kind === "host") {
-    const h = data.hosts.indexOf(name), on = h < 0 || !panel ? [] : tasks.map((_, k) => k).filter((k) => tasks[k][START] !== null && panel.runs[k].some(([from, to]) => from <= h && h < to));
+    const h = data.hosts.indexOf(name), on = h < 0 || !panel ? [] : tasks.map((_, k) => k).filter((k) => tasks[k][START] !== null && panel.runs(k).some(([from, to]) => from <= h && h < to));
     return [on.map((k) => [k, tasks[k][START], panel.until(tasks[k]), null]).sort((a, b) => (b[2] - b[1]) - (a[2] - a[1])), on.length];
   }
   const tick = data.topology.tick;

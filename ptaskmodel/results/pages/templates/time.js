@@ -11,16 +11,25 @@ const grouped = names.length > MOST_HOSTS ? data.groups : null;  // [name, first
 const rowHeight = Math.max(grouped ? MOST_HIGH / names.length : 3, Math.min(26, MOST_HIGH / Math.max(names.length, 1)));
 const ganttHigh = names.length * rowHeight;
 let view = [0, end], chosen = -1, cross = null;
+/* Dates of tasks; those that never ran begin at no time. */
+const begins = Float64Array.from(tasks, (t) => t[START] ?? Infinity), ends = Float64Array.from(tasks, until);
 const ran = tasks.map((_, k) => k).filter((k) => tasks[k][START] !== null && (ofRanks || tasks[k][RUNS].length)).sort((a, b) => tasks[a][START] - tasks[b][START] || a - b);
+/* First host, host after the last, of each run of hosts of a task: one after the other; of task k from places[k] on. */
+const flat = [], places = new Int32Array(tasks.length + 1), hostsOf = new Int32Array(tasks.length);
+tasks.forEach((t, k) => {
+  const its = ofRanks ? [k, 1] : t[RUNS];
+  for (let n = 0, at = 0; n < its.length; n += 2) { const from = at + its[n]; at = from + its[n + 1]; flat.push(from, at); hostsOf[k] += at - from; }
+  places[k + 1] = flat.length;
+});
+const hosts = Int32Array.from(flat);
 /* [[first host, host after the last], ...] of a task. */
-const runs = tasks.map((t, k) => { if (ofRanks) return [[k, k + 1]]; const found = []; for (let n = 0, at = 0; n < t[RUNS].length; n += 2) { const from = at + t[RUNS][n]; at = from + t[RUNS][n + 1]; found.push([from, at]); } return found; });
-const hostsOf = runs.map((its) => its.reduce((n, [from, to]) => n + to - from, 0));
+const runs = (k) => Array.from({length: (places[k + 1] - places[k]) / 2}, (_, n) => [hosts[places[k] + 2 * n], hosts[places[k] + 2 * n + 1]]);
 /* Those that are on a host at once lie in lanes of its row: of each host [task => [lane, lanes]]; null where nobody shares a host. */
 const lanes = (() => {
   const many = hostsOf.reduce((a, b) => a + b, 0) > 500000;
   if (many || ofRanks) return null;
   const on = names.map(() => []);
-  for (const k of ran) for (const [from, to] of runs[k]) for (let h = from; h < to; h++) on[h].push(k);
+  for (const k of ran) for (const [from, to] of runs(k)) for (let h = from; h < to; h++) on[h].push(k);
   let shared = false;
   const found = on.map((members) => {
     const places = new Map();
@@ -133,15 +142,15 @@ function rowNames(pen, width) {
 let crowded = false;
 function gantt(pen, width) {
   const from = left(width), wide = width - from - 8 - STRIP, filter = tools.filter();
-  const inView = ran.filter((k) => until(tasks[k]) >= view[0] && tasks[k][START] <= view[1]);
-  crowded = !timeline && inView.reduce((n, k) => n + (lanes ? hostsOf[k] : runs[k].length), 0) > 2 * wide;
+  const inView = ran.filter((k) => ends[k] >= view[0] && begins[k] <= view[1]);
+  crowded = !timeline && inView.reduce((n, k) => n + (lanes ? hostsOf[k] : (places[k + 1] - places[k]) / 2), 0) > 2 * wide;
   pen.save(); pen.beginPath(); pen.rect(from, top, wide + STRIP, ganttHigh); pen.clip();
   if (crowded) cells(pen, from, Math.floor(wide), inView, filter);
   else for (const k of inView) bar(pen, k, width, filter && !filter[0].has(k));
   if (chosen >= 0 && tasks[chosen][START] !== null) {
     pen.strokeStyle = colour("ink"); pen.lineWidth = 2;
     const a = toX(tasks[chosen][START], width), b = toX(until(tasks[chosen]), width);
-    for (const [h, to] of runs[chosen]) pen.strokeRect(a, top + h * rowHeight, Math.max(b - a, 2), (to - h) * rowHeight);
+    for (const [h, to] of runs(chosen)) pen.strokeRect(a, top + h * rowHeight, Math.max(b - a, 2), (to - h) * rowHeight);
   }
   if (view[1] >= end) hatch(pen, toX(end, width), top, ganttHigh);
   if (timeline) timeline.lines(pen, view, (time) => toX(time, width), (rank) => top + (rank + 0.5) * rowHeight);
@@ -161,7 +170,7 @@ function bar(pen, k, width, dim) {
     }
     if (high > best[1]) best = [y, high];
   };
-  for (const [from, to] of runs[k]) {
+  for (const [from, to] of runs(k)) {
     if (!lanes) { box(top + from * rowHeight + gap / 2, (to - from) * rowHeight - gap); continue; }
     for (let h = from; h < to; h++) { const [lane, n] = lanes[h].get(k), part = (rowHeight - gap) / n; box(top + h * rowHeight + gap / 2 + lane * part, part - (part > 5 ? 0.5 : 0)); }
   }
@@ -175,20 +184,23 @@ function bar(pen, k, width, dim) {
 }
 /* Too many bars: in each cell of a host, or of a group of hosts, and of some pixels, the mean of an amount, or what there is most. */
 function cells(pen, from, wide, inView, filter) {
-  const across = 2, columns = Math.ceil(wide / across), place = new Int32Array(names.length), spans = grouped || names.map((name, h) => [name, h, 1]);
-  spans.forEach(([, first, count], g) => place.fill(g, first, first + count));
+  const across = 2, columns = Math.ceil(wide / across), group = new Int32Array(names.length), spans = grouped || names.map((name, h) => [name, h, 1]);
+  spans.forEach(([, first, count], g) => group.fill(g, first, first + count));
   const kinds = by.of ? 1 : by.colours.length, n = spans.length * columns, weight = new Float32Array(n), sums = new Float32Array(n * kinds);
   const scale = columns / (view[1] - view[0]), highest = columns - 1, values = by.values || (by.values = tasks.map((_, k) => (by.of || by.group)(k)));
   for (const k of inView) {
     if (filter && !filter[0].has(k)) continue;
     const value = values[k];
-    const a = Math.max((tasks[k][START] - view[0]) * scale, 0), b = Math.min((until(tasks[k]) - view[0]) * scale, columns), first = Math.min(Math.floor(a), highest), last = Math.min(Math.floor(b), highest);
-    for (const [h, to] of runs[k]) for (let g = place[h]; g <= place[to - 1]; g++) {
-      const [, begin, count] = spans[g], hosts = Math.min(to, begin + count) - Math.max(h, begin);
-      for (let c = first; c <= last; c++) {
-        const part = hosts * Math.max(Math.min(b, c + 1) - Math.max(a, c), 0), at = g * columns + c;
-        weight[at] += part;
-        if (!by.of) sums[at * kinds + value] += part; else if (value !== null) sums[at] += part * value;
+    const a = Math.max((begins[k] - view[0]) * scale, 0), b = Math.min((ends[k] - view[0]) * scale, columns), first = Math.min(Math.floor(a), highest), last = Math.min(Math.floor(b), highest);
+    for (let r = places[k]; r < places[k + 1]; r += 2) {
+      const h = hosts[r], to = hosts[r + 1];
+      for (let g = group[h]; g <= group[to - 1]; g++) {
+        const many = Math.min(to, spans[g][1] + spans[g][2]) - Math.max(h, spans[g][1]);
+        for (let c = first; c <= last; c++) {
+          const part = many * (Math.min(b, c + 1) - Math.max(a, c)), at = g * columns + c;
+          weight[at] += part;
+          if (!by.of) sums[at * kinds + value] += part; else if (value !== null) sums[at] += part * value;
+        }
       }
     }
   }
@@ -294,7 +306,7 @@ const inOverview = (event) => event.clientY - area().top < OVERVIEW;
 function taskAt(event) {
   const y = event.clientY - area().top - top, h = Math.floor(y / rowHeight), time = timeAt(event.clientX - area().left), slack = (view[1] - view[0]) / area().width;
   if (y < 0 || h >= names.length) return -1;
-  const here = ran.filter((k) => tasks[k][START] - slack <= time && time <= until(tasks[k]) + slack && runs[k].some(([from, to]) => from <= h && h < to));
+  const here = ran.filter((k) => tasks[k][START] - slack <= time && time <= until(tasks[k]) + slack && runs(k).some(([from, to]) => from <= h && h < to));
   return (lanes ? here.find((k) => { const [lane, n] = lanes[h].get(k); return Math.floor((y - h * rowHeight) / rowHeight * n) === lane; }) : undefined) ?? here[0] ?? -1;
 }
 function trackAt(event) {
