@@ -42,6 +42,7 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     same_until,
     slot_at,
 )
+from ptaskmodel.slurm.select.bitsets import meet
 from ptaskmodel.slurm.select.fit_kernel import end_of, fit_in
 from ptaskmodel.slurm.select.offer_kernel import (
     CPUS,
@@ -212,7 +213,7 @@ def _plan(s, k, date, lasts):
     numbers = s.numbers
     step = numbers[STEP]
     for row in range(len(s.masks)):
-        s.map_version[row] += _meet(s.masks[row], s.chosen)
+        s.map_version[row] += meet(s.masks[row], s.chosen)
     begin, finish = date // step * step, (date + lasts) // step * step
     map_end = (numbers[NOW] + numbers[WINDOW]) // step * step
     if begin >= map_end:
@@ -240,24 +241,28 @@ def _test_or_repeat(s, k):
         return 0
     need = s.needs[which]
     told = np.int64(need[SIZE] != VARIES and s.known[TOLD, job] == need[SIZE])
+    notes = need[GPUS] and nodes.facts[NOTES_GPUS]
     if s.failed[kind] == s.map_version[row] and s.was_told[kind] == told:
         s.tested[k], s.sizes[k] = s.was_tested[kind], s.had_size[kind]
         s.numbers[TESTED] += s.tested[k]
-        if need[GPUS]:
+        if notes:
             _note(nodes.favours, s.had_notes[kind])
             _note(s.notes, s.had_notes[kind])
         return 0
-    nodes.noted[:] = 0
+    if notes:
+        nodes.noted[:] = 0
     read, nodes.facts[READS_NOTES] = nodes.facts[READS_NOTES], 0
     version = s.map_version[row]
     status = _test(s, k)
     if status == 0 and s.map_version[row] == version and not nodes.facts[READS_NOTES]:
         s.failed[kind], s.was_told[kind] = version, told
         s.was_tested[kind], s.had_size[kind] = s.tested[k], s.sizes[k]
-        for node in range(len(nodes.noted)):
-            s.had_notes[kind, node] = nodes.noted[node]
+        if notes:
+            for node in range(len(nodes.noted)):
+                s.had_notes[kind, node] = nodes.noted[node]
     nodes.facts[READS_NOTES] |= read
-    _note(s.notes, nodes.noted)
+    if notes:
+        _note(s.notes, nodes.noted)
     return status
 
 
@@ -335,7 +340,7 @@ def _test(s, k):
             date = start
             numbers[POSTPONED] = 1
         if date <= now:
-            if not _meet(s.chosen, s.cleaning):
+            if not meet(s.chosen, s.cleaning):
                 return 1
             date, later = now + 1, np.int64(0)
         if later > 0 and date > later:
@@ -409,15 +414,6 @@ def _not_before(s, row, slot, start, lasts, need, fewest):
 def _last_until(numbers, date):
     """After a date, a cycle may do something else."""
     numbers[UNTIL] = min(numbers[UNTIL], date)
-
-
-@jit
-def _meet(some, others):
-    """Whether two sets have a node in common."""
-    both = np.uint64(0)
-    for w in range(len(some)):
-        both |= some[w] & others[w]
-    return both != np.uint64(0)
 
 
 @jit

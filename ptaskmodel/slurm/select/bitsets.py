@@ -94,6 +94,15 @@ def _fill(words, first, end):
 
 
 @jit
+def meet(some, others):
+    """Whether two sets, `some` and `others`, have a node in common."""
+    both = np.uint64(0)
+    for w in range(len(some)):
+        both |= some[w] & others[w]
+    return both != np.uint64(0)
+
+
+@jit
 def trailing_zeros(word):
     """How many zeros a word ends in; 64 if it is 0."""
     if word == np.uint64(0):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
+from ptaskmodel.slurm.select.bitsets import meet
 from ptaskmodel.slurm.select.offer_kernel import (
     ANCHOR,
     ASKS,
@@ -36,6 +37,7 @@ from ptaskmodel.slurm.select.offer_kernel import (
     RUN_NODES,
     RUN_UNITS,
     RUN_WEIGHT,
+    SPAN,
     T_CHOSEN,
     T_CPUS,
     T_FEWEST,
@@ -170,11 +172,16 @@ def end_of(s, need, among, required, running, enough, most):
 def _next_among(s, among, j, running):
     """The first job from one on that has some of the nodes in question; running: there is none."""
     while j < running:
-        for h in range(s.first[j], s.last[j]):
-            k = s.held[0, h]
-            if among[k >> 6] >> np.uint64(k & 63) & np.uint64(1):
-                return j
-        j += 1
+        span = j // SPAN
+        end = min((span + 1) * SPAN, running)
+        if not meet(s.spans[span], among):
+            j = end
+        while j < end:
+            for h in range(s.first[j], s.last[j]):
+                k = s.held[0, h]
+                if among[k >> 6] >> np.uint64(k & 63) & np.uint64(1):
+                    return j
+            j += 1
     return running
 
 

@@ -40,8 +40,8 @@ TAKING = 9
 BY_CPUS, IS_CONS_RES, GROWS_S, THREADS, NOTES_GPUS, READS_NOTES, TRIAL = range(7)
 FACTS = 7
 LIGHTEST = 255
-# After each so many ends, what is free then is kept.
-STRIDE = 4
+# After each so many ends, what is free then is kept; of each so many jobs that run, the nodes.
+STRIDE, SPAN = 4, 8
 
 
 class SharedNodes(NamedTuple):
@@ -53,7 +53,7 @@ class SharedNodes(NamedTuple):
     in a prediction. has_free, trial_has_free: the nodes that have free cores. ends: of the jobs
     that run, by end; first, last: of each, its nodes among held: the node, the cores, the memory
     and the GPUs. ahead: the free cores of each node after each STRIDE ends, in binary: the last
-    digits of all nodes as words, then the digits before these, and so on.
+    digits of all nodes as words, then the digits before these, and so on. spans: of SPAN jobs.
 
     The available nodes: node, cpus, whole_cpus, gpus, units, resources (see `Room`), weight,
     whether it must be; kept: whether it is not dropped; is_open: whether runs hold it; taken:
@@ -86,6 +86,7 @@ class SharedNodes(NamedTuple):
     last: Ints
     held: Ints
     ahead: Words
+    spans: Words
     node: Ints
     cpus: Ints
     whole_cpus: Ints
@@ -118,7 +119,7 @@ def note_free(s):
 
 @entry
 def look_ahead(s, running):
-    """Note what is free now, and after each STRIDE ends of so many jobs that run."""
+    """Note what is free now, and after each STRIDE ends of so many jobs that run; their nodes."""
     note_free(s)
     s.ahead[0, :] = np.uint64(0)
     s.facts[TRIAL] = 0
@@ -128,6 +129,12 @@ def look_ahead(s, running):
         s.trial_free[k], s.trial_spare[k] = s.free[k], s.spare[k]
         s.trial_present[k], s.trial_gpus[k] = s.present[k], s.spare_gpus[k]
         add_number(s.ahead[0], len(s.has_free), k, s.free[k])
+    for j in range(running):
+        if j % SPAN == 0:
+            s.spans[j // SPAN, :] = np.uint64(0)
+        for h in range(s.first[j], s.last[j]):
+            k = s.held[0, h]
+            s.spans[j // SPAN, k >> 6] |= np.uint64(1) << np.uint64(k & 63)
     for c in range(running // STRIDE):
         for i in range(s.ahead.shape[1]):
             s.ahead[c + 1, i] = s.ahead[c, i]

@@ -85,8 +85,11 @@ class PlainFit:
         # The ends that were noted last; whether what is held is as it was then.
         self._noted: Ends = []
         self._is_noted = False
-        self.state = shared_nodes(len(nodes), max(nodes.cores, default=1))
-        state = self.state
+        state = shared_nodes(len(nodes), max(nodes.cores, default=1))
+        # The free cores, memory and GPUs of each node, in this order.
+        self._left = np.zeros((3, len(nodes)), np.int64)
+        free, spare, spare_gpus = self._left
+        self.state = state = state._replace(free=free, spare=spare, spare_gpus=spare_gpus)
         state.facts[kernel.BY_CPUS] = self._by_cpus
         state.facts[kernel.IS_CONS_RES] = self._is_cons_res
         state.facts[kernel.GROWS_S] = conf.scheduler.bf_window_linear_s
@@ -145,11 +148,8 @@ class PlainFit:
         return held
 
     def _count_in(self, held: NDArray, sign: int) -> None:
-        state = self.state
-        state.free[held[0]] -= sign * held[1]
-        state.spare[held[0]] -= sign * held[2]
-        state.present[held[0]] += sign
-        state.spare_gpus[held[0]] -= sign * held[3]
+        self._left[:, held[0]] -= sign * held[1:]
+        self.state.present[held[0]] += sign
 
     def remove(self, job: JobRecord) -> None:
         """A `job` gives its allocation back."""
@@ -182,6 +182,7 @@ class PlainFit:
                 name: np.zeros(2 * count, np.int64) for name in ("ends", "first", "last")
             }
             room["ahead"] = _room_ahead(2 * count, state.ahead.shape[1])
+            room["spans"] = _room_of_spans(2 * count, self.words)
             self.state = state = state._replace(**room)
         kept, fresh = _same(old, ends)
         for array in (state.ends, state.first, state.last):
@@ -376,6 +377,11 @@ def _room_ahead(running: int, words: int) -> NDArray:
     return np.zeros((running // kernel.STRIDE + 1, words), np.uint64)
 
 
+def _room_of_spans(running: int, words: int) -> NDArray:
+    """Room for the nodes, so many `words`, of so many jobs that run."""
+    return np.zeros((running // kernel.SPAN + 1, words), np.uint64)
+
+
 def shared_nodes(count: int, cores: int = 1) -> SharedNodes:
     """The state of the kernels for so many nodes, idle, each of so many cores at most."""
     of_nodes = ("cores", "threads", "weights", "memory", "line_cpus", "all_gpus", "gpu_type")
@@ -395,6 +401,7 @@ def shared_nodes(count: int, cores: int = 1) -> SharedNodes:
         trial_has_free=np.zeros(words, np.uint64),
         held=np.zeros((4, FEW), np.int64),
         ahead=_room_ahead(FEW, words * cores.bit_length()),
+        spans=_room_of_spans(FEW, words),
         run=np.zeros((count + 1, kernel.RUN), np.int64),
         taking=np.zeros(kernel.TAKING, np.int64),
         **arrays,
