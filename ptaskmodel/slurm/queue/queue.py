@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable
+from operator import is_not
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,8 +172,8 @@ class Queue:
 
     def sort(self) -> None:
         """Put all entries in the order of new priorities."""
-        before, found = self._entries, []
-        for entry in before:  # their order hardly changes
+        found = []
+        for entry in self._entries:  # their order hardly changes
             key, which, job = entry
             priority = -int(job.priorities[which])
             if key[PRIORITY] != priority:
@@ -180,9 +181,10 @@ class Queue:
                 self._keys[job][which] = key
                 entry = Entry(key, which, job)
             found.append(entry)
+        before = found.copy()
         found.sort()
         self._entries, self._ordered = found, None
-        if [entry[1:] for entry in found] != [entry[1:] for entry in before]:
+        if any(map(is_not, found, before)):
             self._numbers = array("q", [job.number for _, _, job in found])
             self.version += 1
 

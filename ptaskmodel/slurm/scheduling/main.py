@@ -212,6 +212,8 @@ class _Pass:
         self._completing = controller.allocations.cleaning.nodes
         self._taken = taken
         self._looked = self._started = 0
+        # Whether it was noted that somebody is passed over, which is a change of jobs.
+        self._has_changed = False
         self.is_plain = controller.queue.settled
         self._by_partition: dict[str, int] = {}
 
@@ -232,10 +234,14 @@ class _Pass:
 
     def _look_at(self, entry: Entry) -> bool:
         """Look at an entry; whether the pass goes on."""
-        controller, job, name = self._controller, entry.job, entry.job.partitions[entry.which].name
-        if job.state != PENDING or not self._has_room_reserved(job, name):
+        _, which, job = entry
+        name = job.partitions[which].name
+        if job.state != PENDING:
             return True
-        if not _is_queued(controller, entry, self._rejected, self._taken):
+        if job.reservation is not None and not self._has_room_reserved(job, name):
+            return True
+        controller, taken = self._controller, self._taken
+        if job not in taken and not _is_queued(controller, entry, self._rejected, taken):
             return True
         if self._options.partition_job_depth:
             depth = self._by_partition.get(name, 0)
@@ -257,13 +263,14 @@ class _Pass:
             return self._try(entry)
         if job.reservation is not None or job.reason in _NOT_TOLD:
             job.wait_for("Priority")
-        controller.events.change_at(self._now)
+        if not self._has_changed:
+            self._has_changed = True
+            controller.events.change_at(self._now)
         return True
 
     def _has_room_reserved(self, job: JobRecord, name: str) -> bool:
         """Whether a job's reservation has as many nodes in a partition as the job needs."""
-        if job.reservation is None:
-            return True
+        assert job.reservation is not None
         inside = job.reservation.nodes & self._partitions[name]
         return inside.bit_count() >= job.request.least_nodes
 
@@ -399,8 +406,6 @@ def _is_queued(
     Of an array a task is rejected, as all behind it in the same partition, until it starts.
     """
     job = entry.job
-    if job in taken:
-        return True
     if controller.rules.waits_for(job, job.partitions[entry.which], whole=True) is not None:
         return False
     if job.request.array is None and len(job.partitions) == 1:

@@ -414,21 +414,19 @@ class Consumable:
     ) -> Allocation:
         """What a job gets of nodes of which it is given so many CPUs each."""
         touched = 0 if mine is None else self._taken.rows[need.partition.name].touched
+        by_sockets = need.partition.name in self._by_sockets
+        by_cpus = self._of_cpus and not need.whole
         held, cpus, memory = [], [], []
         for room, count in zip(chosen, counts, strict=True):
             node, line = room.node, self.nodes.lines[room.node]
-            own = mine[node] if mine is not None and touched >> node & 1 else None
-            sockets = self._sockets(need, line, self._full[node] & ~used[node], own)
-            taken, by_sockets = (
-                self._full[node] & ~used[node],
-                need.partition.name in self._by_sockets,
-            )
+            taken = self._full[node] & ~used[node]
+            counted = self._full[node]  # of a whole node all that it has
             if not need.whole:
-                taken = cores_taken(need, line, sockets, count, by_sockets)
+                own = mine[node] if mine is not None and touched >> node & 1 else None
+                sockets = self._sockets(need, line, taken, own)
+                counted = taken = cores_taken(need, line, sockets, count, by_sockets)
             held.append(taken)
-            counted = self._full[node] if need.whole else taken  # of a whole node all that it has
-            own_count = self._of_cpus and not need.whole
-            cpus.append(count if own_count else counted.bit_count() * line.threads)
+            cpus.append(count if by_cpus else counted.bit_count() * line.threads)
             if need.memory is not None:
                 memory.append(memory_of(need, self.nodes.memory_MiB[node], cpus[-1]))
         return Allocation(mask_of(chosen), len(chosen), tuple(held), tuple(cpus), tuple(memory))

@@ -33,6 +33,12 @@ def whole_sockets(line: NodeLine, cores: Mask) -> Mask:
 
 def cyclic(sockets: list[Mask], count: int) -> Mask:
     """The lowest free core of each socket in turn, until there are enough."""
+    return _cyclic(tuple(sockets), count)
+
+
+@lru_cache(maxsize=20_000)
+def _cyclic(sockets: tuple[Mask, ...], count: int) -> Mask:
+    """As `cyclic`: of the same sockets as many are asked for over and over."""
     free = [each.bit_count() for each in sockets]
     taken = [0] * len(sockets)
     left = [k for k, cores in enumerate(free) if cores]
