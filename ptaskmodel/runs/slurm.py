@@ -394,7 +394,13 @@ def _together(
     """Several controllers, whose jobs share a platform."""
     watches = [_watch(part, options) for part in parts]
     runs = simulate_together(
-        conf, parts, execution, watches, costs=Costs(options.test_cost), **given
+        conf,
+        parts,
+        execution,
+        watches,
+        compiled=not INTERPRETED,
+        costs=Costs(options.test_cost),
+        **given,
     )
     return [Simulated(run, watch) for run, watch in zip(runs, watches, strict=True)]
 

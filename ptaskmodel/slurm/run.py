@@ -113,6 +113,7 @@ def simulate_together(
     *,
     accounts: Accounts | None = None,
     phases: Phases | None = None,
+    compiled: bool = False,
     costs: Costs = FREE,
     failures: Mapping[str, Changes] | None = None,
     progress: Progress | None = None,
@@ -120,8 +121,8 @@ def simulate_together(
     """Run the jobs of several controllers on one platform, where they affect each other.
 
     conf: of all nodes, which are the hosts of the execution in this order. parts: see `parts_of`.
-    watches: the event log of each part. accounts, phases, costs, failures, progress: as of
-    `simulate_slurm`.
+    watches: the event log of each part. accounts, phases, compiled, costs, failures, progress: as
+    of `simulate_slurm`.
     """
     numbers = count()
     places = {name: k for k, name in enumerate(nodes_of(conf).names)}
@@ -133,6 +134,7 @@ def simulate_together(
             accounts=accounts,
             phases=phases,
             watch=watch,
+            compiled=compiled,
             costs=costs,
             failures=failures,
             numbers=numbers,

@@ -71,7 +71,8 @@ def together(conf, jobs, on):
     parts, _ = parts_of(conf, jobs, 2)
     execution = execution_on(on, conf)
     watches = [Watch(), Watch()]
-    return parts, simulate_together(conf, parts, execution, watches, phases=PHASES)
+    given = {"phases": PHASES, "compiled": True}
+    return parts, simulate_together(conf, parts, execution, watches, **given)
 
 
 def test_on_hosts_and_links_of_their_own_they_run_as_if_alone(tmp_path):
