@@ -378,7 +378,9 @@ class Loop:
         """Leave out turns that find no job, up to some before a date; nobody is told of them."""
         controller, options, phases = self.controller, self._options, self._phases
         before = self._last_check, self._last_purge, self._last_full
-        end = until - IDLE_S
+        quiet_s = self._reserved.quiet_until_s(phases.t0 + self._now, IDLE_S) - phases.t0
+        look = self._backfill.look_date(self._now, self._last_turn)
+        end = min(until, quiet_s, look) - IDLE_S
         if (
             end <= self._now
             or end == inf
@@ -387,8 +389,6 @@ class Loop:
             or self._events.requested
             or self._events.at_once
             or controller.jobs.remembers
-            or self._backfill.look_date(self._now, self._last_turn) < inf
-            or self._now + phases.t0 < self._reserved.over_s + IDLE_S
             or any(self._events.second(phases.turn_after(s - phases.t0)) != s for s in before)
         ):
             return

@@ -39,7 +39,7 @@ def test_turns_of_an_idle_controller(tmp_path, monkeypatch, seed, reserves):
     dates = 0, 10, DAY_S + 3.7, DAY_S + 50, DAY_S + 700.2, 3 * DAY_S, 3 * DAY_S + 1
     jobs = [job(f"j{k}", date, 300 + k, 20, nodes=2) for k, date in enumerate(dates)]
     conf = conf_of(tmp_path, kind + FOUR)
-    begins = (500, 5000), (DAY_S // 10, 600), (6000, 700)
+    begins = (500, 5000), (DAY_S // 10, 600), (6000, 700), (2 * DAY_S + 30, 900)
     more = {
         "reserved": Reserved(
             [Reservation(f"r{k}", since, since + lasts, 0b0111) for k, (since, lasts) in

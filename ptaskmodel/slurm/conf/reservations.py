@@ -129,6 +129,15 @@ class Reserved:
         """Whether there are none."""
         return not self._all
 
+    def quiet_until_s(self, now: float, after_s: float) -> float:
+        """Return when the next of them begins after `now`, Unix seconds; inf: none does.
+
+        It is `now` while one lasts, and for ``after_s`` behind its end.
+        """
+        if any(one.start_s <= now < one.end_s + after_s for one in self._all):
+            return now
+        return min((one.start_s for one in self._all if one.start_s > now), default=inf)
+
     def named(self, name: str, now: int) -> Reservation | None:
         """Return the reservation called `name`, unless it has ended by `now` (Unix s)."""
         found = self._left.get(name)
