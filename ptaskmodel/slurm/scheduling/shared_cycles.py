@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,7 +61,8 @@ class SharedCycles(QuickCycles):
         assert isinstance(select, Consumable)
         assert select.plain is not None
         self._plain: PlainFit = select.plain
-        self._needs: dict[Need, int] = {}
+        # The row of each kind of needs.
+        self._needs: dict[Hashable, int] = {}
         # Where jobs are counted: by the limit, and whom it is to; kinds of jobs, by need and time.
         self._counted: dict[tuple[int, object], int] = {}
         self._kinds: dict[tuple[int, int], int] = {}
@@ -178,13 +180,13 @@ class SharedCycles(QuickCycles):
         vector = self._plain.vector_of(need)
         if vector is None:
             return IS_NOT_PLAIN, 0, 0
-        if need not in self._needs:
+        if need.kind not in self._needs:
             self._add_need(need, vector)
-        return self._needs[need], need.planned_s, self._row_of(need.nodes)
+        return self._needs[need.kind], need.planned_s, self._row_of(need.nodes)
 
     def _add_need(self, need: Need, vector: tuple[NDArray, NDArray]) -> None:
         state, row = self._state, len(self._needs)
-        self._needs[need] = row
+        self._needs[need.kind] = row
         if row == len(state.needs):
             more: dict[str, Any] = {
                 name: longer(getattr(state, name).T, 2 * row).T.copy()

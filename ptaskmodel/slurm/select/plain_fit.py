@@ -6,6 +6,7 @@ numbers; its answers equal those of `Consumable.place` and `Consumable.predict`.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,8 @@ class PlainFit:
         self._by_cpus = bool(conf.select_parameters & {"CR_CPU", "CR_CPU_MEMORY"})
         self._even = len(set(nodes.cpus)) == len({line.threads for line in nodes.lines}) == 1
         self._singles = all(line.threads == 1 for line in nodes.lines)
-        self._vectors: dict[Need, tuple[NDArray, NDArray] | None] = {}
+        # By kind of needs, which are placed alike.
+        self._vectors: dict[Hashable, tuple[NDArray, NDArray] | None] = {}
         # Of the jobs that hold nodes, by number: from where to where in ``held``; until where that
         # is full.
         self._held: dict[int, tuple[int, int]] = {}
@@ -201,13 +203,13 @@ class PlainFit:
 
     def vector_of(self, need: Need) -> tuple[NDArray, NDArray] | None:
         """The numbers of a need for the kernel and its required nodes; None: it is not plain."""
-        if need not in self._vectors:
+        if need.kind not in self._vectors:
             if len(self._vectors) >= MOST_KEPT:
                 self._vectors.clear()
             numbers = self._numbers(need)
             required = words_of(need.required, self.words)
-            self._vectors[need] = None if numbers is None else (numbers, required)
-        return self._vectors[need]
+            self._vectors[need.kind] = None if numbers is None else (numbers, required)
+        return self._vectors[need.kind]
 
     def _numbers(self, need: Need) -> NDArray | None:
         partition = need.partition
