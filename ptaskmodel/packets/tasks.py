@@ -142,12 +142,13 @@ class PacketSimulation:
             asked = task.work.demand(len(task.hosts))
             if asked.pair_bytes > 0.0:
                 asked = each_pair(asked.pair_bytes, len(task.hosts))
+            name = routes.name(ref.id, task.connection)
             for (number, source, target), size in zip(
                 self.simulation.flows_of(ref), asked.flow_bytes.tolist(), strict=True
             ):
                 if source == target:
                     raise _refused(ref, f"a flow from {task.hosts[0]!r} to itself")
-                way = routes.way(ref.id, number, source, target)
+                way = routes.way(name, number, source, target)
                 if routes.routing is None and routes.paths.one(source, target)[1] != 0.0:
                     raise _refused(ref, "a route of a Vivaldi zone")
                 found.task.append(ref.index)

@@ -234,10 +234,11 @@ def times_alone(simulation: Simulation) -> list[float | None]:
         for ref, time_s in zip(done, _one_by_one(simulation, done), strict=True):
             alone[ref.index] = time_s
         return alone
+    routes = simulation.core.router.flow_routes
     groups: dict[tuple, list[TaskRef]] = {}
     tasks = [ref.task for ref in done]  # kept, so that no two works have one identity
     for ref, task in zip(done, tasks, strict=True):
-        own_route = None if simulation.routing is None else ref.id
+        own_route = None if routes.routing is None else routes.name(ref.id, task.connection)
         key = (id(task.work), task.hosts, task.competitors, task.rate_bound, own_route)
         groups.setdefault(key, []).append(ref)
     # Short ones first: their times are differences of dates, exact while dates are small.
@@ -282,6 +283,7 @@ def _bare(task: Task, **changes: object) -> Task:
             task.work,
             rate_bound=task.rate_bound,
             competitors=task.competitors,
+            connection=task.connection,
         ),
         **changes,  # type: ignore[arg-type]
     )

@@ -60,6 +60,8 @@ def check_given_routes(routes: GivenRoutes, platform: Platform, tasks: Sequence[
     account = Account(routes.file, RouteError)
     for k, task in enumerate(tasks):
         name = str(k) if task.id is None else task.id
+        if task.connection is not None:
+            name = routes.name(name, task.connection)
         hosts = [platform.host(host).index for host in task.hosts]
         for number, source, target in flows_of(task, hosts):
             left.pop((name, number), None)

@@ -137,7 +137,14 @@ class Intake:
         except WorkloadError:
             self._forget(first)
             raise
-        names = self.ids[first:] if own_routes else None
+        names = None
+        if own_routes:
+            connections = (
+                [task.connection for task in tasks]
+                if table is None
+                else map(table.connections.get, range(len(table)))
+            )
+            names = list(map(core.router.flow_routes.name, self.ids[first:], connections))
         if table is None:
             records = self._register(tasks, places, names)
         else:

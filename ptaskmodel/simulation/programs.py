@@ -93,7 +93,8 @@ class Programs:
     ) -> list[int]:
         """The programs of works on hosts; new ones are not in the state yet.
 
-        tasks: the id of each task whose flows choose their own routes, else None.
+        tasks: the name of each task whose flows choose their own routes, by `FlowRoutes.name`, else
+        None.
         """
         programs: list[int] = []
         fresh: list[int] = []

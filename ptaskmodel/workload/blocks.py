@@ -42,7 +42,8 @@ class TaskTable(Sequence[Task]):
     Hosts of list k are ``first_host[k]:first_host[k + 1]`` of ``hosts``, which are places in
     ``names``; ``host_list`` says which a task has. work: number in ``works``. The other fields are
     as in `Task`, with inf for no limit. competitors: 0: as the simulation counts. ids: None: no
-    task has one. after: of tasks that wait for others. No work is the trace of a program.
+    task has one. after: of tasks that wait for others. connections: of tasks that have one. No work
+    is the trace of a program.
     """
 
     names: Sequence[str]
@@ -59,6 +60,7 @@ class TaskTable(Sequence[Task]):
     competitors: FloatArray
     after: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     profiles: Sequence[str | None] | None = None
+    connections: Mapping[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.work)
@@ -107,6 +109,8 @@ class TaskTable(Sequence[Task]):
         }
         if self.after:
             columns["after"] = [self.after.get(k, ()) for k in numbers]
+        if self.connections:
+            columns["connection"] = [self.connections.get(k) for k in numbers]
         if self.profiles is not None:
             columns["profile"] = self.profiles[part]
         return columns
@@ -277,6 +281,7 @@ class TableMaker:
         self._numbers = {name: array("d") for name in NUMBERS}
         self._after: dict[int, tuple[str, ...]] = {}
         self._profiles: list[str | None] = []
+        self._connections: dict[int, str] = {}
         self._places: dict[int, int] = {}  # of lists of hosts, by the identity of each
         self._lists: list[tuple[str, ...]] = []
         self._host_list, self._work = array("q"), array("q")
@@ -290,6 +295,8 @@ class TableMaker:
         """Add a task on ``hosts``. work: what stands for its work. others: its other fields."""
         if "after" in others:
             self._after[len(self._ids)] = others["after"]
+        if others.get("connection") is not None:
+            self._connections[len(self._ids)] = others["connection"]
         self._ids.append(others["id"])
         self._profiles.append(others.get("profile"))
         for name, default in NUMBERS.items():
@@ -344,7 +351,7 @@ class TableMaker:
         return TaskTable(
             list(places), np.array(used, dtype=np.int64), firsts_of(_sizes(self._lists)),
             _array(self._host_list), works, before[kind] + place, self._ids, start_s, walltime_s,
-            weight, rate_bound, competitors, self._after, self._profiles,
+            weight, rate_bound, competitors, self._after, self._profiles, self._connections,
         )  # fmt: skip
 
     def _parallel(self) -> ParallelWorks:

@@ -38,7 +38,8 @@ def closed_loop(
     profile. hosts, work: of each request. count: requests in all. think_s: the pauses after
     requests, s; they begin anew where they end. at_once: how many requests wait to be served at a
     time; each of them is followed by a pause and the next one that is free. options: as of `Task`;
-    ``start_s`` is the date of the first requests.
+    ``start_s`` is the date of the first requests, and all requests are of one connection, called
+    ``id``, unless ``connection`` says otherwise (None: each of its own).
 
     Raises WorkloadError if a number is out of range.
     """
@@ -46,6 +47,7 @@ def closed_loop(
         raise WorkloadError(f"loop {id!r}: count is {count!r}; give 1 to {MOST_REQUESTS:,}")
     if not 1 <= at_once <= count:
         raise WorkloadError(f"loop {id!r}: at_once is {at_once!r}; give 1 to its count, {count}")
+    options.setdefault("connection", id)
     pauses = cycle(tuple(islice(think_s, count)) or (0.0,))
     tasks: list[Task] = []
     for number in range(1, count + 1):

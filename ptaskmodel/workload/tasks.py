@@ -42,6 +42,8 @@ class Task:
     profile: name of the profile that the work comes from, for the records.
     competitors: how many competitors the task counts for on every resource it shares, instead of
     what the simulation counts.
+    connection: name of the connection (queue pair) that carries its flows, by which they choose
+    routes: flows of one connection between the same hosts take one path. None: one of its own.
 
     Raises WorkloadError if a value is out of range or the work does not fit the number of hosts.
     """
@@ -56,6 +58,7 @@ class Task:
     rate_bound: float | None = None
     profile: str | None = None
     competitors: float | None = None
+    connection: str | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -83,8 +86,10 @@ class Task:
             raise FieldError("hosts", problem)
         if not self.hosts and self.work.duration_s is None:
             raise FieldError("hosts", "is empty; give at least one host")
-        if self.id is not None and (type(self.id) is not str or not self.id):
-            raise FieldError("id", f"{self.id!r} is not a non-empty string")
+        for name in ("id", "connection"):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not str or not value):
+                raise FieldError(name, f"{value!r} is not a non-empty string")
         self._check_numbers()
 
     def _check_numbers(self) -> None:
@@ -137,6 +142,7 @@ class Common(TypedDict, total=False):
     rate_bound: float | None
     profile: str | None
     competitors: float | None
+    connection: str | None
 
 
 def _check_alone(work: Work | None, **others: Any) -> None:

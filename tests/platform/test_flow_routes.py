@@ -19,6 +19,8 @@ from ptaskmodel.platform.routing.choice import (
     mixed,
     routing_of,
 )
+from ptaskmodel.workload.loops import closed_loop
+from ptaskmodel.workload.works import ParallelWork
 
 HEAD = '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
 SPINES = 4
@@ -210,6 +212,71 @@ def test_what_was_taken_is_written_and_read_again(fabric_file, tmp_path, capsys)
     for name in ("tasks.csv", "routes.csv"):
         assert (drawn / name).read_bytes() == (again / name).read_bytes()
     assert json.loads((drawn / "summary.json").read_text())["routing"] == "ecmp:3"
+
+
+def paths_taken(folder):
+    lines = (folder / "routes.csv").read_text().splitlines()[1:]
+    return {task: path for task, _, path in (line.split(",") for line in lines)}
+
+
+@pytest.mark.parametrize("level", ["fluid", "packets"])
+def test_requests_of_a_connection_take_one_path(fabric_file, tmp_path, level):
+    loop = {"hosts": ["h0", "h2"], "flows": [[0, 1, 1e5]], "count": 20}
+    tasks = [{"id": f"t{k}", "hosts": ["h0", "h2"], "flows": [[0, 1, 1e5]], "connection": "own"}
+             for k in range(4)]  # fmt: skip
+    document = {"tasks": tasks, "loops": [
+        {"id": "own", **loop}, {"id": "apart", **loop, "connection": None},
+        {"id": "other", **loop, "connection": "shared"}, {"id": 7, **loop, "connection": "shared"},
+    ]}  # fmt: skip
+    (tmp_path / "t.json").write_text(json.dumps(document))
+    command = ["simulate", str(fabric_file), str(tmp_path / "t.json"), "--network-model", "DCTCP"]
+    command += ["--network-level", level, "--routes"]
+    drawn, again = tmp_path / "drawn", tmp_path / "again"
+    assert main([*command, "--routing", "ecmp:1", "-o", str(drawn)]) == 0
+    taken = paths_taken(drawn)
+    by_client = {
+        name: {path for task, path in taken.items() if task.startswith(f"{name}#")}
+        for name in ("own", "apart", "other", "7")
+    }
+    assert {name: len(paths) for name, paths in by_client.items()} == {
+        "own": 1, "apart": SPINES, "other": 1, "7": 1,
+    }  # fmt: skip
+    assert by_client["other"] == by_client["7"]
+    assert {taken[f"t{k}"] for k in range(4)} == by_client["own"]
+    assert main([*command, "--routing", f"file:{drawn / 'routes.csv'}", "-o", str(again)]) == 0
+    for name in ("tasks.csv", "routes.csv"):
+        assert (drawn / name).read_bytes() == (again / name).read_bytes()
+
+
+def test_a_file_may_route_a_connection_by_its_name(network, tmp_path):
+    from ptaskmodel.platform.routing.choice import read_routes
+    from ptaskmodel.simulation.checks import check_given_routes
+
+    path = tmp_path / "r.csv"
+    path.write_text("task,flow,path\nc,0,h0 t0 s1 t1 h2\nc#2,0,h0 t0 s2 t1 h2\n")
+    tasks = closed_loop("c", ("h0", "h2"), ParallelWork.of_flow(1e6), 3)
+    routes = read_routes(path)
+    check_given_routes(routes, network, tasks)
+    simulation = Simulation(network, routing=routes)
+    simulation.add_all(tasks)
+    simulation.run()
+    ways = simulation.core.router.flow_routes
+    ends = network.host("h0").index, network.host("h2").index
+    used = [ways.way(ways.name(f"c#{k}", "c"), 0, *ends).there[1] for k in (1, 2, 3)]
+    assert names(network, used) == ["t0--s1_UP", "t0--s2_UP", "t0--s1_UP"]
+    tasks = closed_loop("c", ("h0", "h2"), ParallelWork.of_flow(1e6), 1)
+    with pytest.raises(RouteError, match=r"r\.csv:3: there is no flow 0 of task 'c#2'"):
+        check_given_routes(routes, network, tasks)
+
+
+def test_the_path_of_a_connection_follows_from_its_name(network):
+    """So it is the same on every machine and at every level, whatever its tasks are called."""
+    ways = Simulation(network, routing="ecmp:5").core.router.flow_routes
+    hosts = [network.host(name).index for name in ("h0", "h2")]
+    ends = [network.fabric.node[host] for host in hosts]
+    for name in "qrs":
+        found = ways.way(ways.name("a task", name), 0, *hosts)
+        assert found == Ecmp(5).way(network.fabric, name, 0, *ends)
 
 
 @pytest.mark.parametrize(

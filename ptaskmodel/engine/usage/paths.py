@@ -196,6 +196,15 @@ class FlowRoutes:
         self.paths = paths
         self.routing = routing
 
+    def name(self, task: str, connection: str | None) -> str:
+        """The name by which the flows of a task are routed.
+
+        task: its id. connection: what it has; None: none.
+        """
+        if connection is None or self.routing is None:
+            return task
+        return self.routing.name(task, connection)
+
     def way(self, task: str, flow: int, source: int, target: int) -> Way:
         """The links (of the platform) that a flow takes, and those of its acknowledgements.
 

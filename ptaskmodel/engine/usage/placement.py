@@ -232,7 +232,7 @@ class Row:
 
 
 class FlowName(NamedTuple):
-    """What routing knows a flow by: its task, and its number among the flows of that."""
+    """What routing knows a flow by: its task (by `FlowRoutes.name`), and its number in that."""
 
     task: str
     number: int

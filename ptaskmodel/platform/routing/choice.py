@@ -1,12 +1,13 @@
 """Choose how flows are routed: by the platform's routes, or flow by flow.
 
 This module reads the option ``--routing`` and the argument of `Simulation`. A new way of routing is
-a class with the two methods of `Routing` and a row in `routing_of`.
+a class with the methods of `Routing` and a row in `routing_of`.
 
 Equal-cost multi-path routing (`ecmp`): at each node, the next hop is one of those to neighbours
 that are nearer to the receiver, by hops. splitmix64 chooses it, seeded with a hash of a seed, the
-task and the flow; it gives the same result on every machine. Messages of a replay have no tasks:
-those from a host to another have one connection (queue pair), whose name stands for the task. Real
+task and the flow; it gives the same result on every machine. The name of a connection (queue pair)
+stands for those of its tasks, so all of them take one path. Messages of a replay have no tasks:
+those from a host to another have one connection. Real
 switches hash addresses and ports, by functions that vendors do not publish. So which flows collide
 is random here, but the number of collisions is realistic.
 
@@ -262,11 +263,18 @@ LARGEST_SEED = 2**63
 class Routing(Protocol):
     """Chooses the way of each flow. ``str`` of it gives the option."""
 
+    def name(self, task: str, connection: str) -> str:
+        """The name by which `way` finds the flows of a task that has a connection.
+
+        task: its id. connection: the name of that.
+        """
+        ...
+
     def way(self, fabric: Fabric, task: str, flow: int, source: int, target: int) -> Way:
         """The links of a flow between two nodes of a graph, and those of its acknowledgements.
 
-        fabric: the graph. task: its id. flow: its number in the task, counted through the stages.
-        source, target: nodes. Raises RouteError.
+        fabric: the graph. task: its id, or what `name` says. flow: its number in the task, counted
+        through the stages. source, target: nodes. Raises RouteError.
         """
         ...
 
@@ -330,6 +338,13 @@ class Ecmp:
     def __str__(self) -> str:
         return f"ecmp:{self.seed}"
 
+    def name(self, task: str, connection: str) -> str:
+        """The connection: the tasks that have one take one path.
+
+        task, connection: as `Routing` takes them.
+        """
+        return connection
+
     def hops(self, fabric: Fabric, task: str, flow: int, source: int, target: int) -> list[Hop]:
         """The hops that a flow takes from node source to node target of a graph.
 
@@ -366,13 +381,20 @@ class GivenPath(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GivenRoutes:
-    """Routes read from a file. paths: by task and number of the flow in it."""
+    """Routes read from a file. paths: by task, or connection, and number of the flow in it."""
 
     file: str
     paths: dict[tuple[str, int], GivenPath] = field(repr=False)
 
     def __str__(self) -> str:
         return f"file:{self.file}"
+
+    def name(self, task: str, connection: str) -> str:
+        """The task if the file has a path of its first flow, else its connection.
+
+        task, connection: as `Routing` takes them.
+        """
+        return task if (task, 0) in self.paths else connection
 
     def way(self, fabric: Fabric, task: str, flow: int, source: int, target: int) -> Way:
         """The links that a flow takes from node source to node target, and of its acknowledgements.

@@ -241,9 +241,10 @@ def _lines(simulation: Simulation) -> Iterator[tuple[str, int, str]]:
     routes = simulation.core.router.flow_routes
     limiters = set(platform.fabric.limiter.values())
     for ref in simulation.tasks():
+        name = routes.name(ref.id, ref.task.connection)
         for number, source, target in simulation.flows_of(ref):
             if source != target:
-                way = routes.way(ref.id, number, source, target)
+                way = routes.way(name, number, source, target)
                 names = (platform.all_links[k].name for k in way.there if k not in limiters)
                 yield ref.id, number, join_names(names)
 

@@ -47,7 +47,7 @@ from ptaskmodel.workload.works import (
 
 TASK_FIELDS = (
     "id", "hosts", "start", "profile", "cpu", "com", "flows", "delay", "after", "walltime",
-    "weight", "rate_bound", "competitors",
+    "weight", "rate_bound", "competitors", "connection",
 )  # fmt: skip
 # Fields of a loop that are those of each of its requests.
 REQUEST_FIELDS = tuple(name for name in TASK_FIELDS if name != "after")
@@ -268,6 +268,9 @@ class _TasksReader:
         if "after" in entry:
             with guard():
                 others["after"] = self._after(entry["after"], f"{pointer}/after")
+        if entry.get("connection") is not None:
+            with guard():
+                others["connection"] = self._id(entry["connection"], f"{pointer}/connection")
         hosts = self._hosts.read(entry["hosts"], f"{pointer}/hosts") if "hosts" in entry else ()
         source, profile = self._work_source(entry, pointer, len(hosts))
         if source.needs_hosts and not hosts:
@@ -430,6 +433,7 @@ def _entries(columns: Mapping[str, Sequence[Any]]) -> tuple[list[Any], _Profiles
         "walltime": columns["walltime_s"],
         "rate_bound": columns["rate_bound"],
         "competitors": columns["competitors"],
+        "connection": columns.get("connection", nothing),
         "weight": [None if weight == 1.0 else weight for weight in columns["weight"]],
     }
     return objects_of(written), profiles

@@ -37,6 +37,8 @@ def read_loop(
         for name, default in (("count", 1), ("at_once", 1), ("seed", 0))
     )
     name, options = str(request.id), {each: getattr(request, each) for each in OPTIONS}
+    if "connection" in entry:
+        options["connection"] = request.connection
     think = entry.get("think", 0)
     think_s, paths = _think_times(think, f"{seed} {name}", f"{pointer}/think", fields, folder)
     try:
