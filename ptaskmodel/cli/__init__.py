@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _OF_BATSIM = ("-p", "-w", "-e", "-s", "--platform", "--workload", "--export")
 _WITHOUT_SCHEDULER = ("--no-sched", "--batexec")
+_OF_FLOWS = ("--routing", "--routes", "--draws", "--network-level", "--network-parameters")
+_OF_JOBS = ("batch", "serve", "slurm")
 _NOT_WHOLE = re.compile(r"is not a valid integer( range)?$")
 USER_ERROR = 2
 BY_SIGNAL = 128
@@ -54,6 +56,10 @@ def mistake_text(error: click.UsageError) -> str:
         return _NOT_WHOLE.sub("is not a whole number; give one", message)
     elif command == "batch" and getattr(error, "option_name", None) in _OF_BATSIM:
         message += "; give PLATFORM WORKLOAD -o DIR, or take Batsim's options with `batsim`"
+    elif command in _OF_JOBS and getattr(error, "option_name", None) in _OF_FLOWS:
+        option = error.option_name  # type: ignore[attr-defined]
+        message = f"No option '{option}': jobs take the routes of the platform, as rates; simulate"
+        message += f" those that run at once as tasks, with `simulate {option}`"
     elif command == "report" and message.startswith("Got unexpected extra argument"):
         message = "a page is about one run; for several use `ptaskmodel compare A B --page FILE`"
     elif getattr(error, "option_name", None) in _WITHOUT_SCHEDULER:

@@ -48,6 +48,8 @@ MISTAKES = {
     "batch p.xml w.json --seed 1e3": "'1e3' is not a whole number; give one",
     "batch -p p.xml -w w.json": "give PLATFORM WORKLOAD -o DIR, or take Batsim's options",
     "batch --no-sched p.xml w.json": "use ptaskmodel batch --policy fcfs",
+    "batch --routing ecmp p.xml w.json": "as tasks, with `simulate --routing`",
+    "slurm slurm.conf j.csv --routing ecmp": "jobs take the routes of the platform",
     "batch p.xml bare.txt": "so this is no SWF job",
     "batch p.xml sacct.txt": "`ptaskmodel slurm` also reads tables of sacct",
     "slurm slurm.conf bare.txt": "leave out -n (--noheader)",
