@@ -264,10 +264,7 @@ class Routing(Protocol):
     """Chooses the way of each flow. ``str`` of it gives the option."""
 
     def name(self, task: str, connection: str) -> str:
-        """The name by which `way` finds the flows of a task that has a connection.
-
-        task: its id. connection: the name of that.
-        """
+        """The name by which `way` finds the flows of a task (its id) that has a connection."""
         ...
 
     def way(self, fabric: Fabric, task: str, flow: int, source: int, target: int) -> Way:
@@ -339,10 +336,7 @@ class Ecmp:
         return f"ecmp:{self.seed}"
 
     def name(self, task: str, connection: str) -> str:
-        """The connection: the tasks that have one take one path.
-
-        task, connection: as `Routing` takes them.
-        """
+        """The ``connection``, whatever the ``task``: all tasks that have it take one path."""
         return connection
 
     def hops(self, fabric: Fabric, task: str, flow: int, source: int, target: int) -> list[Hop]:
@@ -390,10 +384,7 @@ class GivenRoutes:
         return f"file:{self.file}"
 
     def name(self, task: str, connection: str) -> str:
-        """The task if the file has a path of its first flow, else its connection.
-
-        task, connection: as `Routing` takes them.
-        """
+        """The ``task`` if the file has a path of its first flow, else its ``connection``."""
         return task if (task, 0) in self.paths else connection
 
     def way(self, fabric: Fabric, task: str, flow: int, source: int, target: int) -> Way:
