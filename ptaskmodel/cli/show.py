@@ -97,7 +97,7 @@ def run_text(run: SimulationRun) -> str:
     if (draws := summary.get("draws")) is not None:
         wide = ""
         if not draws["residuals"]:
-            wide = ", too narrow: what the model gets wrong is known of DCTCP and ROCE alone"
+            wide = ", too narrow: what the model gets wrong is known of DCTCP, ROCE and RDMA alone"
         lines.append(("ranges", f"{draws['n']} draws, {draws['routes']}{wide}"))
     lines += [("loop", _loop_text(name, of)) for name, of in summary.get("loops", {}).items()]
     lines += [*energy_lines(summary), *remark_lines(summary)]

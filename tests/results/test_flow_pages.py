@@ -96,7 +96,7 @@ def test_a_run_without_draws_and_routes_has_no_such_sections(place):
 
 
 def test_the_terminal_shows_ranges_beside_times(place, capsys):
-    command = ["simulate", str(place / "p.xml"), str(place / "t.json"), "--network-model", "RDMA"]
+    command = ["simulate", str(place / "p.xml"), str(place / "t.json"), "--network-model", "CUBIC"]
     assert main([*command, "--draws", "2"]) == 0
     out = capsys.readouterr().out
     assert "80 %: from (" in out

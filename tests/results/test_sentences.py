@@ -67,9 +67,15 @@ def test_the_picture_of_draws_begins_with_the_widest_range(place, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(place / "run", run)
     (run / "draws.csv").write_text("\n".join(lines) + "\n")
+    # The ranges are those of tasks.csv, which residuals widen, and not those of the draws.
+    (run / "tasks.csv").write_text(
+        "task_id,execution_low,execution_high\ncalm,90,200\nwild,60,240\nlost,,\n"
+    )
+    summary = json.loads((run / "summary.json").read_text())
+    (run / "summary.json").write_text(json.dumps(summary | {"draws": {"n": 101}}))
     said = draw_results(run, "ranges", tmp_path / "p.svg")
     assert said == (
-        "wild takes 110 s to 3 min, half of the draws at most 3 min. "
+        "wild takes 60 s to 4 min in 80 % of cases, half of the draws at most 3 min. "
         "This is the first of the 2 widest ranges of 2 tasks."
     )
     with pytest.raises(PTaskModelError, match="simulate with --draws"):

@@ -16,14 +16,13 @@ from ptaskmodel.results.directory import finite, readable, rows
 from ptaskmodel.results.directory import number as as_number
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pages.page import Section, Table
-from ptaskmodel.results.pictures.load import packet_spells
+from ptaskmodel.results.pictures.load import Sure, packet_spells, ranges_of
 from ptaskmodel.results.tables.places import Place, link_name
 from ptaskmodel.results.tables.tasks import (
     PAUSE_COLUMNS,
     PAUSES,
     QUEUE_COLUMNS,
     QUEUES,
-    RANGE_COLUMNS,
     ROUTE_COLUMNS,
     ROUTES,
     TASKS,
@@ -45,33 +44,6 @@ class Cable(NamedTuple):
     queue_B: float
     paused_s: float
     waits_for: str
-
-
-class Sure(NamedTuple):
-    """The range of a task: between its ends 80 % of its durations lie, s."""
-
-    task_id: str
-    low_s: float
-    high_s: float
-
-    @property
-    def width(self) -> float:
-        """The upper end over the lower one."""
-        return self.high_s / self.low_s if self.low_s > 0.0 else 1.0
-
-
-def ranges_of(results: Results) -> list[Sure]:
-    """The ranges of the tasks of `results`, the latest end first; none without draws."""
-    if not results.summary.get("draws"):
-        return []
-    place = results.directory / TASKS
-    found = []
-    with readable(place, "simulate again"):
-        for row in rows(place, "task_id", *RANGE_COLUMNS):
-            low, high = (as_number(row[name]) for name in RANGE_COLUMNS)
-            if low is not None and high is not None and high > 0.0:
-                found.append(Sure(row["task_id"], low, high))
-    return sorted(found, key=lambda one: -one.high_s)
 
 
 def routes_of(results: Results) -> list[tuple[str, tuple[str, ...]]]:
@@ -173,7 +145,7 @@ def _sure(results: Results, ranges: list[Sure], crowded: Mapping[str, str]) -> l
     if not draws["residuals"]:
         points.append(
             "What this model gets wrong with the true routes is not known, so the ranges are too "
-            "narrow; it is known of DCTCP and ROCE."
+            "narrow; it is known of DCTCP, ROCE and RDMA."
         )
     wide = sum(one.width >= WIDE for one in ranges)
     if wide:

@@ -41,6 +41,7 @@ from ptaskmodel.results.pictures.load import (
     power_figure,
     queue_figure,
     queues_figure,
+    ranges_of,
     reasons_figure,
 )
 from ptaskmodel.results.pictures.mpi import matrix, ranks, times
@@ -128,17 +129,19 @@ def ranges(results: Results) -> Figure:
         for row in rows(place, *DRAW_COLUMNS):
             if (seconds := csv_number(row["execution_time"])) is not None:
                 durations.setdefault(row["task_id"], []).append(seconds)
-    levels = {name: np.percentile(its, (10, 50, 90)).tolist() for name, its in durations.items()}
-    order = sorted(levels, key=lambda name: levels[name][0] - levels[name][2])[:MOST_RANGES]
+    found = [one for one in ranges_of(results) if one.task_id in durations]
+    order = sorted(found, key=lambda one: one.low_s - one.high_s)[:MOST_RANGES]
     if not order:
         raise PTaskModelError(f"{place}: no task ended in a draw; nothing to draw")
-    dot_rows = [[Dot(half, low, high, "use", others=durations[name])]
-                for name in order for low, half, high in (levels[name],)]  # fmt: skip
-    of = f"the {len(order)} widest ranges of {count(len(levels), 'task')}"
-    key = f"dot: half of the draws take at most that; line: 80 % of them; small: each draw; {of}"
-    figure = dots(order, [DotPanel("execution", "time", dot_rows)], key)
-    low, half, high = map(duration, levels[order[0]])
-    title = f"{elided(order[0], 24)} takes {low} to {high}, half of the draws at most {half}"
+    halves = [float(np.median(durations[one.task_id])) for one in order]
+    dot_rows = [[Dot(half, one.low_s, one.high_s, "use", others=durations[one.task_id])]
+                for one, half in zip(order, halves, strict=True)]  # fmt: skip
+    of = f"the {len(order)} widest ranges of {count(len(found), 'task')}"
+    key = f"line: 80 % of durations; dot: half of the draws take at most that; small: each; {of}"
+    figure = dots([one.task_id for one in order], [DotPanel("execution", "time", dot_rows)], key)
+    low, high, half = map(duration, (order[0].low_s, order[0].high_s, halves[0]))
+    title = f"{elided(order[0].task_id, 24)} takes {low} to {high} in 80 % of cases, "
+    title += f"half of the draws at most {half}"
     return finished(figure, title, "", f"{title}. This is the first of {of}.")
 
 

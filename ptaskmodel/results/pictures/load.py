@@ -8,13 +8,14 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.recording import HOST, LINK
 from ptaskmodel.results.directory import finite, readable, rows
+from ptaskmodel.results.directory import number as as_number
 from ptaskmodel.results.loading import LOAD, Results, power_curve
 from ptaskmodel.results.pictures.charts import Pane, areas, heat_rows, time_panel
 from ptaskmodel.results.pictures.drawing import (
@@ -38,7 +39,14 @@ from ptaskmodel.results.pictures.tracks import (
 )
 from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.results.tables.places import Place, link_name
-from ptaskmodel.results.tables.tasks import PAUSE_COLUMNS, PAUSES, QUEUE_COLUMNS, QUEUES
+from ptaskmodel.results.tables.tasks import (
+    PAUSE_COLUMNS,
+    PAUSES,
+    QUEUE_COLUMNS,
+    QUEUES,
+    RANGE_COLUMNS,
+    TASKS,
+)
 from ptaskmodel.style.colours import LIGHT, role_colour
 from ptaskmodel.style.text import count, date, duration, number
 
@@ -53,6 +61,19 @@ USES = (
     ("utilisation_10h", "last 10 h"),
     ("utilisation_24h", "last 24 h"),
 )
+
+
+class Sure(NamedTuple):
+    """The range of a task: between its ends 80 % of its durations lie, s."""
+
+    task_id: str
+    low_s: float
+    high_s: float
+
+    @property
+    def width(self) -> float:
+        """The upper end over the lower one."""
+        return self.high_s / self.low_s if self.low_s > 0.0 else 1.0
 
 
 def _draw(track: Track, axes: Any) -> None:
@@ -233,6 +254,7 @@ def queues_figure(results: Results) -> Figure:
         pauses = packet_spells(results, PAUSES, PAUSE_COLUMNS)
     if not spells:
         raise PTaskModelError(f"{results.directory / QUEUES}: no link had a queue; nothing to draw")
+    places = places_of(results)
     largest: dict[str, float] = {}
     for name, _, _, queue_B in spells:
         largest[name] = max(largest.get(name, 0.0), queue_B)
@@ -250,7 +272,8 @@ def queues_figure(results: Results) -> Figure:
             table[row_of[name], cell] = 100.0 * queue_B / (most[3] or 1.0)
 
     def draw(axes: Any) -> None:
-        heat_rows(axes, shown, table, end_s, f"longest queue in a cell, of {size}; grey: none")
+        names = [link_name(name, places) for name in shown]
+        heat_rows(axes, names, table, end_s, f"longest queue in a cell, of {size}; grey: none")
         for name, begin_s, until_s, _ in pauses:
             if name in row_of:
                 at = row_of[name]
@@ -258,16 +281,32 @@ def queues_figure(results: Results) -> Figure:
 
     size = number(most[3], "bytes")
     figure = time_panel([Pane(draw, 0.4 + 0.14 * len(shown))], end_s, results)
-    title = f"The longest queue is {size}, of {most[0]} after {duration(most[1])}"
+    title = f"The longest queue is {size}, of {link_name(most[0], places)} after "
+    title += duration(most[1])
     if pauses:
         name, begin_s, until_s, _ = max(pauses, key=lambda pause: pause[2] - pause[1])
         longest = duration(until_s - begin_s)
-        title += f"; {count(len(pauses), 'pause')}, of {name} the longest, {longest}"
+        title += f"; {count(len(pauses), 'pause')}, of {link_name(name, places)} the "
+        title += f"longest, {longest}"
     what = count(len(shown), "link")
     if len(shown) < len(largest):
         what = f"{len(shown)} of {count(len(largest), 'link')} with queues"
     note = f"{what}, a cell is {duration(cell_s)}; red: a full switch ahead pauses the link"
     return finished(figure, title, note, f"{title}: {what}.")
+
+
+def ranges_of(results: Results) -> list[Sure]:
+    """The ranges of the tasks of `results`, the latest end first; none without draws."""
+    if not results.summary.get("draws"):
+        return []
+    place = results.directory / TASKS
+    found = []
+    with readable(place, "simulate again"):
+        for row in rows(place, "task_id", *RANGE_COLUMNS):
+            low, high = (as_number(row[name]) for name in RANGE_COLUMNS)
+            if low is not None and high is not None and high > 0.0:
+                found.append(Sure(row["task_id"], low, high))
+    return sorted(found, key=lambda one: -one.high_s)
 
 
 def packet_spells(
