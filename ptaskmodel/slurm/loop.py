@@ -126,11 +126,13 @@ class Loop:
         soon = 0 < conf.min_job_age_s < PURGE_S
         self._purge_s = max(LEAST_PURGE_S, conf.min_job_age_s) if soon else PURGE_S
         self._slicer = Slicer(controller, phases, self._backfill)
+        # The recorded events, by jobs' places in `_ids`.
         self._script: list[Event] = []
+        self._ids: list[str] = []
         self._scripted = 0
         if recorded is not None:
-            places = {request.id: k for k, (_, request) in enumerate(self._arrivals)}
-            self._script = script_of(recorded, places)
+            self._ids = [request.id for _, request in self._arrivals]
+            self._script = script_of(recorded, {job: k for k, job in enumerate(self._ids)})
             controller.allocations.cleaning.follow(
                 [d for d, what in recorded.cycles if what == phases_of.DEFAULT_DEPTH],
                 late_cleaning(recorded, conf.scheduler.batch_sched_delay_s),
@@ -484,7 +486,7 @@ class Loop:
             due, what, place = script[k]
             if what != END or due >= date + AT_ONE_DATE_S:
                 break
-            job = self._arrived.get(self._arrivals[place][1].id)
+            job = self._arrived.get(self._ids[place])
             if job is None or job.attempt is None or not self.controller.runs.may_end(job, date):
                 continue
             if first is None or job.serial < first[1]:
