@@ -288,9 +288,9 @@ class Consumable:
         alike, units = not self.heavier, self._taken.gres
         if len(known) > MOST_KEPT:
             known.clear()
-        touched = 0 if mine is None else self._taken.rows[need.partition.name].touched
+        touched = mine is not None and self._taken.rows[need.partition.name].touched
         for node in among:
-            own = mine[node] if mine is not None and touched >> node & 1 else None
+            own = mine[node] if mine is not None and touched else None
             if above is not None and need.whole and used[node] & ~above[node]:
                 continue
             if not alike or above is not None:
@@ -413,7 +413,7 @@ class Consumable:
         mine: Used | None,
     ) -> Allocation:
         """What a job gets of nodes of which it is given so many CPUs each."""
-        touched = 0 if mine is None else self._taken.rows[need.partition.name].touched
+        touched = mine is not None and self._taken.rows[need.partition.name].touched
         by_sockets = need.partition.name in self._by_sockets
         by_cpus = self._of_cpus and not need.whole
         held, cpus, memory = [], [], []
@@ -422,7 +422,7 @@ class Consumable:
             taken = self._full[node] & ~used[node]
             counted = self._full[node]  # of a whole node all that it has
             if not need.whole:
-                own = mine[node] if mine is not None and touched >> node & 1 else None
+                own = mine[node] if mine is not None and touched else None
                 sockets = self._sockets(need, line, taken, own)
                 counted = taken = cores_taken(need, line, sockets, count, by_sockets)
             held.append(taken)

@@ -192,12 +192,12 @@ class Row:
 class Rows:
     """The rows of a partition: as many as may run on one core, its `count`.
 
-    touched: the nodes on which it has ever had a job. full: the cores of each node.
+    touched: whether it has ever had a job. full: the cores of each node.
     """
 
     def __init__(self, full: Sequence[Mask], count: int) -> None:
         self.rows = [Row(full)]
-        self.touched: Mask = 0
+        self.touched = False
         self._full = full
         self._count = count
 
@@ -219,7 +219,7 @@ class Rows:
 
     def add(self, job: JobRecord) -> None:
         """A job takes its place in the first row with room; without one it is not counted."""
-        self.touched |= _held(job).nodes
+        self.touched = True
         self._put(self.rows, job)
 
     def _put(self, rows: list[Row], job: JobRecord) -> bool:

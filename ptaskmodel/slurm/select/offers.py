@@ -252,7 +252,7 @@ def piece_of(need: Need, line: NodeLine, by_sockets: bool) -> int:
 def free_sockets(line: NodeLine, free: Mask, own: Mask | None, by_sockets: bool) -> list[Mask]:
     """The free cores of each socket.
 
-    own: cores that jobs of the same partition use; None: it never had any there. by_sockets: no
+    own: cores that jobs of the same partition use; None: it never had any job. by_sockets: no
     socket is shared, as far as the partition's own jobs go.
     """
     found = cores.of_sockets(line, free)
