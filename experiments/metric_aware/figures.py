@@ -87,12 +87,19 @@ def _over_time(path: Path, log: str, series: Mapping[str, Mapping[str, list[floa
         for k, (name, label) in enumerate(shown.items()):
             one = series.get(f"{log}_{name}")
             if one:
-                axis.plot(one["hours"], one["queue_depth_min"], color=COLOURS[k], label=label)
+                axis.plot(
+                    one["hours"],
+                    one["queue_depth_min"],
+                    color=COLOURS[k],
+                    label=label,
+                    lw=3 - 0.5 * k,
+                )
         axis.set_yscale(
             "symlog" if scale == "log" else "linear", **({"linthresh": 1} if scale == "log" else {})
         )
         axis.set_xlabel("time (h)")
         axis.set_ylabel("queue depth (min)")
+        axis.set_title(f"{scale} axis", fontsize=10)
         axis.legend(fontsize=8)
     for axis, name, title in zip(
         axes[1], ("bf1_w1_none", "bf1_w1_window"), ("BF 1, W 1", "W adaptive"), strict=True
@@ -113,15 +120,18 @@ def _radar(path: Path, log: str, rows: Sequence[Row]) -> Path:
     """Each measure as a part of the largest: the smaller the triangle, the better."""
     chosen = picked(rows)
     most = {c: max(float(row[c]) for row in chosen.values()) or 1.0 for c in COLUMNS}
-    figure = plt.figure(figsize=(7, 6), layout="constrained")
+    figure = plt.figure(figsize=(8, 6), layout="constrained")
     axis = figure.add_subplot(projection="polar")
     angles = [math.pi / 2 + 2 * math.pi * k / 3 for k in range(3)]
     for k, (name, row) in enumerate(chosen.items()):
         values = [100 * float(row[c]) / most[c] for c in COLUMNS]
-        axis.plot([*angles, angles[0]], [*values, values[0]], color=COLOURS[k], label=name)
+        width = 4 - 0.4 * k  # of lines that coincide each is seen
+        axis.plot(
+            [*angles, angles[0]], [*values, values[0]], color=COLOURS[k], label=name, lw=width
+        )
     axis.set_xticks(angles, ["wait", "unfair jobs", "loss of capacity"])
     axis.set_ylim(0, 105)
-    axis.legend(loc="lower left", bbox_to_anchor=(1.02, 0.0), fontsize=8)
+    axis.legend(loc="upper left", bbox_to_anchor=(1.1, 1.0), fontsize=8)
     axis.set_title(f"{log}: % of the largest, smaller is better", fontsize=10)
     return _saved(figure, path)
 

@@ -3,7 +3,7 @@
 Of each run: mean waiting time, mean bounded slowdown, unfair jobs (by run times and by estimates),
 loss of capacity, and the queue over time. The threshold of the queue depth is the mean depth of
 balance 1, window 1 (first come first served with EASY). With an allocation, jobs feel contention:
-they are parallel tasks on a torus.
+they are parallel tasks on a torus. Other samples of the log say how much one sample is worth.
 """
 
 from __future__ import annotations
@@ -25,17 +25,22 @@ from ptaskmodel.workload.transforms.scaling import loaded, offered_load
 SYNTHETIC = "synthetic"
 NOWHERE = "none"  # jobs that are delays, wherever they run
 TORUS = (8, 4, 4)
+LAST_SAMPLE = 23  # of a log, which ends with it
 WRITING = BatchWriting(tau_s=10.0)
 
 
 @cache
-def jobs_of(path: str, count: int, load: float) -> Workload:
-    """The first jobs of a log, brought to at least an offered load; killed at their walltimes."""
+def jobs_of(path: str, count: int, load: float, sample: int) -> Workload:
+    """Jobs of a log, brought to at least an offered load; killed at their walltimes.
+
+    sample: 0 begins with the first job, `LAST_SAMPLE` ends with the last; of the model, its seed.
+    """
     if path == SYNTHETIC:
-        whole = lublin(count, 128, 7, pace=1.3, walltime_factor=2.0)
+        whole, first = lublin(count, 128, 7 + sample, pace=1.3, walltime_factor=2.0), 0
     else:
         whole = read_workload(path, Cleaning())
-    part = whole.with_jobs(whole.jobs[:count])
+        first = max(0, len(whole.jobs) - count) * sample // LAST_SAMPLE
+    part = whole.with_jobs(whole.jobs[first : first + count])
     found = offered_load(part)
     return part if found >= load else loaded(part, load / found)
 
@@ -57,9 +62,9 @@ def platform_of(hosts: int, torus: bool) -> Platform:
 
 
 @cache
-def threshold_s(log: str, jobs: int, load: float, backfill: str) -> float:
+def threshold_s(log: str, jobs: int, load: float, sample: int, backfill: str) -> float:
     """The mean depth of the queue with balance 1, window 1; a second where nobody ever waits."""
-    workload = jobs_of(log, jobs, load)
+    workload = jobs_of(log, jobs, load, sample)
     assert workload.num_hosts is not None
     given = {"balance": 1.0, "window": 1, "backfill": backfill}
     options = BatchOptions(policy="metric-aware", policy_options=given)
@@ -69,7 +74,7 @@ def threshold_s(log: str, jobs: int, load: float, backfill: str) -> float:
 
 def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The measures of one configuration on one log."""
-    source = (parameters["log"], parameters["jobs"], parameters["load"])
+    source = tuple(parameters[name] for name in ("log", "jobs", "load", "sample"))
     workload = jobs_of(*source)
     contention = parameters["allocation"] != NOWHERE
     hosts = workload.num_hosts
@@ -92,7 +97,7 @@ def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         allocation=parameters["allocation"] if contention else "first-fit",
         profiles="ptask" if contention else "as-given",
         ratio=1.0,
-        fairness=None if contention else "both",
+        fairness=None if contention or parameters["sample"] else "both",
     )
     run = batch_into(None, platform, workload, options, WRITING)
     summary = run.summary

@@ -24,12 +24,13 @@ def name_of(parameters: Mapping[str, Any]) -> str:
     stem = Path(parameters["log"]).name.split(".")[0]
     kind = f"bf{parameters['balance']:g}_w{parameters['window']}_{parameters['adaptive']}"
     where = "" if parameters["allocation"] == "none" else f"_{parameters['allocation']}"
-    return f"{stem}_{kind}{where}"
+    return f"{stem}_{kind}{where}" + (f"_{parameters['sample']}" if parameters["sample"] else "")
 
 
 def row_of(parameters: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "log": Path(parameters["log"]).name.split(".")[0],
+        "sample": parameters["sample"],
         "balance": parameters["balance"],
         "window": parameters["window"],
         "adaptive": parameters["adaptive"],
@@ -54,19 +55,25 @@ def main() -> None:
     rows = [row_of(parameters, record["metrics"]) for parameters, record in made]
     series = {name_of(p): record["series"] for p, record in made if "series" in record}
     write_table(pandas.DataFrame(rows), output / "runs.csv")
-    for path in draw(output, rows, series):
+    first = [row for row in rows if not row["sample"]]
+    for path in draw(output, first, series):
         print(path)
     found: list[Finding] = []
     for log in dict.fromkeys(row["log"] for row in rows):
-        own = [row for row in rows if row["log"] == log]
+        own = [row for row in first if row["log"] == log]
         print(table(own))
         print(weighted_gains(own))
-        peaks = {
-            name: max(series[f"{log}_{key}"]["queue_depth_min"])
-            for key, name in DEPTHS.items()
-            if f"{log}_{key}" in series
-        }
-        found += findings(own, peaks)
+        samples = []
+        for sample in dict.fromkeys(row["sample"] for row in rows):
+            end = f"_{sample}" if sample else ""
+            peaks = {
+                name: max(series[f"{log}_{key}{end}"]["queue_depth_min"])
+                for key, name in DEPTHS.items()
+                if f"{log}_{key}{end}" in series
+            }
+            of = [row for row in rows if row["log"] == log and row["sample"] == sample]
+            samples.append((of, peaks))
+        found += findings(samples)
     print(write_findings(output, found))
     (output / "series.json").write_text(json.dumps(series))
 
