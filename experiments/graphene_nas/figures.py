@@ -53,9 +53,9 @@ def company_figure(runs: Any, effects: Any, groups: Any) -> Figure:
     right.invert_yaxis()
     right.axvline(0.0, color=LIGHT.ink, linewidth=0.8)
     right.set_xscale("symlog", linthresh=1.0)
-    right.set_xticks([-0.5, 0.0, 0.5, 1.0, 3.0, 10.0, 30.0])
+    right.set_xticks([-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0, 10.0, 30.0, 100.0])
     right.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    right.set_xlim(-1.0, 60.0)
+    right.set_xlim(min(-1.0, 1.2 * effects["low"].min()), max(60.0, 1.2 * effects["high"].max()))
     right.set_xlabel("longer with all other nodes in parallel jobs (%)")
     right.grid(alpha=0.3)
     return figure
