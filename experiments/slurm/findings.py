@@ -10,6 +10,7 @@ from math import inf
 
 import numpy as np
 from common import Row
+from parameters import AT_LOAD
 from suspension import ORDERS
 
 from ptaskmodel.campaign import Finding, between, near, ordered, stated
@@ -99,12 +100,20 @@ def _parameters(rows: Sequence[Row]) -> list[Finding]:
         what = f"[J] wait better with bf_interval {interval} s than with 30 s"
         lines.append(between(what, -inf, 1.0, better, unit="%", cause=OTHER_QUEUE))
     usual = sorted(row["value"] for row in rows if row["setting"] == "nodes")[len(NODES) // 2]
+    loads = dict.fromkeys(row["setting"] for row in rows if row["setting"].startswith(AT_LOAD))
     for change, (low, high) in NODES.items():
         for key in ("waiting_s", "response_s"):
-            value = round(usual * (1 + change))
-            here = _mean(rows, f"{key}_off_%", setting="nodes", value=value)
+            at = {"value": round(usual * (1 + change))}
+            here = _mean(rows, f"{key}_off_%", setting="nodes", **at)
+            others = {name: _mean(rows, f"{key}_off_%", setting=name, **at) for name in loads}
+            shown = ", ".join(
+                f"{value:.3g} % at a load of {name.removeprefix(AT_LOAD)}"
+                for name, value in others.items()
+            )
+            queue = any(low <= value <= high for value in others.values())
+            cause = f"the queue: {shown}" if queue else f"unknown, not the queue: {shown}"
             what = f"[J] {key.removesuffix('_s')} with {100 * change:+g} % nodes"
-            lines.append(between(what, low, high, here, unit="%", cause=OTHER_QUEUE))
+            lines.append(between(what, low, high, here, unit="%", cause=cause))
     half = [row["tests"] for row in rows if row["setting"] == "of half"]
     what = "[J] time in backfill with half the nodes over that with all; here tests"
     more = half[1] / half[0] if half[0] else inf
@@ -196,13 +205,32 @@ def _victims(rows: Sequence[Row]) -> list[Finding]:
             ratios[select] = float(stopped / lacked) if lacked else float("nan")
         what = f"[T] {log}: CPUs suspended over those needed"
         parts = _mean(rows, "parts_%", log=log, select="cons")
-        cause = f"another mixture of sizes: {parts:.0f} % of the jobs leave a part of a node"
+        cause = (
+            "how full the machine is when large jobs come, then their sizes (see snapshots): here "
+            f"{parts:.0f} % of the jobs leave a part of a node"
+        )
         lines += [
             near(f"{what}, select/{select}", published, ratios[select], within, cause=cause)
             for select, (published, within) in SUSPENDED.items()
         ]
         theirs = {select: published for select, (published, _) in SUSPENDED.items()}
         lines.append(ordered(f"{what}, by selection", theirs, ratios, cause=cause))
+    return lines
+
+
+def _snapshots(rows: Sequence[Row]) -> list[Finding]:
+    lines = []
+    for name in dict.fromkeys(row["sizes"] for row in rows):
+        found = {}
+        for asked in dict.fromkeys(row["asked"] for row in rows):
+            at = {"sizes": name, "asked": asked}
+            if lacked := _of(rows, "lacked_cpus", **at).sum():
+                found[_mean(rows, "busy_%", **at)] = _of(rows, "stopped_cpus", **at).sum() / lacked
+        shown = ", ".join(f"{value:.2g} at {busy:.0f} %" for busy, value in found.items())
+        for busy, here in found.items():
+            what = f"[T] CPUs stopped by one large job over those it lacked, sizes of {name}, "
+            cause = f"how full the machine is: {shown}"
+            lines.append(near(f"{what}{busy:.0f} % busy", 2.0, float(here), 0.25, cause=cause))
     return lines
 
 
@@ -231,6 +259,7 @@ PARTS: dict[str, Callable[[Sequence[Row]], list[Finding]]] = {
     "sharing": _sharing,
     "suspension": _suspension,
     "victims": _victims,
+    "snapshots": _snapshots,
     "shrunk": _shrunk,
     "filled": _filled,
     "parameters": _parameters,

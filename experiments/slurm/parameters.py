@@ -8,21 +8,28 @@ from common import Row, by_scheduler, configuration, ended, evenly, measures
 
 from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
 from ptaskmodel.slurm.run import simulate_slurm
+from ptaskmodel.workload.transforms.scaling import loaded
 
 INTERVALS_s = (7, 15, 30, 60, 90)
 DEPTHS = (20, 50, 100)
 CHANGES = (-0.25, -0.125, 0.0, 0.125, 0.25)
+LOADS = (0.9, 1.3, 2.0)  # at which nodes are varied, too: is it the queue?
+AT_LOAD = "nodes at load "
 
 
 def varied(log: str | Path, nodes: int, count: int, load: float) -> list[Row]:
     """A row a setting: means, and how far they are from those of 30 s, 100 jobs, all nodes."""
-    workload = evenly(log, count, load, nodes)
     settings = [("bf_interval", s, f"bf_interval={s}", 0.0) for s in INTERVALS_s]
     settings += [("bf_max_job_test", n, f"bf_interval=30,bf_max_job_test={n}", 0.0) for n in DEPTHS]
-    settings += [("nodes", round(nodes * (1 + c)), "bf_interval=30", c) for c in CHANGES]
+    usual = evenly(log, count, load, nodes)
+    loads = {f"{AT_LOAD}{each:g}": loaded(usual, each / load) for each in LOADS}
+    loads["nodes"] = usual
+    for name in loads:
+        settings += [(name, round(nodes * (1 + c)), "bf_interval=30", c) for c in CHANGES]
     settings += [("of half", round(nodes * (1 + c)), "bf_interval=30", c) for c in (0.0, -0.5)]
     rows = []
     for name, value, options, change in settings:
+        workload = loads.get(name, usual)
         size = round(nodes * (1 + change))
         conf = configuration(
             "SelectType=select/linear",
@@ -42,11 +49,12 @@ def varied(log: str | Path, nodes: int, count: int, load: float) -> list[Row]:
                 "tests": run.loop.statistics.tested,
             }
         )
-    usuals = {"bf_interval": 30, "bf_max_job_test": 100, "nodes": nodes, "of half": nodes}
+    usuals = {"bf_interval": 30, "bf_max_job_test": 100, "of half": nodes}
+    usuals |= dict.fromkeys(loads, nodes)
     for name, value in usuals.items():
         mine = [row for row in rows if row["setting"] == name]
-        usual = next(row for row in mine if row["value"] == value)
+        base = next(row for row in mine if row["value"] == value)
         for row in mine:
             for key in ("waiting_s", "response_s", "slowdown"):
-                row[f"{key}_off_%"] = 100 * (row[key] / usual[key] - 1)
+                row[f"{key}_off_%"] = 100 * (row[key] / base[key] - 1)
     return rows

@@ -4,7 +4,7 @@ accuracy: recorded runs of a real Slurm, fed with their dates and free. speed: s
 hour. log: what a log says of its users. parameters: bf_interval, depth and nodes varied. separate:
 one controller or two, with and without costs; phases: the same with the threads' phases drawn anew.
 sharing: nodes shared by sockets and cores, and what neighbours cost. suspension, shrunk, filled:
-suspend/resume against backfilling; victims: how many CPUs it stops.
+suspend/resume against backfilling; victims: how many CPUs it stops; snapshots: why that many.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 import parameters as settings
 import separate
 import sharing
+import snapshots
 import speed
 import suspension
 import victims
@@ -37,6 +38,7 @@ TOLD = {
     "sharing": "waiting_h",
     "suspension": "waiting_s",
     "victims": "stopped_cpus",
+    "snapshots": "stopped_cpus",
     "shrunk": "slowdown",
     "filled": "start_s",
 }
@@ -71,6 +73,9 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], list[Row]]] = {
     "suspension": _suspension,
     "victims": lambda given: victims.measured(
         given["log"], given["victim_jobs"], 1.0, given["orders"]
+    ),
+    "snapshots": lambda given: snapshots.measured(
+        given["log"], given["snapshot_nodes"], given["snapshot_draws"]
     ),
     "shrunk": lambda given: suspension.shrunk(MODEL, MODEL_NODES, given["jobs"], 1.2),
     "filled": lambda given: suspension.filled(),

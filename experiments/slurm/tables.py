@@ -19,6 +19,7 @@ MEANS = {
     "phases": (("test_s", "controllers", "kind"), "phase"),
     "suspension": (("log", "policy"), "order"),
     "victims": (("log", "select"), "order"),
+    "snapshots": (("sizes", "asked"), "seed"),
 }
 
 

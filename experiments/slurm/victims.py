@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from common import MODEL, Row, configuration, ended, evenly_spaced
@@ -26,8 +27,27 @@ from ptaskmodel.workload.reading import read_workload
 from ptaskmodel.workload.transforms.sampling import sampled, shuffled
 from ptaskmodel.workload.works import DelayWork
 
-# By the beginning of a log's name: nodes, CPUs of each, and jobs of a sample that takes a minute.
-MACHINES = {MODEL: (16, 16, 100), "CEA-Curie": (5832, 16, 300), "RICC": (1024, 8, 3000)}
+
+class Machine(NamedTuple):
+    """Of a log: nodes, CPUs of each, and the jobs of a sample that takes a minute."""
+
+    name: str
+    nodes: int
+    cores: int
+    jobs: int
+
+    @property
+    def cpus(self) -> int:
+        """Of all nodes."""
+        return self.nodes * self.cores
+
+
+# By the beginning of the log's name.
+MACHINES = (
+    Machine(MODEL, 16, 16, 100),
+    Machine("CEA-Curie", 5832, 16, 300),
+    Machine("RICC", 1024, 8, 3000),
+)
 LARGE, HUGE = 3800 / 57600, 20000 / 57600
 SELECTS = {
     "linear": ("SelectType=select/linear",),
@@ -40,15 +60,14 @@ def measured(log: str, most: int, load: float, orders: int) -> list[Row]:
 
     parts_%: of the jobs that leave a part of a node to others.
     """
-    name = Path(log).name.split(".")[0]
-    nodes, cores, jobs = next(each for start, each in MACHINES.items() if name.startswith(start))
+    name, nodes, cores, jobs = machine_of(log)
     rows = []
     for select, lines in SELECTS.items():
         unit = cores if select == "linear" else 1
         whole = _sample(log, min(jobs, most), load, nodes * cores, unit)
-        conf = _conf(nodes, cores, lines)
+        conf = conf_of(nodes, cores, lines)
         for seed in range(orders):
-            requests = _requests(_with_huge(shuffled(whole, seed)), conf, unit)
+            requests = requests_of(_with_huge(shuffled(whole, seed)), conf, unit)
             run = simulate_slurm(conf, requests, compiled=True)
             rows.append(
                 {
@@ -62,6 +81,12 @@ def measured(log: str, most: int, load: float, orders: int) -> list[Row]:
     return rows
 
 
+def machine_of(log: str) -> Machine:
+    """The machine of a log, by the log's name."""
+    name = Path(log).name.split(".")[0]
+    return next(each for each in MACHINES if name.startswith(each.name))._replace(name=name)
+
+
 def _sample(log: str, count: int, load: float, cpus: int, unit: int) -> Workload:
     """So many jobs of a log, by work, or of the model, on whole units; evenly spaced, at a load."""
     if log == MODEL:
@@ -73,7 +98,7 @@ def _sample(log: str, count: int, load: float, cpus: int, unit: int) -> Workload
     return evenly_spaced(replace(whole.with_jobs(tuple(jobs)), num_hosts=cpus), load)
 
 
-def _conf(nodes: int, cores: int, select: tuple[str, ...]) -> Conf:
+def conf_of(nodes: int, cores: int, select: tuple[str, ...]) -> Conf:
     return configuration(
         *select,
         "SchedulerParameters=defer,bf_continue,batch_sched_delay=10,bf_resolution=120,"
@@ -99,7 +124,7 @@ def _with_huge(workload: Workload) -> Workload:
     )
 
 
-def _requests(workload: Workload, conf: Conf, unit: int) -> list[JobRequest]:
+def requests_of(workload: Workload, conf: Conf, unit: int) -> list[JobRequest]:
     """The jobs by CPUs, or by nodes of `unit` CPUs; large ones in the high partition."""
     assert workload.num_hosts is not None
     bar = LARGE * workload.num_hosts
@@ -122,17 +147,17 @@ def _stopped(jobs: list[JobRecord], nodes: int, cores: int) -> Row:
     dates &= {job.start_s for job in jobs}  # else two jobs take turns
     lacked = stopped = 0
     for date in sorted(dates):
-        starts = sum(_cpus(job, cores) for job in jobs if job.start_s == date)
+        starts = sum(cpus_of(job, cores) for job in jobs if job.start_s == date)
         before = [job for job in jobs if job.start_s < date < job.end_s]
         running = [j for j in before if not any(since < date < to for since, to in j.suspensions)]
-        busy = sum(_cpus(job, cores) for job in running)
+        busy = sum(cpus_of(job, cores) for job in running)
         lacked += max(0, starts - (nodes * cores - busy))
         victims = (j for j in running if any(since == date for since, _ in j.suspensions))
-        stopped += sum(_cpus(job, cores) for job in victims)
+        stopped += sum(cpus_of(job, cores) for job in victims)
     return {"dates": len(dates), "lacked_cpus": lacked, "stopped_cpus": stopped}
 
 
-def _cpus(job: JobRecord, cores: int) -> int:
+def cpus_of(job: JobRecord, cores: int) -> int:
     """The CPUs that a job holds."""
     assert job.allocation is not None
     return sum(job.allocation.cpus) or cores * job.allocation.size

@@ -15,7 +15,7 @@ from ptaskmodel.campaign import read_plan
 STUDY = Path(__file__).resolve().parents[2] / "experiments" / "slurm"
 MODULES = (
     *("accuracy", "common", "figures", "logs", "make_log", "parameters", "separate", "sharing"),
-    *("findings", "speed", "study", "suspension", "tables", "victims"),
+    *("findings", "snapshots", "speed", "study", "suspension", "tables", "victims"),
 )
 FEW = {"jobs": 12, "speed_jobs": 50, "shared_jobs": 12, "victim_jobs": 12}
 
@@ -39,6 +39,8 @@ def rows(path):
 def test_the_study_writes_tables_and_pictures(study, monkeypatch, tmp_path):
     runs = read_plan(STUDY / "small.toml").runs()
     monkeypatch.setattr(study("parameters"), "DEPTHS", (100,))
+    monkeypatch.setattr(study("parameters"), "LOADS", (0.9,))
+    monkeypatch.setattr(study("snapshots"), "ASKED", (1.5,))
     monkeypatch.setattr(study("sharing"), "MEMORY", (0.6,))
     monkeypatch.setattr(study("suspension"), "FACTORS", (0.5,))
     made = [(run, study("study").one_run({**run.parameters, **FEW})) for run in runs]
@@ -66,6 +68,17 @@ def test_the_study_writes_tables_and_pictures(study, monkeypatch, tmp_path):
     assert [float(row["start_s"]) for row in rows(tmp_path / "filled.csv")] == [
         60.0 * k for k in range(10)
     ]
+
+
+def test_on_a_fuller_machine_less_is_stopped_beside_what_is_lacked(study):
+    found = {}
+    for row in study("snapshots").measured("model", 16, 1):
+        assert row["stopped_cpus"] >= row["lacked_cpus"] > 0
+        if row["sizes"] == "model" and row["asked"] < 1.3:
+            found[row["busy_%"]] = row["stopped_cpus"] / row["lacked_cpus"]
+    (emptier, more), (fuller, less) = sorted(found.items())
+    assert emptier < 85 < 95 < fuller
+    assert more > 1.5 > less
 
 
 def test_the_recorded_sharing_shares_nodes_and_is_that_of_today(study):
