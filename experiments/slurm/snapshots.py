@@ -13,7 +13,7 @@ from common import MODEL, Row, ended
 from victims import HUGE, LARGE, SELECTS, Machine, conf_of, cpus_of, machine_of, requests_of
 
 from ptaskmodel.slurm.run import simulate_slurm
-from ptaskmodel.workload.formats.table import Cleaning
+from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.reading import read_workload
