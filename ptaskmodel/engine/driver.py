@@ -436,7 +436,7 @@ class Core:
         return True
 
     def _solve_whole(self) -> None:
-        """The sub-system laid out has no rates: have them found now, or by the loop once more."""
+        """The assembled subproblem has no rates: have them found now, or by the loop once more."""
         solver, clock = solver_of(self.rule), self.state.clock[0]
         if is_wanted(solver):
             solve_hard(self.state.graph, self.rule)

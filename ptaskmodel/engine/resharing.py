@@ -13,8 +13,8 @@ from ptaskmodel.engine.virtual_time import can_form_group, dissolve, follow_grou
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.sharing.components import (
-    find_sub_system,
-    lay_sub_system,
+    assemble_subproblem,
+    find_subproblem,
     list_enabled,
 )
 from ptaskmodel.sharing.fair_bottleneck.heavy import DONE, solve_heavy
@@ -30,7 +30,7 @@ from ptaskmodel.sharing.rates import BMF, SOLVERS, is_alone, solve, solve_alone
 from ptaskmodel.sharing.rules import RULES, WAYS
 from ptaskmodel.sharing.rules import SOLVERS as SOLVER_NAMES
 from ptaskmodel.sharing.state import BY_LEVELS, BY_PARTS, BY_PRICES, BY_ROUNDS, SUB, USED
-from ptaskmodel.sharing.subproblem import sub_system
+from ptaskmodel.sharing.subproblem import subproblem_of
 
 INFINITY = float("inf")
 # Times that rates are found from the levels in force before all are checked.
@@ -87,7 +87,7 @@ def late_kernels(rule: str, way: int) -> list[Any]:
 
 @jit
 def name_limits(g, n):
-    """Let the limits of a sub-system of the graph that was solved be the numbers of resources."""
+    """Let the limits of a subproblem of the graph that was solved be the numbers of resources."""
     for i in range(n):
         if g.integers[i] >= 0:
             g.integers[i] = g.worklists[USED, g.integers[i]]
@@ -95,7 +95,7 @@ def name_limits(g, n):
 
 @jit
 def apply_rates(s, n):
-    """Give the activities of the sub-system their rates; those whose rate changed, a new end."""
+    """Give the activities of the subproblem their rates; those whose rate changed, a new end."""
     clock = s.clock[0]
     g = s.graph
     for i in range(n):
@@ -133,7 +133,7 @@ def solve_anew(s, o):
         take_in_changes(g)
         n = list_enabled(g, -1)
     else:
-        n = find_sub_system(g, o.incremental)
+        n = find_subproblem(g, o.incremental)
     counts.n_sub = n
     if counts.way == BY_ROUNDS and solve_heavy(g, n, touched, o.solver) == DONE:
         name_limits(g, n)
@@ -141,7 +141,7 @@ def solve_anew(s, o):
     alone = o.incremental and is_alone(g, n)
     counts.m_sub = 0
     if not alone or counts.way == BY_LEVELS:
-        counts.m_sub = lay_sub_system(g, sub_system(g), n, False)
+        counts.m_sub = assemble_subproblem(g, subproblem_of(g), n, False)
     if alone:
         solve_alone(g, 0, o.solver)
     elif n > 0:
@@ -218,7 +218,7 @@ def reshare(s, o):
             if counts.way == BY_LEVELS:
                 adopt(g, counts.n_sub, counts.m_sub)
             elif o.solver == BMF or counts.way == BY_PRICES:
-                levels = sub_system(g).level
+                levels = subproblem_of(g).level
                 for j in range(counts.m_sub):
                     g.constraints[g.worklists[USED, j]].level = levels[j]
             return OK

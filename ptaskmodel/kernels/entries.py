@@ -124,9 +124,9 @@ class _Writer:
     def check(self, *alternatives: Any) -> None:
         """Go on if one of these holds, else refuse the arguments."""
         holds = functools.reduce(self.builder.or_, alternatives)
-        go_on = self.builder.append_basic_block()
-        self.builder.cbranch(holds, go_on, self.refused)
-        self.builder.position_at_end(go_on)
+        unrefused = self.builder.append_basic_block()
+        self.builder.cbranch(holds, unrefused, self.refused)
+        self.builder.position_at_end(unrefused)
 
     def same(self, value: Any, *numbers: int) -> list:
         """Whether a word is that of the table, for each of these."""

@@ -90,7 +90,7 @@ def fairbottleneck(problem: SharingProblem) -> Allocation:
 def fairbottleneck_corrected(problem: SharingProblem) -> Allocation:
     """Return the rates (1/s) of fair bottleneck for a problem, mended.
 
-    Fixed tasks are not charged twice, and no FATPIPE is exceeded.
+    Fixed tasks are not counted twice, and no FATPIPE is exceeded.
     """
     return solve(problem, "fairbottleneck-corrected")
 

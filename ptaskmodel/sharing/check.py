@@ -93,7 +93,7 @@ def _levels(s: Graph, in_force: bool) -> Iterator[str]:
         yield "the list of watched resources is wrong"
     if (np.isfinite(r["level"]) != (r["active"] == 1)).any():
         yield "a resource has a level but is not active, or is active without one"
-    load, charged, on = np.zeros(len(r)), np.zeros(len(r)), np.zeros(len(r), dtype=bool)
+    load, counted, on = np.zeros(len(r)), np.zeros(len(r)), np.zeros(len(r), dtype=bool)
     for slot in np.flatnonzero(s.variables["enabled"] == 1).tolist():
         a = s.variables[slot]
         kept = s.kept[a["nodes"] : a["nodes"] + a["n_kept"]]
@@ -101,13 +101,13 @@ def _levels(s: Graph, in_force: bool) -> Iterator[str]:
         if ((r["active"][used] == 1) != (np.arange(len(used)) < a["n_active"])).any():
             yield f"active resources do not come first in activity {slot}"
         share = np.where(kept["share"] > 0.0, kept["share"], kept["usage"]) * a["penalty"]
-        fair = min([a["ceiling"], *(r["level"][used] / share)])
+        fair = min([a["uncontended_rate"], *(r["level"][used] / share)])
         if abs(a["rate"] - fair) > CLOSE * fair:
             yield f"the rate of activity {slot} is not that of the levels"
-        if abs(a["rate"] - a["charged"]) > (LOAD_TOLERANCE + CLOSE) * a["charged"]:
-            yield f"activity {slot} was not charged for its rate"
+        if abs(a["rate"] - a["counted_rate"]) > (LOAD_TOLERANCE + CLOSE) * a["counted_rate"]:
+            yield f"activity {slot} has a counted rate too far from its rate"
         np.add.at(load, used, kept["usage"] * a["rate"])
-        np.add.at(charged, used, kept["usage"] * a["charged"])
+        np.add.at(counted, used, kept["usage"] * a["counted_rate"])
         on[used] = ~r["fatpipe"][used]
     full = load - r["capacity"]
     if (full[on] > CLOSE * r["capacity"][on]).any():
@@ -116,9 +116,9 @@ def _levels(s: Graph, in_force: bool) -> Iterator[str]:
     if (np.abs(full[active]) > CLOSE * r["capacity"][active]).any():
         yield "an active resource is not saturated"
     idle = on & ~active
-    if (np.abs(charged - r["load"])[idle] > CLOSE * np.maximum(load, r["capacity"])[idle]).any():
+    if (np.abs(counted - r["load"])[idle] > CLOSE * np.maximum(load, r["capacity"])[idle]).any():
         yield "a load is wrong"
-    full = charged * (1.0 + LOAD_TOLERANCE) > r["capacity"] * (1.0 + CLOSE)
+    full = counted * (1.0 + LOAD_TOLERANCE) > r["capacity"] * (1.0 + CLOSE)
     if (full & idle & (r["enabled"] > 1) & (r["active"] != WATCHED)).any():
         yield "no activity watches a resource that may overflow"
 

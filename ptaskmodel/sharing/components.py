@@ -15,7 +15,7 @@ from ptaskmodel.kernels.decorators import jit
 from ptaskmodel.kernels.records import NOTHING
 from ptaskmodel.sharing.graph import can_limit
 from ptaskmodel.sharing.state import CHANGED, SIDE, SIDES, SUB, TODO, TOUCHED, UNLAID, USED
-from ptaskmodel.sharing.subproblem import sub_system
+from ptaskmodel.sharing.subproblem import subproblem_of
 
 # Searching for components that turn out to hold most activities is a waste: it is skipped a while.
 GIANT, SKIPPED_SEARCHES, SMALL = 0.7, 30, 16
@@ -153,7 +153,7 @@ def forget_sides(s):
 
 @jit
 def add_users(s, resource, mark, n):
-    """Append the enabled users of a resource that are not in the sub-system yet."""
+    """Append the enabled users of a resource that are not in the subproblem yet."""
     r = s.constraints[resource]
     for k in range(r.first, r.first + r.users):
         user = s.users[k]
@@ -253,14 +253,14 @@ def list_kept(s, incremental):
     for i in range(counts.n_todo):
         t = s.variables[s.worklists[TODO, i]]
         t.todo = 0
-        t.charged = 0.0
+        t.counted_rate = 0.0
 
 
 @jit
 def take_in_unmoved(s, incremental):
     """Take in changes of the graph ``s`` by which no rate moves: only what is kept may differ.
 
-    incremental: as `find_sub_system` takes it.
+    incremental: as `find_subproblem` takes it.
     """
     list_kept(s, incremental)
     for i in range(s.counts[0].n_touched):
@@ -269,7 +269,7 @@ def take_in_unmoved(s, incremental):
 
 
 @jit
-def find_sub_system(s, incremental):
+def find_subproblem(s, incremental):
     """Choose the activities to solve, oldest first, with their kept elements; their number."""
     counts = s.counts[0]
     list_kept(s, incremental)
@@ -285,8 +285,8 @@ def find_sub_system(s, incremental):
 
 
 @jit
-def lay_sub_system(s, v, n, heavy):
-    """Write the sub-system of the first ``n`` activities chosen; its number of resources.
+def assemble_subproblem(s, v, n, heavy):
+    """Write the subproblem of the first ``n`` activities chosen; its number of resources.
 
     heavy: only with elements of candidate bottlenecks, which come first (see `fair_bottleneck`).
     """
@@ -367,7 +367,7 @@ def fill_common(s, n, common):
     counts = s.counts[0]
     counts.mark += 1
     mark = counts.mark
-    v = sub_system(s)
+    v = subproblem_of(s)
     uses_of_others = v.reached
     m = 0
     first_bound = INFINITY

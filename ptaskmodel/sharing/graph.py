@@ -411,7 +411,7 @@ def enable(s, slot, order):
     counts.newest = slot
     counts.n_enabled += 1
     t.rate = 0.0
-    t.charged = 0.0
+    t.counted_rate = 0.0
     t.limit = LIMIT_NOTHING
     classify(s, slot)
 

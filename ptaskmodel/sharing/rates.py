@@ -12,7 +12,7 @@ from ptaskmodel.kernels.records import numbers
 from ptaskmodel.sharing.arrays import LIMIT_BOUND, Answer, Settings, System, fall_back, kernel
 from ptaskmodel.sharing.rules import RULES, Rule
 from ptaskmodel.sharing.state import SUB, USED, Graph, bare_graph
-from ptaskmodel.sharing.subproblem import sub_system
+from ptaskmodel.sharing.subproblem import subproblem_of
 
 
 def code(rule: str) -> int:
@@ -31,12 +31,12 @@ def example() -> tuple[Any, ...]:
 
 
 def _solver_of(rule: Rule) -> Any:
-    """What solves the sub-system laid out by the kernel of a rule; late, as each is large."""
+    """What solves the assembled subproblem by the kernel of a rule; late, as each is large."""
     solve_by = kernel(rule)
     aim, accept = rule.aim, max(rule.aim, ACCEPT)
 
     def solver(s, n, m, variant):
-        v = sub_system(s)
+        v = subproblem_of(s)
         z = v.start[n]
         system = System(
             v.start[: n + 1], v.resource[:z], v.usage[:z], v.share[:z], v.capacity[:m],
@@ -82,7 +82,7 @@ for _rule in reversed(RULES):
 
 @jit
 def solve(s, n, m, solver):
-    """Rates of the sub-system laid out, by the rule asked for; 0 or the solver's complaint."""
+    """Rates of the assembled subproblem, by the rule asked for; 0 or the solver's complaint."""
     return solve_by_rule(solver, s, n, m)
 
 
@@ -118,19 +118,19 @@ def shares_with_nobody(s, slot):
 
 @jit
 def is_alone(s, n):
-    """Whether the sub-system is one activity with one element for each of its resources."""
+    """Whether the subproblem is one activity with one element for each of its resources."""
     return n == 1 and shares_with_nobody(s, s.worklists[SUB, 0])
 
 
 def solve_hard(state: Graph, rule: str) -> None:
-    """Write the rates of the sub-system laid out, found by the slow, sure way of its rule.
+    """Write the rates of the assembled subproblem, found by the slow, sure way of its rule.
 
     Raises SharingError if the rule has none.
     """
     from ptaskmodel.sharing.problem import SharingProblem
 
     n, m = int(state.counts[0]["n_sub"]), int(state.counts[0]["m_sub"])
-    v = sub_system(state)
+    v = subproblem_of(state)
     z = int(v.start[n])
     problem = SharingProblem(
         start=v.start[: n + 1].copy(),

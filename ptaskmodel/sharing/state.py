@@ -29,7 +29,7 @@ from ptaskmodel.kernels.records import (
 )
 from ptaskmodel.sharing.arrays import scratch_sizes
 from ptaskmodel.sharing.rules import WAYS
-from ptaskmodel.sharing.subproblem import sub_system_sizes
+from ptaskmodel.sharing.subproblem import subproblem_sizes
 
 INFINITY = float("inf")
 SIZE_CLASSES = 48
@@ -67,13 +67,13 @@ VARIABLE = in_lines(
         ("n_active", count_in("nodes", SMALL_INT)),
         ("rate", REAL),  # 1/s
         ("next_rate", REAL),  # by levels: the rate being computed
-        ("charged", REAL),  # by levels: its rate in the loads of slack constraints
-        ("ceiling", REAL),  # by levels: its uncontended rate; `ceiling_by` is the reason
+        ("counted_rate", REAL),  # by levels: its rate in the loads of slack constraints
+        ("uncontended_rate", REAL),  # by levels; `uncontended_limit` limits it then
         ("penalty", REAL),  # penalty of its flow, over its weight
         # By levels: its share coefficient, times the penalty, if that is the same on all it uses.
         ("even", REAL),  # else 0
         ("local", INT),  # its number in the component
-        ("ceiling_by", number_in("constraints", INT, NO_BOUND)),
+        ("uncontended_limit", number_in("constraints", INT, NO_BOUND)),
         # Constraint that limits the rate, or one of LIMIT_...
         ("limit", number_in("constraints", INT, NO_BOUND)),
         ("bound", REAL),  # largest rate, 1/s
@@ -89,10 +89,10 @@ VARIABLE = in_lines(
         # By rounds: the nodes on heavy constraints come first; the most that it took in the first
         # round, the second, any later one, and in all; 0: nothing is kept of it.
         "n_heavy": "n_active",
-        "took_first": "ceiling",
+        "took_first": "uncontended_rate",
         "took_second": "next_rate",
         "took_later": "even",
-        "took": "charged",
+        "took": "counted_rate",
         # In virtual time (of the engine): level of the common constraint over its rate.
         "cost": "next_rate",
     },
@@ -298,8 +298,8 @@ def room_for_users(graph: Graph, count: int) -> Graph:
 
 
 def with_scratch(graph: Graph) -> Graph:
-    """The ``graph`` with room for a subproblem of everything at once (see `sub_system_sizes`)."""
+    """The ``graph`` with room for a subproblem of everything at once (see `subproblem_sizes`)."""
     n, m, z = len(graph.variables), len(graph.constraints), len(graph.nodes)
-    sizes = zip(scratch_sizes(n, m, z), sub_system_sizes(n, m, z), strict=True)
+    sizes = zip(scratch_sizes(n, m, z), subproblem_sizes(n, m, z), strict=True)
     reals, integers = (sum(parts) for parts in sizes)
     return graph._replace(reals=np.empty(reals), integers=np.empty(integers, dtype=np.int64))

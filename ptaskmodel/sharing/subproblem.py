@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Where the subproblem to solve lies: in the arrays ``reals``, ``integers``, ``flags`` of a graph.
 
-`components.lay_sub_system` writes it, `rates` solves it. Of its rows, variable i has the elements
-``start[i]:start[i + 1]``; constraint j is ``worklists[USED, j]`` of the graph.
+`components.assemble_subproblem` writes it, `rates` solves it. Of its rows, variable i has the
+elements ``start[i]:start[i + 1]``; constraint j is ``worklists[USED, j]`` of the graph.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ptaskmodel.sharing.arrays import carve
 
 
 class SubSystem(NamedTuple):
-    """Where the sub-system to solve lies; what is left is the solvers' scratch."""
+    """Where the subproblem to solve lies; what is left is the solvers' scratch."""
 
     start: np.ndarray
     resource: np.ndarray
@@ -37,13 +37,13 @@ class SubSystem(NamedTuple):
     integers: np.ndarray
 
 
-def sub_system_sizes(n: int, m: int, z: int) -> tuple[int, int]:
-    """What `sub_system` takes of ``reals`` and ``integers``; the rest is the solvers' scratch."""
+def subproblem_sizes(n: int, m: int, z: int) -> tuple[int, int]:
+    """What `subproblem_of` takes of ``reals`` and ``integers``; the rest is for solvers."""
     return 2 * z + 6 * m + 4 * n, z + 2 * n + 1
 
 
 @views
-def sub_system(s):
+def subproblem_of(s):
     """The parts of ``reals`` and ``integers``, for as many as the state has room for.
 
     Rates and limits come first: of activity i they are ``s.reals[i]`` and ``s.integers[i]``, for

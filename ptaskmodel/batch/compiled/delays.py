@@ -29,7 +29,7 @@ from ptaskmodel.batch.allocations.rules import (
     Random,
     Spread,
 )
-from ptaskmodel.batch.compiled.loop import go_on
+from ptaskmodel.batch.compiled.loop import advance
 from ptaskmodel.batch.compiled.state import (
     BY_COUNTER,
     BY_ESTIMATE,
@@ -264,7 +264,7 @@ class CompiledBatch:
         pause = PAUSE if progress is None else FIRST_PAUSE
         while True:
             clock["pause"], began = pause, time.perf_counter()
-            status = go_on(state)
+            status = advance(state)
             if progress is not None:
                 long = time.perf_counter() - began > LONG_S
                 pause = max(1, pause // 2) if long else min(PAUSE, 2 * pause)
@@ -334,7 +334,7 @@ class CompiledBatch:
 def prepare_kernels() -> None:
     """Use the kernel as it is used (see `kernels.building`)."""
     nobody, none = np.zeros(0, JOB), np.zeros(0, np.int64)
-    go_on(new_state(FCFS, 1, nobody, none, None, picks=True, pause=1, most=1))
+    advance(new_state(FCFS, 1, nobody, none, None, picks=True, pause=1, most=1))
 
 
 def compiled_batch(

@@ -47,7 +47,7 @@ INFINITY = float("inf")
 
 
 @entry
-def go_on(s):
+def advance(s):
     """Take so many decisions, at most, and say why it came back."""
     clock = s.clock[0]
     for _ in range(clock.pause):
@@ -171,8 +171,8 @@ def _submit(s, j, reserves):
 def one_date(s, core, t, works, machine, placement, demands):
     """Take the ends that the simulation tells of its date, submit, decide, list what starts.
 
-    works, machine: see `compiled_ptasks`. placement, demands: what starts, as `lay_stages` takes
-    it, in the order of the starts.
+    works, machine: see `compiled_ptasks`. placement, demands: what starts, as
+    `assemble_stages` takes it, in the order of the starts.
 
     PAUSED: the policy has decided; NOTHING: nothing happened. CIRCLES: the open loop will say what
     is wrong. FULL: as in `loop`, nothing has been done.
@@ -238,17 +238,17 @@ def _list(s, first, works, machine, placement, demands):
 
 @entry
 def enter_ptask(s, core, t, first, gamma, alone_s):
-    """Add the tasks of the jobs that started, from number ``first`` on, whose works are laid.
+    """Add the tasks of the jobs that started, from number ``first`` on, whose works are assembled.
 
     core: the state of the engine. alone_s: takes the time alone of each, as
     `isolated.times_alone` finds it.
     """
     clock, counts = s.clock[0], t.counts[0]
     for number in range(first, clock.started):
-        laid = core.patterns[number - first]
+        pattern = core.patterns[number - first]
         program, stage, task = t.programs[number], t.stages[number], t.tasks[number]
         program.first, program.count, program.rounds, program.users = number, 1, 1, 1
-        stage.pattern, stage.amount = number - first, laid.amount
+        stage.pattern, stage.amount = number - first, pattern.amount
         stage.delay, stage.ranks = np.nan, 0
         task.state, task.program = WAITING, number
         task.stage, task.rounds, task.waits_for = 0, 0, 0
@@ -256,7 +256,7 @@ def enter_ptask(s, core, t, first, gamma, alone_s):
         task.next_ready, task.next_killed, task.next_ended = NOBODY, NOBODY, NOBODY
         task.start, task.walltime, task.weight, task.rate_bound = 0.0, INFINITY, 1.0, INFINITY
         task.started, task.finished = np.nan, np.nan
-        alone_s[s.order[number]] = _time_alone(core, laid, gamma)
+        alone_s[s.order[number]] = _time_alone(core, pattern, gamma)
     counts.n_tasks = clock.started
     while clock.n_ends > 0 and s.jobs[s.ends[0].job].over >= 0:
         pop_end(s)
@@ -266,9 +266,9 @@ def enter_ptask(s, core, t, first, gamma, alone_s):
 
 
 @jit
-def _time_alone(core, laid, gamma):
+def _time_alone(core, pattern, gamma):
     rate = INFINITY
-    for k in range(laid.first, laid.first + laid.count):
+    for k in range(pattern.first, pattern.first + pattern.count):
         element = core.elements[k]
         resource = core.resources[element.resource]
         if not resource.on:
@@ -279,8 +279,8 @@ def _time_alone(core, laid, gamma):
     if rate == INFINITY:
         return np.nan
     if gamma > 0.0:
-        rate = min(rate, gamma / (2.0 * laid.latency_bytes))
-    time = laid.latency + laid.amount / rate
+        rate = min(rate, gamma / (2.0 * pattern.latency_bytes))
+    time = pattern.latency + pattern.amount / rate
     return time if time < INFINITY else np.nan
 
 

@@ -28,7 +28,7 @@ from ptaskmodel.batch.policies.easy import Fcfs
 from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.state import EVENTS_FULL, IDLE, SOME_ENDED, UNTIL
 from ptaskmodel.engine.store import room_for_elements
-from ptaskmodel.engine.usage.assembly import lay_stages
+from ptaskmodel.engine.usage.assembly import assemble_stages
 from ptaskmodel.engine.usage.placement import Demands, Placement
 from ptaskmodel.engine.usage.vectors import NEW
 from ptaskmodel.kernels.decorators import as_compiled
@@ -58,7 +58,7 @@ MOST_FLOWS = 1 << 24
 
 
 class RoutingSizes(NamedTuple):
-    """How much may have to be laid together: works, hosts and flows of all, hosts of one."""
+    """How much may have to be assembled together: works, hosts and flows of all, hosts of one."""
 
     works: int
     hosts: int
@@ -67,7 +67,7 @@ class RoutingSizes(NamedTuple):
 
 
 class SingleClusterRouter:
-    """Lays what its ``placement`` and ``demands`` say, on hosts of a cluster zone.
+    """Assembles what its ``placement`` and ``demands`` say, on hosts of a cluster zone.
 
     The works are on hosts of their own, whose ``Placement.nodes`` are in increasing order.
     """
@@ -106,13 +106,13 @@ class SingleClusterRouter:
             np.zeros((2, cluster.ways), dtype=np.int64),
         )
 
-    def lay(self, count: int) -> bool:
-        """Lay the first ``count`` works; False if one has no way to go."""
+    def assemble(self, count: int) -> bool:
+        """Assemble the first ``count`` works; False if one has no way to go."""
         core, first = self.core, 0
         most = int(self.placement.start[count]) + count * len(core.platform.all_links)
         while True:
             state = core.state
-            last = lay_stages(
+            last = assemble_stages(
                 state.patterns, self._numbers[:count], state.elements, first, self._tally,
                 self._ways, self._cluster, core.platform.local_numbers, self.placement,
                 self.demands, self._by_flow, self._by_pair, *self._scratch,
@@ -162,7 +162,7 @@ class CompiledPtasks:
     simulation: Simulation
     works: Works
     hosts: Hosts
-    laying: SingleClusterRouter
+    router: SingleClusterRouter
     alone_s: FloatArray
 
     def run(self, until_s: float = inf, progress: Progress | None = None) -> Schedule | None:
@@ -174,7 +174,7 @@ class CompiledPtasks:
         t = _tasks(len(self.batch.jobs))
         options = core.options._replace(stop_on_end=True)
         gamma, clock, told = float(options.gamma), state.clock, 0
-        placement, demands = self.laying.placement, self.laying.demands
+        placement, demands = self.router.placement, self.router.demands
         with as_compiled():
             while True:
                 until = min(clock["due"].item(), until_s)
@@ -203,7 +203,7 @@ class CompiledPtasks:
                 if done == CIRCLES:
                     return None
                 started = clock["started"].item() - first
-                if started and not self.laying.lay(started):
+                if started and not self.router.assemble(started):
                     return None
                 if done == PAUSED:
                     enter_ptask(state, core.state, t, first, gamma, self.alone_s)
@@ -249,8 +249,8 @@ def prepare_kernels() -> None:
     assert batch is not None
     made = compiled_ptasks(batch, machine_of(platform), False, lambda: Simulation(platform))
     assert made is not None
-    core, t, laying = made.simulation.core.state, _tasks(1), made.laying
-    one_date.prepare(batch.state, core, t, made.works, made.hosts, laying.placement, laying.demands)
+    core, t, router = made.simulation.core.state, _tasks(1), made.router
+    one_date.prepare(batch.state, core, t, made.works, made.hosts, router.placement, router.demands)
     enter_ptask.prepare(batch.state, core, t, 0, 0.0, made.alone_s)
     next_killed.prepare(batch.state, t, 0.0)
 
@@ -288,11 +288,11 @@ def compiled_ptasks(
     if together > MOST_FLOWS:
         return None
     room = RoutingSizes(len(places), len(places), together, int(sizes.max(initial=1)))
-    laying = SingleClusterRouter(core, int(zones[0]), room)
+    router = SingleClusterRouter(core, int(zones[0]), room)
     batch.state.clock["due"] = batch.arrays.submit_s[0] if len(batch.jobs) else inf
     alone_s = np.full(len(batch.jobs), np.nan)
     hosts = Hosts(places.astype(np.int64), nodes)
-    return CompiledPtasks(batch, limited, simulation, table, hosts, laying, alone_s)
+    return CompiledPtasks(batch, limited, simulation, table, hosts, router, alone_s)
 
 
 def _is_for_it(job: Job) -> bool:

@@ -144,7 +144,7 @@ class Checkpoints:
             self._paused[attempt.number] = writer.due_s - now
             writer.due_s = inf
 
-    def go_on(self, attempt: Attempt, now: float) -> bool:
+    def resume(self, attempt: Attempt, now: float) -> bool:
         """The attempt is resumed; whether its tasks run (it neither reads nor writes)."""
         writer = self._writers.get(attempt.number)
         if writer is None:

@@ -206,7 +206,7 @@ class PtaskExecution:
         self._go_to(now)
         live.suspended = False
         self._active += 1
-        if self._checkpoints.go_on(attempt, now):
+        if self._checkpoints.resume(attempt, now):
             self._thaw(live)
         if live.left_s is not None:
             self._set_deadline(attempt.number, now + live.left_s)

@@ -346,7 +346,7 @@ class Outages:
         self._streams = streams
         self._next: list[tuple[float, int, Outage]] = []
         for k, stream in enumerate(streams):
-            self._go_on(k, stream)
+            self._take_next(k, stream)
         self.next_date = self._next[0][0] if self._next else inf  # of the first change, s
 
     def __deepcopy__(self, memo: dict[int, object]) -> Outages:
@@ -357,7 +357,7 @@ class Outages:
         other._next = list(self._next)
         return other
 
-    def _go_on(self, number: int, stream: Iterator[Outage]) -> None:
+    def _take_next(self, number: int, stream: Iterator[Outage]) -> None:
         change = next(stream, None)
         if change is not None:
             heapq.heappush(self._next, (change.date_s, number, change))
@@ -368,7 +368,7 @@ class Outages:
         while self._next and self._next[0][0] <= now:
             _, number, change = heapq.heappop(self._next)
             found.append(change)
-            self._go_on(number, self._streams[number])
+            self._take_next(number, self._streams[number])
         self.next_date = self._next[0][0] if self._next else inf
         return found
 

@@ -91,7 +91,7 @@ class Preemptive:
             waiting.setdefault(self._of(job), []).append(job)
         suspended = {self._of(attempt.job) for attempt in view.suspended}
         for level in sorted(waiting.keys() | suspended, reverse=True):
-            yield from self._go_on(view, level)
+            yield from self._resume(view, level)
             jobs = []
             for job in waiting.get(level, []):
                 if job in self._claims:
@@ -105,7 +105,7 @@ class Preemptive:
             else:
                 yield from self._easy.decide(self._left_over(view, level, jobs))
 
-    def _go_on(self, view: View, level: float) -> Iterator[Decision]:
+    def _resume(self, view: View, level: float) -> Iterator[Decision]:
         """Resume those of a level whose hosts are free again."""
         claimed = self._claimed(level)
         for attempt in view.suspended:

@@ -70,7 +70,7 @@ class SchedulerSide(Protocol):
 
     def converse(self, entry: Entry) -> Iterator[Decision]: ...
 
-    def go_on(self, conversation: Conversation) -> Iterator[Decision]: ...
+    def advance(self, conversation: Conversation) -> Iterator[Decision]: ...
 
 
 class Orders:
@@ -253,7 +253,7 @@ class Orders:
         entry.inbox.append(event.data.msg)
         if entry.conversation is not None:
             entry.conversation.notice(view.now)
-            yield from self._scheduler.go_on(entry.conversation)
+            yield from self._scheduler.advance(entry.conversation)
 
     # --- dates, hosts, questions ------------------------------------------------------------
 

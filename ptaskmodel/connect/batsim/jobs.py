@@ -240,7 +240,7 @@ class Conversation:
         self._since = now
         self._begun = 0
 
-    def go_on(self, now: float) -> Iterator[Mapping[str, Any]]:
+    def advance(self, now: float) -> Iterator[Mapping[str, Any]]:
         """Do all that is due; yields what is sent."""
         while self.state is None and self.due <= now < self.limit:
             if isinstance(self._doing, ReceiveWork):

@@ -260,7 +260,7 @@ class ExternalScheduler:
         elif message is NO_MORE_JOBS:
             self._tell_no_more_jobs()
         elif isinstance(message, Conversation):
-            yield from self.go_on(message)
+            yield from self.advance(message)
         elif isinstance(message, ExternalEvent):
             yield from self._happen(message)
 
@@ -324,15 +324,15 @@ class ExternalScheduler:
     def converse(self, entry: Entry) -> Iterator[Decision]:
         """A job that exchanges messages has started."""
         entry.conversation = Conversation(entry, self._now)
-        return self.go_on(entry.conversation)
+        return self.advance(entry.conversation)
 
-    def go_on(self, conversation: Conversation) -> Iterator[Decision]:
+    def advance(self, conversation: Conversation) -> Iterator[Decision]:
         """What is due of a job that exchanges messages, if it runs still, and when the rest is."""
         entry = conversation.entry
         if entry.conversation is not conversation:
             return
         try:
-            for message in conversation.go_on(self._now):
+            for message in conversation.advance(self._now):
                 self.tell(THEN_MESSAGES, "FROM_JOB_MSG", {"job_id": entry.id, "msg": message})
         except WorkloadError as error:
             raise SchedulerFault(f"job {shown(entry.id)}: {error}", now=self._now) from None

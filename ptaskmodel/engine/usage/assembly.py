@@ -77,7 +77,7 @@ def add_use(elements, first, last, link, usage, fatpipe):
 
 
 @entry
-def lay_flows(
+def assemble_flows(
     numbers, sources, targets, there, back, fatpipe, may_fail, latency_s, bandwidth_Bps, flow,
     patterns, elements, first,
 ):  # fmt: skip
@@ -133,11 +133,11 @@ def lay_flows(
 
 
 @entry
-def lay_parallel_flows(
+def assemble_parallel_flows(
     numbers, sources, targets, there, fatpipe, latency_s, by_flow, by_pair, patterns, elements,
     first,
 ):  # fmt: skip
-    """Write the patterns of parallel works that are a flow of a byte each, as `lay_flows` does.
+    """Write the patterns of parallel works of one flow of a byte each, as `assemble_flows` does.
 
     Their hosts, which differ, come first and are asked nothing.
     """
@@ -269,7 +269,7 @@ def add_all_to_all(tally, ways, cluster, shortcut, nodes, amount, route, scratch
 
 
 @entry
-def lay_stages(
+def assemble_stages(
     stages, stage_numbers, elements, first, tally, ways, cluster, number, placement, demands,
     by_flow, by_pair, route, scratch, counts,
 ):  # fmt: skip
@@ -374,12 +374,12 @@ class WireFacts(NamedTuple):
         )
 
 
-def layer_of(model: NetworkModel) -> tuple[Any, Any]:
+def assembler_of(model: NetworkModel) -> tuple[Any, Any]:
     """The kernel that lays out flows of a model, and what it reads of the model."""
     if model.wire is not None:
-        return lay_wire_flows, WireFacts.of(model.wire)
+        return assemble_wire_flows, WireFacts.of(model.wire)
     cross = CROSS_TRAFFIC if model.crosstraffic else 0.0
-    return lay_flows, np.array((model.latency_factor, model.weight_s, cross))
+    return assemble_flows, np.array((model.latency_factor, model.weight_s, cross))
 
 
 @jit
@@ -398,11 +398,11 @@ def _crossed(legs, k, latency_s, bandwidth_Bps):
 
 
 @entry
-def lay_wire_flows(
+def assemble_wire_flows(
     numbers, sources, targets, there, back, fatpipe, may_fail, latency_s, bandwidth_Bps, wire,
     patterns, elements, first,
 ):  # fmt: skip
-    """Write the patterns of flows of a wire model, as `assembly.lay_flows` does of others.
+    """Write the patterns of flows of a wire model, as `assembly.assemble_flows` does of others.
 
     wire: `WireFacts`. Amounts are bytes on the wire. numbers, sources, targets, there, back,
     fatpipe, may_fail, latency_s, bandwidth_Bps, patterns, elements, first: as there.

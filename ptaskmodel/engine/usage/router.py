@@ -19,10 +19,10 @@ from ptaskmodel.engine.usage.assembly import (
     add_crossings,
     add_flows,
     add_routes,
+    assemble_parallel_flows,
+    assemble_stages,
+    assembler_of,
     clear,
-    lay_parallel_flows,
-    lay_stages,
-    layer_of,
 )
 from ptaskmodel.engine.usage.network_models import COUNTS, NetworkModel
 from ptaskmodel.engine.usage.paths import WIFI_LINK, FlowRoutes, Paths, each_pair
@@ -342,7 +342,7 @@ class Router:
         most_flows = int(np.diff(demands.flow_start).max())
         self._make_room(max(most_ranks**2, most_flows) * longest)
         last = int(
-            lay_stages(
+            assemble_stages(
                 stages,
                 stage_numbers,
                 elements,
@@ -365,8 +365,8 @@ class Router:
             return last
         if last == -1:
             return first
-        laid = stages[stage_numbers[-last - 2]]
-        return int(laid["first"] + laid["count"])
+        pattern = stages[stage_numbers[-last - 2]]
+        return int(pattern["first"] + pattern["count"])
 
     def whole_tally(self) -> tuple[Tally, Ways]:
         """A tally with room for every link, and what kernels read of the links."""
@@ -398,7 +398,7 @@ class Router:
             raise SimulationError(WIFI_LINK)
         return resource, usage, share, largest
 
-    def lay_flows(
+    def assemble_flows(
         self,
         sources: IntArray,
         targets: IntArray,
@@ -419,20 +419,20 @@ class Router:
         """
         model = self.model
         if model.parallel:
-            return self._lay_parallel_flows(sources, targets, numbers, patterns, room, first)
-        lay, facts = layer_of(model)
+            return self._assemble_parallel_flows(sources, targets, numbers, patterns, room, first)
+        assemble, facts = assembler_of(model)
         both = model.crosstraffic or model.wire is not None
         for group, there, back in self.flow_routes.groups(sources, targets, names, both):
             elements = room(first + len(there.links) + len(back.links) + 2 * len(group))
             first = int(
-                lay(
+                assemble(
                     numbers[group], sources[group], targets[group], there, back, self.fatpipe,
                     may_fail, self.latency_s, self.bandwidth_Bps, facts, patterns, elements, first,
                 )
             )  # fmt: skip
         return first
 
-    def _lay_parallel_flows(
+    def _assemble_parallel_flows(
         self,
         sources: IntArray,
         targets: IntArray,
@@ -446,7 +446,7 @@ class Router:
             there = self.paths.many(sources[group], targets[group])
             elements = room(first + len(there.links) + 2 * len(group))
             first = int(
-                lay_parallel_flows(
+                assemble_parallel_flows(
                     numbers[group], sources[group], targets[group], there, self.fatpipe,
                     self.latency_s, by_flow, by_pair, patterns, elements, first,
                 )
@@ -466,25 +466,25 @@ class Router:
         may_fail = np.zeros(self.n_hosts, dtype=np.bool_)
         name = name or self.flow_routes.connection(src, dst)
         names = None if name is None else [name]
-        self.lay_flows(*ends, may_fail, np.zeros(1, dtype=np.int64), patterns, room, 0, names)
-        laid = patterns[0]
-        if laid["first"] < 0:
+        self.assemble_flows(*ends, may_fail, np.zeros(1, dtype=np.int64), patterns, room, 0, names)
+        pattern = patterns[0]
+        if pattern["first"] < 0:
             raise self.no_way(src, dst)
-        used = elements[: int(laid["count"])]
+        used = elements[: int(pattern["count"])]
         return Row(
             used["resource"].copy(),
             used["usage"].copy(),
             used["share"].copy(),
             used["largest"].copy(),
             1.0,
-            float(laid["latency"]),
-            float(laid["latency_bytes"]),
-            float(laid["penalty"]),
-            float(laid["bound"]),
+            float(pattern["latency"]),
+            float(pattern["latency_bytes"]),
+            float(pattern["penalty"]),
+            float(pattern["bound"]),
         )
 
     def no_way(self, src: int, dst: int) -> PTaskModelError:
-        """What is wrong with the route of a flow that could not be laid out."""
+        """What is wrong with the route of a flow that has no route."""
         try:
             self.paths.one(src, dst)
             if self.model.crosstraffic:

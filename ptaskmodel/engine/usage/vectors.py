@@ -208,7 +208,7 @@ class Patterns:
                      for k, *pair in ends)  # fmt: skip
             names = [name for name in first if name is not None]
         try:
-            self.n_elements = router.lay_flows(
+            self.n_elements = router.assemble_flows(
                 source[flows], target[flows], self.may_fail, given, state.patterns, room,
                 self.n_elements, names,
             )  # fmt: skip

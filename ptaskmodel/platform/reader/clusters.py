@@ -81,7 +81,7 @@ def make_cluster(builder: Builder, element: Element) -> None:
     site.numbers = radicals[: topology.hosts]
     names = [f"{element['prefix']}{number}{element['suffix']}" for number in site.numbers]
     builder.add_hosts(element, names, speeds, cores, properties=properties_of(element))
-    zone.walk = WalkTable(kind_of(type(topology)), topology.lay(site))
+    zone.walk = WalkTable(kind_of(type(topology)), topology.declare(site))
     builder.close_zone()
 
 

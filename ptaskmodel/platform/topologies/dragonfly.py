@@ -181,7 +181,7 @@ class Dragonfly(Topology):
         groups, chassis, routers = self.groups[0], self.chassis[0], self.routers[0]
         return self._n_routers * (self.per + routers + chassis) + groups * groups
 
-    def lay(self, site: Site) -> IntArray:
+    def declare(self, site: Site) -> IntArray:
         """Add its links at `site`; return its table."""
         hosts, n_routers = self.hosts, self._n_routers
         loopback = site.add_loopbacks()

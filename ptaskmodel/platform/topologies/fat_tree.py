@@ -255,7 +255,7 @@ class FatTree(Topology):
         """Number of nodes of a level (0: the hosts)."""
         return math.prod(self.parents[:level]) * math.prod(self.children[level:])
 
-    def lay(self, site: Site) -> IntArray:
+    def declare(self, site: Site) -> IntArray:
         """Add its links at `site`; return its table."""
         hosts, levels = self.hosts, len(self.children)
         switches = sum(self._width(level) for level in range(1, levels + 1))

@@ -152,7 +152,7 @@ class Star(Topology):
     def links(self) -> int:
         return self.size
 
-    def lay(self, site: Site) -> IntArray:
+    def declare(self, site: Site) -> IntArray:
         """Per host a cable, perhaps a limiter and a loopback; perhaps a backbone; a router."""
         site.keep_properties()
         loopback = site.add_loopbacks()

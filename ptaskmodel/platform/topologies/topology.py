@@ -78,7 +78,7 @@ class Survey(NamedTuple):
 
 
 class Site(Protocol):
-    """The cluster that is being declared, as ``Topology.lay`` sees it: names, and how to add links.
+    """The cluster being declared, as ``Topology.declare`` sees it: names, and how to add links.
 
     numbers: of its hosts, in their names. counts: of things that are numbered through all clusters
     of a platform.
@@ -166,7 +166,7 @@ class Topology(abc.ABC):
         """Approximate number of links; it is checked against a limit before anything is built."""
 
     @abc.abstractmethod
-    def lay(self, site: Site) -> IntArray:
+    def declare(self, site: Site) -> IntArray:
         """Add the links of the cluster at `site`, whose hosts exist; return its table."""
 
     @classmethod

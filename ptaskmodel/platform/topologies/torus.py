@@ -149,7 +149,7 @@ class Torus(Topology):
     def links(self) -> int:
         return len(self.sizes) * self.hosts
 
-    def lay(self, site: Site) -> IntArray:
+    def declare(self, site: Site) -> IntArray:
         """Add its links at `site`; return its table."""
         loopback = site.add_loopbacks()
         limiter = site.add_limiters(range(self.hosts))

@@ -30,7 +30,7 @@ import numpy as np
 
 from ptaskmodel.kernels.decorators import jit, late
 from ptaskmodel.sharing.arrays import LIMIT_NOTHING
-from ptaskmodel.sharing.components import lay_sub_system, rebuild_kept, swap_kept
+from ptaskmodel.sharing.components import assemble_subproblem, rebuild_kept, swap_kept
 from ptaskmodel.sharing.fair_bottleneck.rounds import (
     KEPT_ROUNDS,
     ONE,
@@ -44,7 +44,7 @@ from ptaskmodel.sharing.fair_bottleneck.rounds import (
 )
 from ptaskmodel.sharing.rates import NOTHING_LEFT, code, solve
 from ptaskmodel.sharing.state import PLACED, SUB, TOUCHED, UNLAID, USED, Graph, bare_graph
-from ptaskmodel.sharing.subproblem import sub_system
+from ptaskmodel.sharing.subproblem import subproblem_of
 
 INFINITY = float("inf")
 
@@ -80,7 +80,7 @@ def write_row(s, slot):
 
 
 @jit
-def lay_heavy(s, n, sub, v):
+def assemble_heavy(s, n, sub, v):
     """Lay the heavy elements of the first ``n`` activities chosen, of weight 1.
 
     Returns (resources, live activities); as the first -1 if there is a FATPIPE, or a user too many.
@@ -98,7 +98,7 @@ def lay_heavy(s, n, sub, v):
         slot = np.uint64(s.worklists[SUB, i])
         t = s.variables[slot]
         v.run_from[i] = q
-        v.ceiling[i] = t.bound
+        v.largest_rate[i] = t.bound
         sub.weight[i] = 1.0
         sub.limit[i] = LIMIT_NOTHING
         if t.n_heavy > 0 and s.rows[np.uint64(t.nodes)] == UNLAID:
@@ -143,7 +143,7 @@ def lay_heavy(s, n, sub, v):
 @jit
 def solve_rounds(s, n, sub, corrected, v):
     """Rates and limits (places) by the heavy elements alone; how many resources, -1: a FATPIPE."""
-    m, n_live = lay_heavy(s, n, sub, v)
+    m, n_live = assemble_heavy(s, n, sub, v)
     if m >= 0:
         go_through(m, n_live, corrected, False, NOTHING_LEFT, sub.weight, sub.rate, sub.limit, v)
     return m
@@ -413,12 +413,12 @@ def keep(s, n, rounds, stamp, doubts, rate, v):
         more = second > t.took_second or later > t.took_later
         t.took_second = kept_of(second, t.took_second)
         t.took_later = kept_of(later, t.took_later)
-        ceiling = kept_of(first, t.took_first)
-        sooner = ceiling - t.took_first
-        t.took_first = ceiling
-        charged = kept_of(total, t.took)
-        change = charged - t.took
-        t.took = charged
+        kept_first = kept_of(first, t.took_first)
+        sooner = kept_first - t.took_first
+        t.took_first = kept_first
+        kept_total = kept_of(total, t.took)
+        change = kept_total - t.took
+        t.took = kept_total
         if more or sooner != 0.0 or change != 0.0:
             for k in range(light, end):
                 element = s.kept[k]
@@ -464,13 +464,13 @@ def solve_heavy(s, n, touched, solver):
     counts = s.counts[0]
     if begin(s, n) == 0:
         return LEFT
-    sub = sub_system(s)
+    sub = subproblem_of(s)
     for _ in range(ATTEMPTS):
         z = count_heavy(s, n)
         v = carve_rounds(n, min(z, s.constraints.size), z, sub.reals, sub.integers)
         m = solve_rounds(s, n, sub, solver == CORRECTED, v)
         if m < 0:
-            m = lay_sub_system(s, sub, n, True)
+            m = assemble_subproblem(s, sub, n, True)
             solve(s, n, m, solver)
             v = carve_rounds(n, m, z, sub.reals, sub.integers)
         counts.m_sub = m

@@ -48,7 +48,7 @@ class Rounds(NamedTuple):
     loss: np.ndarray
     increment: np.ndarray  # d_i
     later: np.ndarray  # the largest d_i after the second round, while it was live
-    ceiling: np.ndarray  # largest rate of a task
+    largest_rate: np.ndarray  # largest rate of a task
     run_usage: np.ndarray
     run_weight: np.ndarray  # of its task; of a FATPIPE 1
     value: np.ndarray  # what each use of a run is charged
@@ -87,7 +87,7 @@ def carve_rounds(n, m, z, reals, integers):
     loss, reals = carve(reals, m)
     increment, reals = carve(reals, n)
     later, reals = carve(reals, n)
-    ceiling, reals = carve(reals, n)
+    largest_rate, reals = carve(reals, n)
     run_usage, reals = carve(reals, z)
     run_weight, reals = carve(reals, z)
     value, reals = carve(reals, z)
@@ -111,14 +111,14 @@ def carve_rounds(n, m, z, reals, integers):
     user, small = carve(small, z)
     element, small = carve(small, STEP * (z + 1))
     return Rounds(
-        share, left, total, loss, increment, later, ceiling, run_usage, run_weight, value, grown,
-        place, origin, base, count, order, full, live, state, limiting, rounds, run_from, group,
-        passed, run_task, run_first, element, user,
+        share, left, total, loss, increment, later, largest_rate, run_usage, run_weight, value,
+        grown, place, origin, base, count, order, full, live, state, limiting, rounds, run_from,
+        group, passed, run_task, run_first, element, user,
     )  # fmt: skip
 
 
 @jit
-def lay_places(system, v):
+def assemble_places(system, v):
     """Give the used resources their places; (SHARED ones, the first of the FATPIPEs).
 
     ``base`` says where the uses of each end.
@@ -152,7 +152,7 @@ def lay_places(system, v):
 
 
 @jit
-def lay_tasks(system, fats, rate, v):
+def assemble_tasks(system, fats, rate, v):
     """Write the uses of all tasks, which begin at rate 0, in runs; return how many are live."""
     start, resource, usage = system.start, system.resource, system.usage
     n_live = ZERO
@@ -295,7 +295,7 @@ def least_share(share, element, e, last):
 
 @jit
 def grow(n_live, rate, v):
-    """Grow the live tasks; returns how many reach their ceiling: they are first in ``limiting``."""
+    """Grow the live tasks; return how many reach their largest rate, first in ``limiting``."""
     bounded = ZERO
     later = v.passed[0] > 1
     for a in range(np.uint64(n_live)):
@@ -303,7 +303,7 @@ def grow(n_live, rate, v):
         first = np.uint64(v.run_from[i])
         last = np.uint64(v.run_from[i + ONE])
         before = rate[i]
-        d = v.ceiling[i] - before
+        d = v.largest_rate[i] - before
         for q in range(first, last):
             x = least_share(
                 v.share, v.element, np.uint64(v.run_first[q]), np.uint64(v.run_first[q + ONE])
@@ -316,7 +316,7 @@ def grow(n_live, rate, v):
         if later:
             v.later[i] = max(v.later[i], d)
         rate[i] = before + d
-        if before + d == v.ceiling[i]:
+        if before + d == v.largest_rate[i]:
             v.limiting[np.uint64(bounded)] = i
             bounded += 1
     return bounded

@@ -33,6 +33,8 @@ from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.sharing.arrays import LIMIT_BOUND, LIMIT_NOTHING
 from ptaskmodel.sharing.fair_bottleneck.rounds import (
     LIVE,
+    assemble_places,
+    assemble_tasks,
     carve_rounds,
     charge,
     fix_bounded,
@@ -40,8 +42,6 @@ from ptaskmodel.sharing.fair_bottleneck.rounds import (
     go_through,
     grow,
     keep_increments,
-    lay_places,
-    lay_tasks,
     list_full,
     order_places,
     rounds_sizes,
@@ -88,7 +88,7 @@ def skip_rounds(shared, system, nothing_left, rate, v):
     """
     start, resource, usage = system.start, system.resource, system.usage
     n = start.size - 1
-    state, increment, limiting, ceiling = v.state, v.increment, v.limiting, v.ceiling
+    state, increment, limiting, largest_rate = v.state, v.increment, v.limiting, v.largest_rate
     users, left, a_loss, b_loss = v.total, v.left, v.share, v.loss
     for r in range(system.capacity.size):
         a_loss[r] = 0.0 if r < shared else np.inf
@@ -128,7 +128,7 @@ def skip_rounds(shared, system, nothing_left, rate, v):
             f = v.place[resource[limiting[i]]]
             a = usage[limiting[i]]
             c = a_loss[f]
-            h0 = ceiling[i] - rate[i] - left[f] / a
+            h0 = largest_rate[i] - rate[i] - left[f] / a
             rounds = min(rounds, _first_negative(h0, (0.5 * c - left[f]) / a, 0.5 * c / a))
             for k in range(start[i], start[i + 1]):
                 if usage[k] > 0.0:
@@ -175,7 +175,7 @@ def stop(shared, system, answer, v):
                         least = x
                         answer.limit[i] = r
                         if system.fatpipe[r]:
-                            answer.rate[i] = min(v.ceiling[i], system.capacity[r] / a)
+                            answer.rate[i] = min(v.largest_rate[i], system.capacity[r] / a)
 
 
 # mypy: allow-untyped-defs, disable-error-code="assignment"
@@ -195,8 +195,8 @@ def solve_fairbottleneck(system, settings, answer, reals, integers):
     n = system.start.size - 1
     m = system.capacity.size
     v = carve_rounds(n, m, system.start[n], reals, integers)
-    shared, fats = lay_places(system, v)
-    n_live = lay_tasks(system, fats, answer.rate, v)
+    shared, fats = assemble_places(system, v)
+    n_live = assemble_tasks(system, fats, answer.rate, v)
     order_places(shared, fats, v)
     corrected = settings.variant
     weighted = _bound_tasks(n_live, corrected and fats < m, system, answer, v)
@@ -263,7 +263,7 @@ def _bound_idle_tasks(n, bound, rate, v):
 def _bound_tasks(n_live, folded, system, answer, v):
     """The largest rate of each task, and weights; whether they differ.
 
-    folded: FATPIPEs are ceilings.
+    folded: FATPIPEs are largest rates.
     """
     start, resource, usage = system.start, system.resource, system.usage
     weighted = False
@@ -274,7 +274,7 @@ def _bound_tasks(n_live, folded, system, answer, v):
             for k in range(start[i], start[i + 1]):
                 if usage[k] > 0.0 and system.fatpipe[resource[k]]:
                     top = min(top, system.capacity[resource[k]] / usage[k])
-        v.ceiling[i] = top
+        v.largest_rate[i] = top
         answer.limit[i] = LIMIT_NOTHING
     if weighted:  # else the number of uses
         v.total[:] = 0.0
@@ -309,7 +309,7 @@ def _charge_fatpipes(fats, m, n_full, nothing_left, v):
 
 @jit
 def _name_bounding(system, answer):
-    """Name the FATPIPE tighter than its bound, if any, as the limit of a task at its ceiling."""
+    """Name the FATPIPE tighter than its bound as the limit of a task at its largest rate."""
     for i in range(system.start.size - 1):
         if answer.limit[i] == LIMIT_BOUND:
             tightest = system.bound[i]

@@ -25,7 +25,7 @@ from ptaskmodel.sharing.bottleneck_max_fairness.presolve import carve_core, list
 from ptaskmodel.sharing.components import coefficient
 from ptaskmodel.sharing.max_min.water_filling import MUCH_LESS, sift_down
 from ptaskmodel.sharing.state import SUB, USED
-from ptaskmodel.sharing.subproblem import sub_system
+from ptaskmodel.sharing.subproblem import subproblem_of
 
 INFINITY = float("inf")
 TOLERANCES = Settings()
@@ -56,8 +56,8 @@ def write_core(s, n, m, c, mark, limit, wholly):
         c.row[i] = q
         first = np.uint64(t.nodes)
         last = np.uint64(t.nodes + t.n_active)
-        bound = t.ceiling
-        limit[i] = t.ceiling_by
+        bound = t.uncontended_rate
+        limit[i] = t.uncontended_limit
         cost = 1.0 / t.penalty
         if not wholly:
             for k in range(first, last):
@@ -131,8 +131,8 @@ def begin_filling(s, n, m, mark, v, rising):
         t.local = i
         v.rate[i] = -1.0
         inverse = 1.0 / t.even
-        bound = t.ceiling
-        reason = t.ceiling_by
+        bound = t.uncontended_rate
+        reason = t.uncontended_limit
         for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_active)):
             element = s.kept[k]
             r = s.constraints[np.uint64(element.resource)]
@@ -243,9 +243,9 @@ def fill(s, n, m, mark, v):
 def find_levels(s, n, m, mark, wholly):
     """Rates, limits (numbers of resources) and levels of the component; False: do not settle.
 
-    They are written to the sub-system, with, as ``lowest``, 0 where a resource limits no activity.
+    They are written to the subproblem, with, as ``lowest``, 0 where a resource limits no activity.
     """
-    v = sub_system(s)
+    v = subproblem_of(s)
     if fill(s, n, m, mark, v):
         return True
     z = sort_by_active(s, n, v.integers)

@@ -52,7 +52,7 @@ from ptaskmodel.sharing.levels.component_levels import (
 from ptaskmodel.sharing.levels.slack_loads import (
     activate,
     charge,
-    charged_load,
+    counted_load,
     deactivate,
     forget_watched,
     join,
@@ -69,7 +69,7 @@ from ptaskmodel.sharing.state import (
     Graph,
     bare_graph,
 )
-from ptaskmodel.sharing.subproblem import sub_system
+from ptaskmodel.sharing.subproblem import subproblem_of
 
 INFINITY = float("inf")
 MAX_ROUNDS = 50
@@ -140,23 +140,23 @@ def bound_by_kept(s, slot):
     s: the state. slot: the activity.
     """
     t = s.variables[slot]
-    t.ceiling = t.bound
-    t.ceiling_by = LIMIT_BOUND
+    t.uncontended_rate = t.bound
+    t.uncontended_limit = LIMIT_BOUND
     common = 0.0
     even = True
     for k in range(np.uint64(t.nodes), np.uint64(t.nodes + t.n_kept)):
         element = s.kept[k]
         r = s.constraints[np.uint64(element.resource)]
-        if r.capacity < t.ceiling * element.usage:
-            t.ceiling = r.capacity / element.usage
-            t.ceiling_by = element.resource
+        if r.capacity < t.uncontended_rate * element.usage:
+            t.uncontended_rate = r.capacity / element.usage
+            t.uncontended_limit = element.resource
         x = coefficient(element)
         even = even and (common == 0.0 or x == common)
         common = x
     t.even = common * t.penalty if even else 0.0
-    if t.ceiling == INFINITY:
-        t.ceiling = 1.0
-        t.ceiling_by = LIMIT_NOTHING
+    if t.uncontended_rate == INFINITY:
+        t.uncontended_rate = 1.0
+        t.uncontended_limit = LIMIT_NOTHING
 
 
 @jit
@@ -212,8 +212,8 @@ def admit(s, slot, mark, n):
 def keeps_limit(s, slot):
     """Whether an activity, just taken in, has the rate that is right if no level changes."""
     t = s.variables[slot]
-    if t.limit == t.ceiling_by:
-        return t.rate == t.ceiling
+    if t.limit == t.uncontended_limit:
+        return t.rate == t.uncontended_rate
     for k in range(t.nodes, t.nodes + t.n_active):  # noqa: SIM110
         if s.kept[k].resource == t.limit:
             return True
@@ -249,7 +249,7 @@ def begin(s, mark):
             m = join(s, resource, mark, m)
         elif r.enabled > 0:
             r.stamp = summed
-            r.load = charged_load(s, resource)
+            r.load = counted_load(s, resource)
             watch(s, resource)
     for i in range(n):
         t = s.variables[s.worklists[SUB, i]]
@@ -258,7 +258,7 @@ def begin(s, mark):
             r = s.constraints[resource]
             if r.stamp != summed:
                 r.stamp = summed
-                r.load = charged_load(s, resource)
+                r.load = counted_load(s, resource)
                 watch(s, resource)
     forget_changes(s)
     forget_sides(s)
@@ -351,7 +351,7 @@ def example() -> tuple[Graph]:
 def follow_levels(s):
     """Rates of what changed, found from the levels in force: how many activities, or GAVE_UP.
 
-    They are written to the sub-system, limits by the numbers of resources. Where one resource
+    They are written to the subproblem, limits by the numbers of resources. Where one resource
     limits all of them, ``common`` of the clock says which.
     """
     counts = s.counts[0]
@@ -359,18 +359,18 @@ def follow_levels(s):
     counts.mark += 1
     mark = counts.mark
     n, m = begin(s, mark)
-    v = sub_system(s)
+    v = subproblem_of(s)
     for i in range(n):
         slot = s.worklists[SUB, i]
         t = s.variables[slot]
-        rate = t.ceiling
+        rate = t.uncontended_rate
         cost = 1.0 / t.penalty
         for k in range(t.nodes, t.nodes + t.n_active):
             element = s.kept[k]
             level = s.constraints[element.resource].level
             rate = min(rate, level * cost / coefficient(element))
         charge(s, slot, rate)
-        v.limit[i] = t.ceiling_by
+        v.limit[i] = t.uncontended_limit
         m = join_active(s, slot, mark, m)
     m = activate(s, mark, m)
     near = NEAR_ROUNDS if counts.skip_search == 0 else 0
@@ -424,7 +424,7 @@ def adopt(s, n, m):
         r.load = 0.0
     for i in range(n):
         t = s.variables[s.worklists[SUB, i]]
-        t.charged = t.rate
+        t.counted_rate = t.rate
         for k in range(t.nodes, t.nodes + t.n_kept):
             element = s.kept[k]
             r = s.constraints[element.resource]
@@ -449,7 +449,7 @@ def certified(s):
     slot = counts.oldest
     while slot >= 0:
         t = s.variables[slot]
-        t.charged = t.rate
+        t.counted_rate = t.rate
         for k in range(t.nodes, t.nodes + t.n_kept):
             element = s.kept[k]
             r = s.constraints[element.resource]
@@ -461,7 +461,7 @@ def certified(s):
     slot = counts.oldest
     while slot >= 0:
         t = s.variables[slot]
-        best = t.ceiling
+        best = t.uncontended_rate
         for k in range(t.nodes, t.nodes + t.n_kept):
             element = s.kept[k]
             r = s.constraints[element.resource]

@@ -1,10 +1,10 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Approximate loads of slack resources under bottleneck max fairness; exact where nearly full.
 
-`levels` calls it. A resource that is not active keeps the load of the rates for which its users
-were *charged*. Most rates change little at an event; a rate that changed by less than the tolerance
-`LOAD_TOLERANCE` is not charged again. So the true load may exceed the stored load by that part. A
-resource that this could overload is *watched*: its load is summed at each event.
+`levels` calls it. A resource that is not active keeps the load of its users' *counted* rates. Most
+rates change little at an event; a rate that changed by less than the tolerance `LOAD_TOLERANCE` is
+not counted again. So the true load may exceed the stored load by that part. A resource that this
+could overload is *watched*: its load is summed at each event.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ptaskmodel.sharing.state import USED, WATCH
 
 INFINITY = float("inf")
 AIM = Settings().aim
-# The part by which a rate changes before it is charged anew.
+# The part by which a rate changes before it is counted anew.
 LOAD_TOLERANCE = 0.02
 # Instead of 0 or 1 in `active`.
 WATCHED = 2
@@ -40,8 +40,8 @@ def load_of(s, resource, mark):
 
 
 @jit
-def charged_load(s, resource):
-    """What the enabled users of a resource take at the rates that they were charged for."""
+def counted_load(s, resource):
+    """What the enabled users of a resource take at their counted rates."""
     load = 0.0
     r = s.constraints[np.uint64(resource)]
     for k in range(np.uint64(r.first), np.uint64(r.first + r.users)):
@@ -49,7 +49,7 @@ def charged_load(s, resource):
         if user.usage > 0.0:
             t = s.variables[np.uint64(user.slot)]
             if t.enabled == 1:
-                load += user.usage * t.charged
+                load += user.usage * t.counted_rate
     return load
 
 
@@ -85,9 +85,9 @@ def charge(s, slot, rate):
     """Give an activity another rate, and charge slack resources for it."""
     t = s.variables[np.uint64(slot)]
     t.next_rate = rate
-    change = rate - t.charged
-    if abs(change) > LOAD_TOLERANCE * t.charged:
-        t.charged = rate
+    change = rate - t.counted_rate
+    if abs(change) > LOAD_TOLERANCE * t.counted_rate:
+        t.counted_rate = rate
         for k in range(np.uint64(t.nodes + t.n_active), np.uint64(t.nodes + t.n_kept)):
             element = s.kept[k]
             r = s.constraints[np.uint64(element.resource)]
@@ -129,7 +129,7 @@ def deactivate(s, resource):
     r = s.constraints[resource]
     r.active = 0
     r.level = INFINITY
-    r.load = charged_load(s, resource)
+    r.load = counted_load(s, resource)
     watch(s, resource)
     for k in range(r.first, r.first + r.users):
         t = s.variables[s.users[k].slot]

@@ -25,17 +25,17 @@ from ptaskmodel.kernels.decorators import jit, late
 from ptaskmodel.kernels.records import NOTHING
 from ptaskmodel.sharing.components import (
     SEVERAL,
+    assemble_subproblem,
     fill_common,
     forget_changes,
     keeps,
-    lay_sub_system,
     update_kept,
     used_by_all,
     whole_components,
 )
 from ptaskmodel.sharing.rates import is_alone, solve, solve_alone
 from ptaskmodel.sharing.state import CHANGED, SUB, TODO, TOUCHED, USED, Graph, bare_graph
-from ptaskmodel.sharing.subproblem import sub_system
+from ptaskmodel.sharing.subproblem import subproblem_of
 
 INFINITY = float("inf")
 # Relative differences up to which a resource is full, and levels are equal.
@@ -191,7 +191,7 @@ def example() -> tuple[Graph, int]:
 def follow_rates(s, solver):
     """Rates of what changed, or may have: of how many activities.
 
-    They are written to the sub-system, limits by the numbers of resources. Where one resource
+    They are written to the subproblem, limits by the numbers of resources. Where one resource
     limits all of them, and nothing else is near to it, ``common`` of the clock says which.
     """
     counts = s.counts[0]
@@ -205,11 +205,11 @@ def follow_rates(s, solver):
         return n
     if n == 0:
         return n
-    v = sub_system(s)
+    v = subproblem_of(s)
     todo = counts.n_enabled
     whole = n > MANY * todo or todo <= FEW
     while not whole:
-        m = lay_sub_system(s, v, n, False)
+        m = assemble_subproblem(s, v, n, False)
         if not leave_to_affected(s, v, m, mark):
             whole = True
             break
@@ -230,7 +230,7 @@ def follow_rates(s, solver):
             counts.lowest = lowest
             keep_close(s, n)
             return n
-        m = lay_sub_system(s, v, n, False)
+        m = assemble_subproblem(s, v, n, False)
         solve(s, n, m, solver)
     for i in range(n):
         if v.limit[i] >= 0:

@@ -52,14 +52,14 @@ class Filling(NamedTuple):
     slope: np.ndarray  # W_r
     summed: np.ndarray  # W_r when it was last summed
     full_at: np.ndarray  # key of the heap
-    ceiling: np.ndarray  # largest rate of a task, its FATPIPEs included (not in the variant)
+    largest_rate: np.ndarray  # largest rate of a task, its FATPIPEs included (not in the variant)
     bound_at: np.ndarray  # theta at which it reaches that
     last_use: np.ndarray  # the newest element on a resource
     rising: np.ndarray  # users that still rise
     heap: np.ndarray
     full: np.ndarray
-    bounded: np.ndarray  # heap of tasks with a ceiling
-    reason: np.ndarray  # of the ceiling
+    bounded: np.ndarray  # heap of tasks with a largest rate
+    reason: np.ndarray  # of the largest rate
     user: np.ndarray
     earlier_use: np.ndarray
 
@@ -71,7 +71,7 @@ def carve_filling(n, m, z, reals, integers):
     slope, reals = carve(reals, m)
     summed, reals = carve(reals, m)
     full_at, reals = carve(reals, m)
-    ceiling, reals = carve(reals, n)
+    largest_rate, reals = carve(reals, n)
     bound_at, reals = carve(reals, n)
     last_use, integers = carve(integers, m)
     rising, integers = carve(integers, m)
@@ -82,7 +82,7 @@ def carve_filling(n, m, z, reals, integers):
     user, integers = carve(integers, z)
     earlier_use, integers = carve(integers, z)
     return Filling(
-        left, slope, summed, full_at, ceiling, bound_at, last_use, rising, heap, full, bounded,
+        left, slope, summed, full_at, largest_rate, bound_at, last_use, rising, heap, full, bounded,
         reason, user, earlier_use,
     )  # fmt: skip
 
@@ -120,7 +120,7 @@ def solve_maxmin(system, settings, answer, reals, integers):
             i = f.bounded[0]
             theta = max(theta, f.bound_at[i])
             n_rising -= 1
-            rate[i] = f.ceiling[i]
+            rate[i] = f.largest_rate[i]
             limit[i] = f.reason[i]
             _stop(i, system, rate, f)
         else:
@@ -137,8 +137,8 @@ def solve_maxmin(system, settings, answer, reals, integers):
                         n_rising -= 1
                         rate[i] = theta / penalty[i]
                         limit[i] = f.full[a]
-                        if rate[i] >= f.ceiling[i]:
-                            rate[i] = f.ceiling[i]
+                        if rate[i] >= f.largest_rate[i]:
+                            rate[i] = f.largest_rate[i]
                             limit[i] = f.reason[i]
                         _stop(i, system, rate, f)
                     k = f.earlier_use[k]
@@ -147,7 +147,7 @@ def solve_maxmin(system, settings, answer, reals, integers):
 
 @jit
 def _begin(system, flows, answer, f):
-    """Start all tasks that use something at 0; (how many rise, have a ceiling, heap)."""
+    """Start all tasks that use something at 0; (how many rise, have a largest rate, heap)."""
     start, resource, usage = system.start, system.resource, system.usage
     capacity, fatpipe, penalty = system.capacity, system.fatpipe, system.penalty
     rate, limit = answer.rate, answer.limit
@@ -162,7 +162,7 @@ def _begin(system, flows, answer, f):
     for i in range(start.size - 1):
         rate[i] = -1.0
         limit[i] = LIMIT_NOTHING
-        f.ceiling[i] = system.bound[i]
+        f.largest_rate[i] = system.bound[i]
         f.reason[i] = LIMIT_BOUND
         empty = -1
         idle = True
@@ -174,11 +174,11 @@ def _begin(system, flows, answer, f):
                     continue
                 idle = False
                 if fatpipe[r] and not flows:
-                    if capacity[r] / usage[k] < f.ceiling[i]:
-                        f.ceiling[i] = capacity[r] / usage[k]
+                    if capacity[r] / usage[k] < f.largest_rate[i]:
+                        f.largest_rate[i] = capacity[r] / usage[k]
                         f.reason[i] = r
                     # Whoever uses nothing else must stop at some rate.
-                    f.ceiling[i] = min(f.ceiling[i], LARGEST)
+                    f.largest_rate[i] = min(f.largest_rate[i], LARGEST)
                     continue
                 f.user[k] = i
                 f.earlier_use[k] = f.last_use[r]
@@ -190,15 +190,15 @@ def _begin(system, flows, answer, f):
                     f.slope[r] += usage[k] / penalty[i]
         if not idle:
             n_rising += 1
-            if f.ceiling[i] < np.inf:
-                f.bound_at[i] = min(f.ceiling[i] * penalty[i], LARGEST)
+            if f.largest_rate[i] < np.inf:
+                f.bound_at[i] = min(f.largest_rate[i] * penalty[i], LARGEST)
                 f.bounded[n_bounded] = i
                 n_bounded += 1
         elif empty >= 0:
             rate[i] = 0.0
             limit[i] = empty
-        elif f.ceiling[i] < np.inf:
-            rate[i] = f.ceiling[i]
+        elif f.largest_rate[i] < np.inf:
+            rate[i] = f.largest_rate[i]
             limit[i] = LIMIT_BOUND
         else:
             rate[i] = 1.0

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Prices of resources, and what tasks pay: the arrays of `prices`, laid out of a system.
+"""Prices of resources, and what tasks pay: the arrays of `prices`, made of a system.
 
 Most resources are not full and have the price 0. Those that may have another one are *chosen*:
 steps work with these alone, and only `look` visits all uses.
@@ -44,8 +44,8 @@ class Market(NamedTuple):
     inverse: np.ndarray  # 1 / the diagonal; 0 for a price that does not move
     paid: np.ndarray  # P of tasks
     rate: np.ndarray
-    ceiling: np.ndarray  # the bound, FATPIPEs included
-    threshold: np.ndarray  # what a task pays at its ceiling
+    largest_rate: np.ndarray  # the bound, FATPIPEs included
+    threshold: np.ndarray  # what a task pays at its largest rate
     curvature: np.ndarray  # by how much a rate falls when its task pays more
     usage: np.ndarray  # of an element, over the capacity; each pair once
     chosen_usage: np.ndarray  # the same in rows of tasks, of the resources chosen
@@ -86,7 +86,7 @@ def carve_market(n, m, z, reals, integers):
     inverse, reals = carve(reals, m)
     paid, reals = carve(reals, n)
     rate, reals = carve(reals, n)
-    ceiling, reals = carve(reals, n)
+    largest_rate, reals = carve(reals, n)
     threshold, reals = carve(reals, n)
     curvature, reals = carve(reals, n)
     usage, reals = carve(reals, z)
@@ -108,14 +108,14 @@ def carve_market(n, m, z, reals, integers):
     left, integers = carve(integers, 2 * z + 1)
     return Market(
         known, total, price, load, weight_on, step, rest, along, toward, image, diagonal, inverse,
-        paid, rate, ceiling, threshold, curvature, usage, chosen_usage, user_usage, product, stamp,
-        place, chosen, first, last, lower, begin, row, many, resource, column, user, left,
+        paid, rate, largest_rate, threshold, curvature, usage, chosen_usage, user_usage, product,
+        stamp, place, chosen, first, last, lower, begin, row, many, resource, column, user, left,
     )  # fmt: skip
 
 
 @jit
-def lay(system, answer, k, n, m):
-    """Lay out elements by task, and find ceilings; rates of -1 are to be found.
+def assemble(system, answer, k, n, m):
+    """Lay out elements by task, and find largest rates; rates of -1 are to be found.
 
     system, answer: of a solver. k: the market. n, m: numbers of tasks and resources.
     """
@@ -124,7 +124,7 @@ def lay(system, answer, k, n, m):
     z = 0
     for i in range(n):
         k.begin[i] = z
-        k.ceiling[i] = system.bound[i]
+        k.largest_rate[i] = system.bound[i]
         answer.rate[i] = -1.0
         answer.limit[i] = LIMIT_BOUND
         stopped = -1
@@ -140,10 +140,10 @@ def lay(system, answer, k, n, m):
             if capacity == 0.0:
                 stopped = r
             elif system.fatpipe[at]:
-                if capacity / usage < k.ceiling[i]:
-                    k.ceiling[i] = capacity / usage
+                if capacity / usage < k.largest_rate[i]:
+                    k.largest_rate[i] = capacity / usage
                     answer.limit[i] = r
-                k.ceiling[i] = min(k.ceiling[i], LARGEST)
+                k.largest_rate[i] = min(k.largest_rate[i], LARGEST)
             elif k.stamp[at] >= k.begin[i] and k.stamp[at] < z and k.resource[k.stamp[at]] == r:
                 k.usage[k.stamp[at]] += usage / capacity
             else:
@@ -160,10 +160,10 @@ def lay(system, answer, k, n, m):
                 bounded = system.bound[i] < np.inf
                 answer.rate[i] = system.bound[i] if bounded else 1.0
                 answer.limit[i] = LIMIT_BOUND if bounded else LIMIT_NOTHING
-        elif k.ceiling[i] <= 0.0:
+        elif k.largest_rate[i] <= 0.0:
             z = k.begin[i]
             answer.rate[i] = 0.0
-        k.threshold[i] = system.weight[i] / k.ceiling[i] if k.ceiling[i] > 0.0 else np.inf
+        k.threshold[i] = system.weight[i] / k.largest_rate[i] if k.largest_rate[i] > 0.0 else np.inf
     k.begin[n] = z
 
 
@@ -265,7 +265,7 @@ def pay(system, k, n):
 def rate_of(system, k, i, paid):
     """The rate of task ``i`` of a ``system``, in a market ``k``, that has ``paid`` so much."""
     if paid <= k.threshold[i]:
-        return k.ceiling[i]
+        return k.largest_rate[i]
     return system.weight[i] / paid
 
 

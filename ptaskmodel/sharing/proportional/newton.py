@@ -21,7 +21,7 @@ JUST_ABOVE = 1.0 + 1e-9
 
 
 @jit
-def _lay_matrix(k, n, chosen):
+def _assemble_matrix(k, n, chosen):
     """Write Newton's matrix of the prices chosen.
 
     It is A diag(curvature) A', of the tasks that more payment slows down. Its diagonal is whole.
@@ -60,7 +60,7 @@ def newton_step(system, k, n, m, chosen, many, residual, aim):
     system: of a solver. k: the market. n, m, chosen: numbers of tasks, of resources, and of those
     chosen. many: how many tasks use many of these. residual, aim: that of now, and where to stop.
     """
-    _lay_matrix(k, n, chosen)
+    _assemble_matrix(k, n, chosen)
     relative = EXACT * max(min(residual, 1.0), min(aim / residual, 1.0))
     enough = -1.0
     for j in range(chosen):

@@ -31,10 +31,10 @@ import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.sharing.proportional.market import (
+    assemble,
     carve_market,
     choose,
     keep_prices,
-    lay,
     look,
     pay,
     pay_known,
@@ -68,7 +68,7 @@ def solve_proportional(system, settings, answer, reals, integers):
     n = system.start.size - 1
     m = system.capacity.size
     k = carve_market(n, m, system.start[n], reals, integers)
-    lay(system, answer, k, n, m)
+    assemble(system, answer, k, n, m)
     chosen, many = _begin(system, settings.warm, answer.level, k, n, m)
     residual = residual_of(k, chosen)
     turns = 0  # since it began
@@ -167,7 +167,7 @@ def _best_price(system, k, j, old, close):
                 if k.threshold[i] == 0.0:
                     free_weight += weight
                 else:
-                    load += c * k.ceiling[i]
+                    load += c * k.largest_rate[i]
                     next_kink = min(next_kink, price + (k.threshold[i] * JUST_ABOVE - paid) / c)
             else:
                 x = weight / paid
@@ -202,8 +202,8 @@ def _write(system, answer, k, n, m):
             continue
         rate = k.rate[i]
         if k.begin[i + 1] == k.begin[i]:
-            rate = k.ceiling[i]
-        limited = rate < k.ceiling[i]
+            rate = k.largest_rate[i]
+        limited = rate < k.largest_rate[i]
         most = 0.0
         fullest = 1.0
         for e in range(np.uint64(k.row[i]), np.uint64(k.row[i + 1])):

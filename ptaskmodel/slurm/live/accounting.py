@@ -41,7 +41,7 @@ def start_accounting(cluster: Cluster, accounts: AnyPath | None) -> None:
         if cluster.now > until:
             said = (answer.text.strip().splitlines() or ["nothing"])[-1]
             raise LiveFault(f"slurmdbd does not answer; sacctmgr says: {cut(said)}")
-        cluster.go_on(cluster.now + 1)
+        cluster.advance(cluster.now + 1)
         time.sleep(0.02)  # the database is below the clock
     _tell(cluster, ["add", "cluster", CLUSTER])
     if accounts is not None:

@@ -204,7 +204,7 @@ class Cluster:
         self.nodes = nodes
         self.t0 = t0
         self._happened: Callable[[], None] = lambda: None
-        self._let_pass: Callable[[float], bool] = self.go_on
+        self._let_pass: Callable[[float], bool] = self.advance
         self._watched: tuple[int, Path] | None = None
         self.directory = Path(tempfile.mkdtemp(prefix="ptaskmodel-slurm-"))
         self.directory.chmod(0o755)
@@ -262,17 +262,17 @@ class Cluster:
             self.path("bin", part.name).chmod(0o755)
 
     def watch(
-        self, path: Path, happened: Callable[[], None], go_on: Callable[[float], bool]
+        self, path: Path, happened: Callable[[], None], advance: Callable[[float], bool]
     ) -> None:
         """Call something, all being quiet, when a file has grown or jobs have something to say.
 
-        go_on: lets time pass while a client runs.
+        advance: lets time pass while a client runs.
         """
         assert self.clock is not None
         path.touch()
         self._watched = (os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
         self._happened = happened
-        self._let_pass = go_on
+        self._let_pass = advance
         self.clock.watch_file(self._watched[0])
 
     # --- jobs -------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ class Cluster:
         while not self._run(self.clock.now):
             pass
 
-    def go_on(self, until: float) -> bool:
+    def advance(self, until: float) -> bool:
         """Let time pass until a date, or until something has happened; whether it is that date.
 
         Raises LiveFault if a daemon has ended or something does not come to rest.
@@ -377,7 +377,7 @@ class Cluster:
         """Start nodes and controller; time stands at date 0 minus a little."""
         for name in self.nodes.names:
             self.start_node(name)
-        while not self.go_on(-self._settle_s):
+        while not self.advance(-self._settle_s):
             pass
         self.start_controller()
         listed = 0  # sinfo prints no nodes that are in no partition
@@ -390,7 +390,7 @@ class Cluster:
                     f"{wanted - self._up()} of {wanted} nodes have not come up: "
                     f"{last_error(self.path('log', 'slurmctld.log')) or 'no reason is given'}"
                 )
-            self.go_on(self.now + 1)
+            self.advance(self.now + 1)
 
     def _up(self) -> int:
         answer = self.client("sinfo", "-h", "-N", "-r", "-t", "idle", "-o", "%N")

@@ -131,7 +131,7 @@ class Book:
         self._ends: deque[tuple[int, int]] = deque()  # of scripts, to be told of
         self._placements = None if conf.select_type == LINEAR else Placements(nodes)
         self._over, self._log = (Tail(cluster.path("log", name)) for name in (ENDED, LOG))
-        cluster.watch(self._log.path, self.hear, self.go_on)
+        cluster.watch(self._log.path, self.hear, self.advance)
 
     def running(self) -> bool:
         """Whether Slurm runs some job: that will end, by itself or at its limit."""
@@ -143,7 +143,7 @@ class Book:
 
     # --- time -------------------------------------------------------------------------------
 
-    def go_on(self, until: float) -> bool:
+    def advance(self, until: float) -> bool:
         """Let time pass until a date, or until something has happened; whether it is that date."""
         due = self._execution.next_date()
         if self._ends:  # one at a time, by number: the order in which Slurm hears of them is ours
@@ -153,7 +153,7 @@ class Book:
             self._cluster.settle()
             return False
         soonest = min(until, due)
-        if not self._cluster.go_on(soonest):
+        if not self._cluster.advance(soonest):
             return False
         if due > until:
             return True

@@ -200,7 +200,7 @@ class _Run:
             if due == inf and not book.running():
                 due = book.last_s + self.options.idle_s
             self._tell()
-            if not book.go_on(due):
+            if not book.advance(due):
                 continue
             if submit == due:
                 self._submit()
