@@ -320,9 +320,13 @@ class Account:
             else:
                 yield line, row
 
-    def check_rows(self, rows: int | None = None) -> None:
-        """Refuse the file if more than half of its `rows` (None: of `table`) cannot be read."""
-        if 2 * self._num_bad_rows > (self._num_rows if rows is None else rows):
+    def check_rows(self, rows: int | None = None, bad: int | None = None) -> None:
+        """Refuse the file if more than half of its rows cannot be read.
+
+        rows: how many it has (None: `table` counted). bad: of these (None: those told).
+        """
+        bad = self._num_bad_rows if bad is None else bad
+        if 2 * bad > (self._num_rows if rows is None else rows):
             others, self._problems = self._problems, {}
             self._tell_rows()
             self._problems |= others

@@ -14,6 +14,7 @@ from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import STDIN, AnyPath, shown_path, write_bytes
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.remarks import Account, Remark, reader
+from ptaskmodel.style.text import several
 from ptaskmodel.workload.amounts import LARGEST, FieldError, check_number
 from ptaskmodel.workload.formats import Cleaning, Writing
 from ptaskmodel.workload.formats.batsim_profiles import Reader, profile_fields
@@ -64,7 +65,8 @@ def read_batsim(path: AnyPath, account: Account) -> Workload:
     Jobs are put into Batsim's order of submission: by time, at one time by id, compared as text
     ("10" before "9"). A walltime of -1 means none. Unused profiles are kept. Raises WorkloadError,
     one line with the JSON pointer of the mistake, for anything that cannot be run; nothing is
-    dropped silently. account: of the file.
+    dropped silently. What is wrong with a job or profile leaves it out, which is told, unless most
+    jobs would be. account: of the file.
     """
     return read(path, Cleaning(), account)
 
@@ -96,12 +98,8 @@ def workload_of(
     if num_hosts is not None:
         with account.problems():
             _check_whole(num_hosts, 1, f"{where}: /nb_res")
-    profiles = read_profiles(
-        document["profiles"], account, path.parent, more, None if more else _used(document)
-    )
-    jobs: Sequence[Job] | None = None
-    if not account.has_problems:
-        jobs = read_columns(document["jobs"], profiles)
+    profiles = read_profiles(document["profiles"], account, path.parent, more)
+    jobs: Sequence[Job] | None = read_columns(document["jobs"], profiles)
     if jobs is None:
         refused = document["profiles"].keys() - profiles.works.keys()
         jobs = _read_jobs(document["jobs"], profiles, refused, account)
@@ -118,20 +116,6 @@ def workload_of(
         extra=extra,
     )
     return workload, profiles
-
-
-def _used(document: Mapping[str, Any]) -> set[str]:
-    """The names of profiles that jobs have, and of those that these consist of."""
-    profiles = document["profiles"]
-    used = set[str]()
-    left = list({str(job.get("profile")) for job in document["jobs"] if isinstance(job, dict)})
-    while left:
-        name = left.pop()
-        if name not in used:
-            used.add(name)
-            parts = profiles[name].get("seq") if isinstance(profiles.get(name), dict) else None
-            left += map(str, parts) if isinstance(parts, list) else ()
-    return used
 
 
 def _of_workflow(workflow: Mapping[str, Any], account: Account) -> dict[str, Any]:
@@ -155,7 +139,7 @@ def _of_workflow(workflow: Mapping[str, Any], account: Account) -> dict[str, Any
         said = {**task, **ran.get(name, {})}
         lasts = said.get("runtimeInSeconds", said.get("runtime"))
         if isinstance(lasts, bool) or not isinstance(lasts, int | float) or lasts < 0:
-            account.problem(f"{place}/{k}: has no runtimeInSeconds; give its run time, s")
+            account.bad_row(f"{place}/{k}: has no runtimeInSeconds; give its run time, s")
             continue
         parents = task.get("parents") if isinstance(task.get("parents"), list) else []
         profiles.setdefault(f"delay_{lasts!r}", {"type": "delay", "delay": lasts})
@@ -164,6 +148,7 @@ def _of_workflow(workflow: Mapping[str, Any], account: Account) -> dict[str, Any
             "profile": f"delay_{lasts!r}",
             **({PRECEDING: [ids.get(str(one), str(one)) for one in parents]} if parents else {}),
         })  # fmt: skip
+    account.check_rows(len(tasks))
     account.taken(
         "a workflow of WfCommons: its tasks are jobs that last as long as they did, on as many "
         "hosts as they had cores; what they read and write is not used"
@@ -185,14 +170,15 @@ def _read_jobs(
 ) -> tuple[Job, ...]:
     """The jobs, read one by one, in the order in which Batsim submits them.
 
-    refused: profiles; their jobs are not looked at. Raises WorkloadError with what is wrong with
-    each of the others.
+    refused: profiles; their jobs are left out. Raises WorkloadError if most jobs cannot be read,
+    with all that is wrong with each.
     """
-    jobs, seen = [], set[str]()
+    jobs, seen, without = [], set[str](), 0
     for k, fields in enumerate(entries):
         if isinstance(fields, dict) and str(fields.get("profile")) in refused:
+            without += 1
             continue
-        with account.problems():
+        with account.row(None):
             job = read_job(fields, profiles, f"{account.file}: /jobs/{k}", account)
             if job.id in seen:
                 raise WorkloadError(
@@ -200,7 +186,10 @@ def _read_jobs(
                 )
             seen.add(job.id)
             jobs.append(job)
-    account.check()
+    account.check_rows(len(entries), len(entries) - len(jobs))
+    if without:
+        what = several(without, "job of a profile", "jobs of profiles")
+        account.left_out(f"left out: {what} that cannot be read")
     return sorted_jobs(sorted(jobs, key=lambda job: job.id))
 
 
@@ -290,7 +279,8 @@ def read_job(fields: Any, profiles: Profiles, spot: str, account: Account | None
         if account is None:
             raise faults[0]
         for fault in faults[:-1]:
-            account.refused(fault)
+            with account.row(None):
+                raise fault
         raise faults[-1]
     known = (*JOB_FIELDS, *origins)
     extra = {key: value for key, value in fields.items() if key not in known}

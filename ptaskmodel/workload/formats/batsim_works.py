@@ -5,9 +5,8 @@ Jobs in the usual form are checked by columns, which is fast.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,22 +107,19 @@ def read_profiles(
     account: Account,
     directory: Path,
     more: Mapping[str, Reader] | None = None,
-    used: Collection[str] | None = None,
 ) -> Profiles:
-    """The profiles of a file, in its order, without those refused.
+    """The profiles of a file, in its order, without those that cannot be read.
 
-    account: of the file; it has what is wrong with each profile. used: names; what is wrong with
-    others leaves only these out (None: all are used). For the rest see `Profiles`.
+    account: of the file; is told what is wrong with each of these, which is a problem of the file
+    if there are `more` readers, as a scheduler may name any. For the rest see `Profiles`.
     """
-
-    def guard(name: str) -> contextlib.AbstractContextManager[None]:
-        return account.problems() if used is None or name in used else account.row(None)
-
+    refuses = more is not None
+    guard = account.problems if refuses else account.row
     where = account.file
     found = Profiles(directory, more)
     stages: dict[str, list[str]] = {}
     for name, fields in profiles.items():
-        with guard(name):
+        with guard(None):
             spot = f"{where}: /profiles/{token(name)}"
             stages[name] = found.stage_names(fields, spot, profiles)
     order, circles = in_order(stages)
@@ -134,13 +130,14 @@ def read_profiles(
         first = min(range(len(circle)), key=lambda k: places[circle[k]])
         names = [token(name) for name in [*circle[first:], *circle[:first]]]
         shown_names = [*names[:4], *(["..."] if len(names) > 4 else []), names[0]]
-        account.problem(
-            f"/profiles/{names[0]}/seq: the sequence contains itself "
-            f"({' -> '.join(shown_names)}): break the cycle"
-        )
+        with guard(None):
+            raise WorkloadError(
+                f"/profiles/{names[0]}/seq: the sequence contains itself "
+                f"({' -> '.join(shown_names)}): break the cycle"
+            )
     for name in order:
         if name in stages and all(stage in found.works for stage in stages[name]):
-            with guard(name):
+            with guard(None):
                 found.add(name, profiles[name], f"{where}: /profiles/{token(name)}")
     found.works = {name: found.works[name] for name in profiles if name in found.works}
     return found

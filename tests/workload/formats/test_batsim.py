@@ -243,7 +243,6 @@ BAD = {
     "negative date": ({"jobs": [GOOD_JOB | {"subtime": -1}]}, "submitted at -1 s"),
     "date not a number": ({"jobs": [GOOD_JOB | {"subtime": "0"}]}, "/jobs/0/subtime: '0'"),
     "no id": ({"jobs": [{k: v for k, v in GOOD_JOB.items() if k != "id"}]}, "'id' is missing"),
-    "same id": ({"jobs": [GOOD_JOB, GOOD_JOB]}, "/jobs/1/id: '1' occurs twice"),
     "no hosts": ({"jobs": [GOOD_JOB | {"res": 0}]}, "requests 0 hosts"),
     "half a host": ({"jobs": [GOOD_JOB | {"res": 1.5}]}, "/jobs/0/res: 1.5"),
     "walltime 0": ({"jobs": [GOOD_JOB | {"walltime": 0}]}, "walltime of 0 s"),
@@ -416,13 +415,13 @@ def test_jobs_may_ask_for_cores_memory_resources_and_licences(tmp_path):
         assert (dict(job.resources), dict(job.licences)) == ({"gpu": 1}, {"solver": 3})
         assert not job.extra
     for key, value, message in (
-        ("cores", 0, "1/cores: 0 of 'cores' is not a whole number of 1 or more"),
+        ("cores", 0, "0/cores: 0 of 'cores' is not a whole number of 1 or more"),
         ("memory", "4k", "memory: '4k' of 'memory'"),
         ("resources", ["gpu"], "write one such as"),
         ("licences", {"solver": -1}, "licences: -1 of 'solver'"),
         ("cores", 3, "requests 6 cores, but its profile 'p' is made for 4"),
     ):
-        bad = [jobs[0], jobs[0] | {"id": 2, key: value}]
+        bad = [jobs[0] | {"id": 2, key: value}]
         path.write_text(json.dumps({"nb_res": 4, "jobs": bad, "profiles": profiles}))
         with pytest.raises(WorkloadError, match=re.escape(message)):
             read_batsim(path)

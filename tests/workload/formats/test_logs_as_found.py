@@ -150,8 +150,9 @@ def test_lists_of_a_workload_are_read_as_columns_and_one_by_one(read):
     for made in (columns, one_by_one):
         assert [job.preceding_job for job in made.jobs] == [None, None, ("a", "b"), "c", None]
     jobs[2]["preceding_job"] = {"a": 1}
-    with pytest.raises(WorkloadError, match="/jobs/2/preceding_job: an object is not the id"):
-        read(json.dumps(document), "w.json")
+    made = read(json.dumps(document), "w.json")
+    assert [job.id for job in made.jobs] == ["a", "b", "d", "e"]
+    assert made.remarks[0].text.startswith("left out: /jobs/2/preceding_job: an object is not the")
 
 
 @pytest.mark.parametrize(("asked", "start"), [([], 0), (["--dependencies"], 25)])
@@ -302,24 +303,29 @@ def test_every_format_of_jobs_takes_an_account(tmp_path):
 
 def test_all_problems_of_a_workload_are_named_at_once(read):
     entry = {"subtime": 0, "res": 1, "profile": "d"}
-    jobs = [
+    good = [{"id": name} | entry for name in "abcdef"]
+    bad = [
+        {"id": "g"} | entry | {"res": -1},
         {"id": "a"} | entry,
-        {"id": "b"} | entry | {"res": -1},
-        {"id": "a"} | entry,
-        {"id": "c"} | entry | {"profile": "x"},
-        {"id": "d"} | entry | {"subtime": "soon"},
+        {"id": "h"} | entry | {"profile": "x"},
+        {"id": "i"} | entry | {"subtime": "soon"},
+        {"id": "j"} | entry | {"profile": "p"},  # which cannot be read: that is told there
     ]
-    jobs.append({"id": "e"} | entry | {"profile": "p"})  # which is refused: that is told there
     profiles = {"d": {"type": "delay", "delay": 1}, "p": {"type": "dely"}, "q": 7}
-    document = {"jobs": jobs, "profiles": profiles, "nb_res": 0}
+    document = {"jobs": [*good, *bad], "profiles": profiles}
+    made = read(json.dumps(document), "w.json")
+    assert [job.id for job in made.jobs] == ["a", "b", "c", "d", "e", "f"]
+    assert len(made.remarks) == 7
+    assert made.remarks[-1].text == "left out: 1 job of a profile that cannot be read"
+    document = {"jobs": [*good[:1], *bad], "profiles": profiles, "nb_res": 0}
     with pytest.raises(WorkloadError) as caught:
         read(json.dumps(document), "w.json")
     head, *lines = str(caught.value).splitlines()
     assert head.endswith("w.json: 7 problems:")
     assert [line.split(": ")[0] for line in lines] == [
-        "  /nb_res", "  /profiles/p",
+        "  /profiles/p", "  /profiles/q",
         "  /jobs/1/res", "  /jobs/2/id", "  /jobs/3/profile", "  /jobs/4/subtime",
-        "  /profiles/q",  # which no job uses
+        "  /nb_res",
     ]  # fmt: skip
 
 
