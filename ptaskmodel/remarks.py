@@ -34,7 +34,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import io
 import re
 import warnings
 from collections import Counter
@@ -287,6 +286,8 @@ class Account:
         text: of the file; commas, else semicolons or tabs, separate columns. Rows that are no CSV,
         or have more or fewer fields, are left out, and so are lines that begin with #.
         """
+        from ptaskmodel.csv_tables import csv_rows, separator
+
         rows = csv_rows(text)
         line, header = next((one for one in rows if one[1]), (1, []))
         if isinstance(header, str):
@@ -467,38 +468,3 @@ def placed(remark: Remark) -> Remark:
     if remark.line is None:
         return remark
     return remark._replace(text=f"{remark.file}:{remark.line}: {remark.text}")
-
-
-def separator(text: str) -> str:
-    """Return the comma, semicolon or tab that separates the columns of a CSV table, its `text`."""
-    first = next((line for line in io.StringIO(text) if is_header(line)), "")
-    return next((mark for mark in ",;\t" if mark in first), ",")
-
-
-def is_header(line: str) -> bool:
-    """Whether a `line` of a CSV table is neither blank nor a comment."""
-    return bool(line.strip()) and not line.startswith("#")
-
-
-def csv_rows(text: str) -> Iterator[tuple[int, list[str] | str]]:
-    """The rows of a CSV table, its `text`, from the header on, with their lines, or what is wrong.
-
-    After a quote that is wrong, or that nothing closes, the next line is a row again.
-    """
-    import csv
-
-    lines = list(io.StringIO(text, newline=""))
-    mark = separator(text)
-    first = next((k for k, line in enumerate(lines) if is_header(line)), len(lines))
-    while first < len(lines):
-        following = map(lines.__getitem__, range(first, len(lines)))
-        rows = csv.reader(following, strict=True, delimiter=mark)
-        read = 0
-        try:
-            for row in rows:
-                read = rows.line_num
-                yield first + read, row
-            return
-        except csv.Error as fault:
-            first += read + 1
-            yield first, str(fault)

@@ -22,9 +22,10 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
+from ptaskmodel.csv_tables import csv_rows
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text
-from ptaskmodel.remarks import Account, csv_rows, reader
+from ptaskmodel.remarks import Account, reader
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import LINEAR, Conf
 from ptaskmodel.workload.formats.json import read_json

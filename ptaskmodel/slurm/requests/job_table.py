@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ptaskmodel.csv_tables import is_header, separator
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text
-from ptaskmodel.remarks import Account, is_header, reader, separator
+from ptaskmodel.remarks import Account, reader
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.phases import PHASE_S
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, ArrayTask, JobRequest, Submissions
