@@ -215,6 +215,7 @@ class Builder:
         self.link_index: dict[str, int] = {LOOPBACK_NAME: LOOPBACK}
         self.duplex: dict[str, int] = {}
         self.zones: list[Zone] = []
+        self.has_actors = False
         self.zone_index: dict[str, int] = {}
         self.points = Points()
         self.config: dict[str, str] = {}
@@ -379,7 +380,10 @@ class Builder:
     def finish(self) -> Facts:
         """Add the built-in loopback as last link, and make the tables of the star zones."""
         if not self.zones:
-            raise self.source.error_at(1, "platform: it holds no zone; add a zone or a cluster")
+            what = "it holds no zone; add a zone or a cluster"
+            if self.has_actors:
+                what = "it is a deployment, which has actors only; give the platform"
+            raise self.source.error_at(1, f"platform: {what}")
         if not self.hosts:
             raise self.source.error_at(1, "platform: it holds no host; add one")
         last = len(self.links)

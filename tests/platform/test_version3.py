@@ -161,7 +161,7 @@ def test_the_public_case_is_read_with_one_remark(shared_data):
         ('availability="1.0"', 'availability="0.5"', "write a speed_file"),
         ('state="ON"', 'state="OFF"', "write a state_file"),
         ('version="3"', 'version="2"', "version 2"),
-        ("<ASroute", "<storage", "declare a disk inside a host"),
+        ("<ASroute", "<model_prop", "declare a prop inside a disk"),
     ],
 )
 def test_what_no_version_4_has_is_refused(read, old, new, message):
@@ -211,3 +211,36 @@ def test_mutations_are_refused_in_one_message_or_change_what_is_read(read):
         if re.sub(r"<!--.*?-->", "", text) != re.sub(r"<!--.*?-->", "", whole):
             assert facts(made) != expected or made.notes or made.hints
     assert told > 50
+
+
+STORAGE = """
+    <storage_type id="t" size="5GiB"><model_prop id="Bread" value="1"/></storage_type>
+    <storage id="d" typeId="t" attach="a"/>
+    <host id="a" speed="1"><mount storageId="d" name="/home"/><prop id="p" value="v"/></host>
+"""
+
+
+@pytest.mark.parametrize("version", ["3", "4", "4.1"])
+def test_storage_of_old_platforms_is_passed_over_and_told(read, version):
+    text = f'<platform version="{version}"><AS id="z" routing="Full">{STORAGE}</AS></platform>'
+    text = text.replace('speed="1"', 'power="1"' if version == "3" else 'speed="1f"')
+    platform = read(text)
+    assert dict(platform.hosts[0].properties) == {"p": "v"}
+    told = [remark for remark in platform.remarks if "not used" in remark.text]
+    assert [remark.text.split(": ")[1].split()[0] for remark in told] == [
+        "storage_type",
+        "storage",
+        "mount",
+    ]
+
+
+def test_a_second_declaration_of_xml_is_passed_over(read):
+    text = """<?xml version="1.0"?>
+
+<?xml version="1.0" ?>
+<platform version="4.1"><zone id="z" routing="Full"><host id="a" speed="1f" pstat="3"/></zone>
+</platform>"""
+    with pytest.raises(PlatformError, match=r":4: host 'a': unknown attribute 'pstat'"):
+        read(text)
+    (remark,) = read(text.replace(' pstat="3"', "")).remarks
+    assert remark.text == "XML declarations after the first are passed over"

@@ -108,6 +108,7 @@ class Declarations:
 
     def actor(self, element: Element) -> None:
         """Deployments belong to SimGrid programs."""
+        self.builder.has_actors = True
         self.source.note(element, "ignored", "actors are ignored; tasks come from their own file")
 
     def host(self, element: Element) -> None:

@@ -198,6 +198,21 @@ class Document:
                 self.source.hint(element, "spelling", f"{what}; write {kind}")
             self.builder.open_zone(element, element["id"], kind)
 
+    def check_first(self, name: str, line: int) -> None:
+        """Raise PlatformError if an element is the first, and not that of a platform."""
+        if not self._stack and name != "platform":
+            name = name.rpartition(":")[2]
+            what = elements.NO_PLATFORMS.get(name, f"its first element is {short(name)}")
+            raise self.source.error_at(line, f"is no SimGrid platform: {what}; give a platform")
+
+    def passes_over(self, name: str, attributes: Mapping[str, str], line: int) -> bool:
+        """Whether an element has no effect, nor what it holds; that is told."""
+        if name not in elements.PASSED_OVER_TAGS:
+            return False
+        element = Element(name, dict(attributes), line)
+        self.source.note(element, "ignored", "storage of old platforms is not used; write disks")
+        return True
+
     def characters(self, text: str, line: int) -> None:
         """Text inside the innermost open element. Raises PlatformError if it has no place there."""
         self._line = line
@@ -282,8 +297,6 @@ class Document:
     def _check_place(self, element: Element) -> None:
         tag = element.tag
         if not self._stack:
-            if tag != "platform":
-                raise self.source.error(element, "the first element must be platform")
             return
         parent = self._stack[-1]
         allowed = tag in elements.CHILDREN.get(parent.element.tag, ())

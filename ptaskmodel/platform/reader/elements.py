@@ -274,11 +274,18 @@ REFUSED_TAGS = {
     "link-ctn": "write link_ctn",
     "trace:connect": "write trace_connect",
     "include": "put the content of the file in its place",
-    "storage": "declare a disk inside a host",
-    "storage_type": "declare a disk inside a host",
-    "mount": "declare a disk inside a host",
     "model_prop": "declare a prop inside a disk",
 }
+
+# What other files are, by their first element.
+NO_PLATFORMS = {
+    "adag": "a workflow of Pegasus (DAX), whose tasks are written as tasks.json",
+    "html": "a page of the web (html)",
+    "clusters": "a list of clusters of another simulator",
+}
+
+# Storage before SimGrid 3.26, with what is in it: no host or link depends on it.
+PASSED_OVER_TAGS = frozenset({"storage", "storage_type", "mount"})
 
 REFUSED_ATTRIBUTES = {
     **{(tag, "power"): "write speed" for tag in ("host", "cluster", "cabinet", "peer")},

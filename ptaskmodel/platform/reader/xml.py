@@ -33,6 +33,7 @@ _DECLARATION = re.compile(
     r"""(?:\s+encoding\s*=\s*(?:"([^"]*)"|'([^']*)'))?"""
     r"""(?:\s+standalone\s*=\s*(?:"(?:yes|no)"|'(?:yes|no)'))?\s*\?>"""
 )
+_FURTHER = re.compile(r"<\?xml\s[^>]*\?>")
 _ENCODINGS = re.compile(r"utf-?8|utf-?16|us-ascii|ascii|latin-?1|iso-8859-\d+|windows-125\d", re.I)
 _COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)
 # Comments and instructions; CDATA and declarations; entities; names of tags that begin.
@@ -56,11 +57,13 @@ def read_xml(content: bytes, document: Document) -> None:
     text = _without_declaration(_decoded(content, source))
     if not text or text.isspace():
         raise source.error_at(1, "is empty; give a platform (XML)")
-    if text.lstrip().startswith(("{", "[")):
-        what = "is JSON, the format of tasks and workloads; give the platform (XML) first"
-        raise source.error_at(1, what)
-    # SimGrid takes "--" in a comment, XML does not.
+    if not text.lstrip("\ufeff \t\n").startswith("<"):
+        raise source.error_at(1, f"is {_seems(text)}; give the platform (XML) first")
+    # SimGrid takes "--" in a comment, and a second declaration; XML does not.
     text = _COMMENT.sub(_without_double_dash, text)
+    if "<?xml" in text:
+        source.account.taken("XML declarations after the first are passed over")
+        text = _FURTHER.sub(lambda found: "\n" * found[0].count("\n"), text)
     target = _Target(document, text)
     parser = etree.XMLParser(
         target=target,
@@ -81,6 +84,18 @@ def read_xml(content: bytes, document: Document) -> None:
     target.tags.check_rest()
     for fault in parser.feed_error_log if not source.account.has_problems else ():
         raise _not_well_formed(source, fault.message, fault.line, fault.column)
+
+
+def _seems(text: str) -> str:
+    """What a text is that is no XML."""
+    first = next(line for line in text.split("\n") if line.strip())
+    if first.lstrip().startswith(("{", "[")):
+        return "JSON, the format of tasks and workloads"
+    if first.startswith(("---", "%YAML")) or re.match(r"[\w\"'-]+:(\s|$)", first):
+        return "YAML, not a SimGrid platform"
+    if re.search(r"^\s*(NodeName|PartitionName|ClusterName)\s*=", text, re.M | re.I):
+        return "a slurm.conf, not a SimGrid platform"
+    return "not XML, so no SimGrid platform"
 
 
 def _not_well_formed(source: Source, reason: str | None, line: int, column: int) -> PlatformError:
@@ -223,11 +238,8 @@ class _Target:
         if self._odd_doctype is not None and not is_version3(attributes.get("version", "")):
             raise self._odd_doctype
         self._odd_doctype = None
-        if name.rpartition(":")[2] == "adag":
-            raise self.tags.error(
-                "is a workflow of Pegasus (DAX), not a platform; give a platform, and the tasks "
-                "as tasks.json"
-            )
+        if not self._refused_depth:
+            self._document.check_first(name, self.tags.line)
         if tag.startswith("{"):
             raise self.tags.error(f"{short(name)}: xmlns is not supported; remove it")
         # lxml tells a tag before it finds that a wrong character follows.
@@ -236,6 +248,9 @@ class _Target:
             raise self.tags.error(what)
         if self._refused_depth:
             self._refused_depth += 1
+            return
+        if self._document.passes_over(name, attributes, self.tags.line):
+            self._refused_depth = 1
             return
         with self._reading_on():
             self._document.start(name, dict(attributes), self.tags.line)
