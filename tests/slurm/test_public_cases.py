@@ -6,6 +6,8 @@ import json
 import pytest
 
 from ptaskmodel.cli import main
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.requests.event_lines import read_events
 
 CONF = """ClusterName=x
 SelectType=select/cons_tres
@@ -386,6 +388,42 @@ def test_scripts_of_containers_and_with_their_input_inside(ran, tmp_path, script
     (tmp_path / "a.sh").write_text(script)
     found = ran(OWNED, "--accounts", tmp_path / "a.sh", conf=ENFORCED)
     assert [row["final_state"] for row in found.jobs.values()] == ["COMPLETED", "REFUSED"]
+
+
+CONTAINER = """#!/bin/bash
+until echo "SELECT 1" | mysql -u root 2>&1 > /dev/null
+do
+  echo "it's waiting
+    for the database"
+done
+mysql -u root <<-EOSQL
+  CREATE DATABASE IF NOT EXISTS acct;
+  CREATE USER IF NOT EXISTS 'slurm'@'localhost';
+EOSQL
+sacctmgr -i add account physics
+bash <<END
+sacctmgr -i add user ann account=physics
+END
+"""
+
+
+def test_a_script_that_does_other_things_too_is_read(tmp_path):
+    (tmp_path / "entry.sh").write_text(CONTAINER)
+    accounts = read_accounts(tmp_path / "entry.sh")
+    assert ("physics", "ann") in {(one.account, one.user) for one in accounts.associations}
+    told = {remark.line for remark in accounts.remarks}
+    assert told >= {2, 4, 8, 9}
+    assert not told & {11, 13}
+
+
+def test_names_of_events_may_occur_again(tmp_path):
+    lines = [f"-dt {k} -e submit_batch_job | -sim-walltime 60 -J same -t 5 -n 1 x.job"
+             for k in range(3)]  # fmt: skip
+    (tmp_path / "j.events").write_text("\n".join(lines))
+    jobs = read_events(tmp_path / "j.events")
+    assert [job.id for job in jobs.jobs] == ["same", "same-line2", "same-line3"]
+    assert [job.name for job in jobs.jobs] == ["same"] * 3
+    assert [remark.line for remark in jobs.remarks] == [2, 3]
 
 
 def test_a_table_of_accounts_without_bars_says_how_to_print_it(ran, tmp_path):

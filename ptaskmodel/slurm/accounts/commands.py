@@ -35,7 +35,8 @@ _NOT_HERE = (
 _SHORT = 3
 _REDIRECTED = re.compile(r"""(?<![^\s])\d?>{1,2}\s*(?:&\d|[^\s'"]+)|&>\s*\S+|<<-?\s*\S+""")
 # A call whose input follows, up to a line of that word.
-_HERE = re.compile(r"""(?:^|[\s/])sacctmgr\b[^<]*<<-?\s*["']?(\w+)""")
+_SACCTMGR = "sacctmgr"
+_HERE = re.compile(rf"""(?:{_SACCTMGR}|\s)<<-?\s*["']?([A-Za-z_]\w*)""")
 _QUOTED = re.compile(r"(?:^|[\s/])sacctmgr\s")
 _CALLED = re.compile(r"(?:.*/)?sacctmgr")
 
@@ -83,17 +84,21 @@ def joined_lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines of the `text` of a script, those that end in a backslash with what continues them.
 
     Each comes with the number of its first; comments are empty lines. Lines that are the input of
-    sacctmgr (``<<EOF``) are as if it was called with each.
+    a command (``<<EOF``), such as sacctmgr or mysql, are as if it was called with each.
     """
-    begun, before, end = 0, "", None
+    begun, before, end, reads = 0, "", None, ""
     for number, raw in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
         begun = begun or number
         line = "" if not before and raw.lstrip().startswith("#") else before + raw
         if end is not None:
             end = None if line.strip() == end else end
-            line = f"sacctmgr {line}" if line.strip() and end is not None else ""
+            if not line.strip() or end is None:
+                line = ""
+            elif reads == _SACCTMGR or _SACCTMGR not in line:
+                line = f"{reads} {line}"
         elif (here := _HERE.search(line)) is not None:
             end = here[1]
+            reads = _SACCTMGR if _SACCTMGR in line else line.split()[0]
         if line.endswith("\\"):
             before = line[:-1]
             continue

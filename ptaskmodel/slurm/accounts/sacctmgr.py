@@ -24,6 +24,7 @@ from ptaskmodel.slurm.accounts.commands import (
     MODIFY,
     QOS,
     USER,
+    Call,
     Command,
     Options,
     PassedOver,
@@ -118,13 +119,28 @@ class _Reading:
         try:
             if dumped is not None:
                 self._dumped(dumped[1], dumped[2], dumped[3] or "", where)
-            elif "|" in line and not _CALLED.search(line):
+            elif self._is_row(line):
                 self._row(line, where)
             else:
-                for call in calls_of(line):
+                for call in self._calls(line):
                     self._command(meaning(call, self.in_script), number)
         except ValueError as fault:
             raise SlurmError(str(fault)) from None
+
+    def _is_row(self, line: str) -> bool:
+        """Whether a line is one of a table, not a pipe of a shell."""
+        if "|" not in line or _CALLED.search(line):
+            return False
+        return not self.in_script or self.header is not None or _is_header(_names(line))
+
+    def _calls(self, line: str) -> list[Call]:
+        """The calls in a line; of a script, other commands may have quotes over several lines."""
+        try:
+            return list(calls_of(line))
+        except ValueError:
+            if not self.in_script or _CALLED.search(line):
+                raise
+            return [Call((line.split()[0],), False)]
 
     def accounts(self) -> Accounts:
         for name, qos in self.qos.items():
@@ -358,8 +374,7 @@ class _Reading:
 
     def _row(self, line: str, where: str) -> None:
         cells = [cell.strip() for cell in line.rstrip("|").split("|")]
-        names = [key_of(cell) for cell in cells]
-        if {"account", "user"} <= set(names) or {"name", "priority"} <= set(names):
+        if _is_header(_names(line)):
             self.header = cells
         elif self.header is None:
             self.header = []
@@ -412,3 +427,12 @@ def _given(options: Options) -> dict[str, str]:
         if f"{key}s" in found:
             found[key] = found.pop(f"{key}s")
     return found
+
+
+def _names(line: str) -> set[str]:
+    """The columns that a line names, if it is the header of a table."""
+    return {key_of(cell.strip()) for cell in line.split("|")}
+
+
+def _is_header(names: set[str]) -> bool:
+    return {"account", "user"} <= names or {"name", "priority"} <= names

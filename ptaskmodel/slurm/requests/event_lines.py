@@ -42,6 +42,7 @@ def read_events(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Su
     """
     silent: set[str] = set()
     found: dict[str, JobRequest] = {}
+    names: set[str] = set()
     open_ended: set[str] = set()
     rows = 0
     for line, raw in enumerate(read_text(path, error=SlurmError).split("\n"), start=1):
@@ -50,7 +51,7 @@ def read_events(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Su
         rows += 1
         with account.row(line):
             try:
-                jobs, is_open_ended = _jobs(raw, line, account, phase_s, silent)
+                jobs, is_open_ended = _jobs(raw, line, account, phase_s, silent, names)
             except ValueError as fault:
                 raise SlurmError(str(fault)) from None
             twice = next((job.id for job in jobs if job.id in found), None)
@@ -67,11 +68,11 @@ def read_events(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Su
 
 
 def _jobs(
-    raw: str, line: int, account: Account, phase_s: float, silent: set[str]
+    raw: str, line: int, account: Account, phase_s: float, silent: set[str], names: set[str]
 ) -> tuple[list[JobRequest], bool]:
     """The job of a line, or the tasks of its array; and whether it runs until its limit.
 
-    silent: is given its options of no effect.
+    silent: is given its options of no effect. names: of the jobs before; is given this one's.
     """
     head, bar, tail = raw.partition("|")
     event = dict(zip((words := head.split())[::2], words[1::2], strict=False))
@@ -88,6 +89,11 @@ def _jobs(
     indices, at_most = fields.pop("array", (None, None))
     name = own.get("jid") or fields.get("name") or f"line{line}"
     fields.setdefault("name", name)
+    if "jid" not in own and name in names:
+        other = f"{name}-line{line}"
+        account.taken(f"the name {shown(name)} occurs again: this job is {shown(other)}", line)
+        name = other
+    names.add(name)
     run = own.get("sim-walltime", "-1")
     is_open_ended = run.startswith("-")
     limit_s = 60.0 * (fields.get("limit_min") or 0)
