@@ -312,7 +312,8 @@ class _Reading:
     def piece(self, content: bytes, rank: int | None = None) -> int:
         """Read lines, as `file`."""
         where = self._files[-1][0]
-        if self._line == 0 and OLD_LINE.search(content[:HEAD]):
+        whole = content[:HEAD] if len(content) <= HEAD else content[: content.rfind(b"\n", 0, HEAD)]
+        if self._line == 0 and OLD_LINE.search(whole):
             self._old = OldLines()
             self._tell_old(where)
         if self._old is not None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.actions import ACTIONS, FIELDS, fields_of, least_fields
-from ptaskmodel.workload.formats.ti_trace import read_trace, write_trace
+from ptaskmodel.workload.formats.ti_trace import HEAD, read_trace, write_trace
 
 SHARED = """\
 # two ranks
@@ -435,3 +435,13 @@ def test_mutations_of_an_old_trace_are_refused_in_one_message(tmp_path):
         except WorkloadError:
             refused += 1
     assert refused > 50
+
+
+def test_a_large_trace_is_not_taken_for_an_old_one_where_its_first_bytes_end(tmp_path):
+    """A message that is cut there has no tag, as those of before SimGrid 3.20."""
+    head = "0 init\n1 init\n"
+    for cut in range(len("0 send 1"), len("0 send 1 0 1000 6")):
+        blank = " " * (HEAD - cut - len(head) - 1)
+        text = f"{head}{blank}\n0 send 1 0 1000 6\n1 recv 0 0 1000 6\n0 finalize\n1 finalize\n"
+        (tmp_path / "t.txt").write_text(text)
+        assert read_trace(tmp_path / "t.txt").remarks == ()
