@@ -198,6 +198,29 @@ def shortened(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 _Group = tuple[str, str | None, str]
 
 
+class _Catching:
+    """A context that gives errors of a kind, and a line, to a function; entered for each row."""
+
+    __slots__ = ("_error", "_line", "_tell")
+
+    def __init__(
+        self,
+        error: type[PTaskModelError],
+        tell: Callable[[PTaskModelError, int | None], None],
+        line: int | None,
+    ) -> None:
+        self._error, self._tell, self._line = error, tell, line
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, self._error):
+            return False
+        self._tell(error, self._line)
+        return True
+
+
 class Account:
     """What is told while a file is read.
 
@@ -266,13 +289,12 @@ class Account:
             told.append(placed(remark if more <= 0 else remark._replace(more=more)))
         return tuple(told)
 
-    @contextlib.contextmanager
-    def row(self, line: int | None) -> Iterator[None]:
+    def row(self, line: int | None) -> _Catching:
         """What is refused inside costs the row at a `line`: it is left out, and told."""
-        try:
-            yield
-        except self._error as error:
-            self.bad_row(self._what(error, line), line)
+        return _Catching(self._error, self._bad_row_of, line)
+
+    def _bad_row_of(self, error: PTaskModelError, line: int | None) -> None:
+        self.bad_row(self._what(error, line), line)
 
     def bad_row(self, what: str, line: int | None = None) -> None:
         """The row at a `line` cannot be read (`what` is wrong), and is left out."""
@@ -333,13 +355,9 @@ class Account:
             self._problems |= others
             self._refuse()
 
-    @contextlib.contextmanager
-    def problems(self, line: int | None = None) -> Iterator[None]:
+    def problems(self, line: int | None = None) -> _Catching:
         """What is refused inside, at a `line`, is a problem; what follows is looked at too."""
-        try:
-            yield
-        except self._error as error:
-            self.refused(error, line)
+        return _Catching(self._error, self.refused, line)
 
     def refused(self, error: PTaskModelError, line: int | None = None) -> None:
         """An `error` is a problem of the file, at the line that it names, else at a `line`."""

@@ -455,6 +455,9 @@ def _alike(one: Fact, first: int, names: Sequence[str]) -> list[Fact]:
     fraction of the time of as many calls of ``__init__``.
     """
     kind = type(one)
+    if len(names) == 1:
+        object.__setattr__(one, "name", names[0])
+        return [one]
     made = list(map(object.__new__, repeat(kind, len(names))))
     for each in dataclasses.fields(kind):
         values: Iterable[Any] = repeat(getattr(one, each.name))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform.builder import CLUSTER, ROUTINGS, ZONE_KINDS, Builder, Facts
@@ -199,19 +200,16 @@ class Document:
             self.builder.open_zone(element, element["id"], kind)
 
     def check_first(self, name: str, line: int) -> None:
-        """Raise PlatformError if an element is the first, and not that of a platform."""
-        if not self._stack and name != "platform":
+        """Raise PlatformError if the first element is not that of a platform."""
+        if name != "platform":
             name = name.rpartition(":")[2]
             what = elements.NO_PLATFORMS.get(name, f"its first element is {short(name)}")
             raise self.source.error_at(line, f"is no SimGrid platform: {what}; give a platform")
 
-    def passes_over(self, name: str, attributes: Mapping[str, str], line: int) -> bool:
-        """Whether an element has no effect, nor what it holds; that is told."""
-        if name not in elements.PASSED_OVER_TAGS:
-            return False
-        element = Element(name, dict(attributes), line)
-        self.source.note(element, "ignored", "storage of old platforms is not used; write disks")
-        return True
+    def pass_over(self, name: str, line: int) -> None:
+        """Tell that an element, with all that it holds, has no effect."""
+        what = "storage of old platforms is not used; write disks"
+        self.source.note(Element(name, {}, line), "ignored", what)
 
     def characters(self, text: str, line: int) -> None:
         """Text inside the innermost open element. Raises PlatformError if it has no place there."""
@@ -253,6 +251,16 @@ class Document:
         except PlatformError:
             del self._stack[depth:]
             raise
+
+    def tried(self, do: Callable[..., None], *given: Any) -> PlatformError | None:
+        """Do something with what is `given`: the error, if refused; as `whole`, but faster."""
+        depth = len(self._stack)
+        try:
+            do(*given)
+        except PlatformError as error:
+            del self._stack[depth:]
+            return error
+        return None
 
     def finish(self) -> Facts:
         """All that was declared, once every element has ended. Raises PlatformError."""

@@ -8,12 +8,12 @@ refuses what a platform never needs: declarations inside the file, entities, CDA
 from __future__ import annotations
 
 import codecs
-import contextlib
 import logging
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from lxml import etree
 
@@ -24,7 +24,7 @@ from ptaskmodel.platform.builder import Builder
 from ptaskmodel.platform.facts import PlatformWarning, short
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.reader.document import Document, is_version3, upgraded
-from ptaskmodel.platform.reader.elements import Source, UnknownName
+from ptaskmodel.platform.reader.elements import PASSED_OVER_TAGS, Source, UnknownName
 from ptaskmodel.remarks import Account, reader
 
 _PIECE = 2**16
@@ -220,7 +220,7 @@ class _Target:
         # How many elements are open from one on that was refused; whether any was, so that names
         # may be missing.
         self._refused_depth = 0
-        self._has_refused = False
+        self._has_begun = self._has_refused = False
 
     def doctype(self, name: str, public: str | None, system: str | None) -> None:
         if name != "platform":
@@ -238,8 +238,9 @@ class _Target:
         if self._odd_doctype is not None and not is_version3(attributes.get("version", "")):
             raise self._odd_doctype
         self._odd_doctype = None
-        if not self._refused_depth:
+        if not self._has_begun:
             self._document.check_first(name, self.tags.line)
+            self._has_begun = True
         if tag.startswith("{"):
             raise self.tags.error(f"{short(name)}: xmlns is not supported; remove it")
         # lxml tells a tag before it finds that a wrong character follows.
@@ -249,25 +250,23 @@ class _Target:
         if self._refused_depth:
             self._refused_depth += 1
             return
-        if self._document.passes_over(name, attributes, self.tags.line):
+        if name in PASSED_OVER_TAGS:
+            self._document.pass_over(name, self.tags.line)
             self._refused_depth = 1
             return
-        with self._reading_on():
-            self._document.start(name, dict(attributes), self.tags.line)
+        if self._reads(self._document.start, name, dict(attributes), self.tags.line):
             return
         self._refused_depth = 1
         if name in ("zone", "AS") and "id" in attributes:  # what it holds is looked at too
-            with contextlib.suppress(PlatformError), self._document.whole():
-                as_full = {"id": attributes["id"], "routing": "Full"}
-                self._document.start(name, as_full, self.tags.line)
+            as_full = {"id": attributes["id"], "routing": "Full"}
+            if self._document.tried(self._document.start, name, as_full, self.tags.line) is None:
                 self._refused_depth = 0
 
     def end(self, _: str) -> None:
         if self._refused_depth:
             self._refused_depth -= 1
             return
-        with self._reading_on():
-            self._document.end()
+        self._reads(self._document.end)
 
     def data(self, text: str) -> None:
         if self._refused_depth:
@@ -276,16 +275,15 @@ class _Target:
             self.tags.find(text.split()[0])
         self._document.characters(text, self.tags.line)
 
-    @contextlib.contextmanager
-    def _reading_on(self) -> Iterator[None]:
-        """What is refused inside is a problem of the file, unless it may follow from another."""
-        try:
-            with self._document.whole():
-                yield
-        except PlatformError as error:
-            if not (self._has_refused and isinstance(error, UnknownName)):
-                self._document.source.account.refused(error, self.tags.line)
-            self._has_refused = True
+    def _reads(self, do: Callable[..., None], *given: Any) -> bool:
+        """Whether an element is read; else it is a problem, unless it may follow from another."""
+        error = self._document.tried(do, *given)
+        if error is None:
+            return True
+        if not (self._has_refused and isinstance(error, UnknownName)):
+            self._document.source.account.refused(error, self.tags.line)
+        self._has_refused = True
+        return False
 
     def close(self) -> None:
         """lxml wants it."""

@@ -35,6 +35,8 @@ _NOT_HERE = (
 _SHORT = 3
 _REDIRECTED = re.compile(r"""(?<![^\s])\d?>{1,2}\s*(?:&\d|[^\s'"]+)|&>\s*\S+|<<-?\s*\S+""")
 # A call whose input follows, up to a line of that word.
+# A line of a shell whose words are those between its blanks.
+_PLAIN = re.compile(r"[\w\s./,:=+@%-]*", re.ASCII)
 _SACCTMGR = "sacctmgr"
 _HERE = re.compile(rf"""(?:{_SACCTMGR}|\s)<<-?\s*["']?([A-Za-z_]\w*)""")
 _QUOTED = re.compile(r"(?:^|[\s/])sacctmgr\s")
@@ -113,10 +115,13 @@ def calls_of(line: str) -> Iterator[Call]:
 
     Raises ValueError with the remedy.
     """
-    try:
-        words = list(_Words(_REDIRECTED.sub(" ", line)))
-    except ValueError:
-        raise ValueError("close the quote") from None
+    if _PLAIN.fullmatch(line):
+        words = line.split()
+    else:
+        try:
+            words = list(_Words(_REDIRECTED.sub(" ", line)))
+        except ValueError:
+            raise ValueError("close the quote") from None
     begin = 0
     for place, word in enumerate([*words, ";"]):
         if word and not set(word) - set(";&|"):

@@ -190,20 +190,20 @@ class _Reading:
             if changed is None:
                 raise ValueError(f"{shown(name)} is not a known option; remove it")
             of = changed
-        of = replace(of, where=where)
+        of = of if of.where == where else replace(of, where=where)
         if isinstance(of, Qos):
             self.qos[of.name] = of
         else:
             self.found[of.account, of.user, of.partition] = of
 
-    def _user(self, name: str, account: str, partition: str | None) -> Association:
+    def _user(self, name: str, account: str, partition: str | None, where: str) -> Association:
         if (account, None, None) not in self.found:
             raise ValueError(
                 f"the account {shown(account)} does not exist; add it in an earlier line"
             )
         self.users.setdefault(name, account)
         known = self.found.get((account, name, partition))
-        return known or Association(account, name, account, partition)
+        return known or Association(account, name, account, partition, where=where)
 
     # Commands
 
@@ -248,7 +248,8 @@ class _Reading:
         for account in accounts:
             key = account, name, given.get("partition")
             self.found.setdefault(key, Association(account, name, account, key[2]))
-            self._set(self._user(name, account, given.get("partition")), options, where)
+            user = self._user(name, account, given.get("partition"), where)
+            self._set(user, options, where)
 
     def _modify(self, kind: str, command: Command, number: int) -> None:
         where, given = f"{self.account.file}:{number}", _given(command.options)
@@ -362,13 +363,14 @@ class _Reading:
             root = self.found[ROOT, None, None]
             self._set(root, [pair for pair in options if key_of(pair[0]) != "fairshare"], where)
         elif kind == "Account":
-            self._set(Association(name, parent=self.parent), options, where)
+            self._set(Association(name, parent=self.parent, where=where), options, where)
         else:
             if "defaultaccount" in given:
                 self.users[name] = given["defaultaccount"]
             idle = ("defaultaccount", "wckeys", "defaultwckey", "coordinator")
             options = [pair for pair in options if key_of(pair[0]) not in idle]
-            self._set(self._user(name, self.parent, given.get("partition")), options, where)
+            user = self._user(name, self.parent, given.get("partition"), where)
+            self._set(user, options, where)
 
     # Tables
 
@@ -405,7 +407,7 @@ class _Reading:
             raise ValueError("the association has no account; give one")
         options = [(key, text) for key, text in row.items() if key in _OF_ASSOCIATION and text]
         if user is not None:
-            self._set(self._user(user, account, partition), options, where)
+            self._set(self._user(user, account, partition, where), options, where)
             return
         known = self.found.get((account, None, None)) or Association(account)
         if account == ROOT:

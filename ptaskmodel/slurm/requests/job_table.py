@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,8 @@ _PARTS_OF_NODES = {
     *("cpus_per_gpu", "tasks_per_gpu"),
 }
 EXTRA = "extra"
+# Cells of a column that are read once, as many jobs ask for the same.
+KEPT = 1000
 
 
 class Column(NamedTuple):
@@ -123,6 +126,7 @@ def read_jobs(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Subm
     names, rows = account.table(text)
     header = _names(names)
     readers = _readers(header, account)
+    folder = Path(path).parent
     for line, row in rows:
         with account.row(line):
             cells = dict(zip(header, map(str.strip, row), strict=True))
@@ -131,7 +135,7 @@ def read_jobs(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Subm
                     f"job {shown(cells['id'])} also occurs in line {before}; give each job its own "
                     "id"
                 )
-            by_script = _of_script(cells.get(SCRIPT, ""), Path(path).parent)
+            by_script = _of_script(cells.get(SCRIPT, ""), folder)
             where = f"{account.file}:{line}"
             found += _requests(cells, readers, by_script, where, phase_s, silent)
         if len(found) > MOST_JOBS:
@@ -156,7 +160,8 @@ def _readers(header: Sequence[str], account: Account) -> _Readers:
         account.unused(f"columns that are not used: {', '.join(map(shown, unknown))}", 1)
     known = [name for name in header if name not in unknown]
     known.sort(key=EXTRA.__eq__)
-    return [(name, COLUMNS[name].read if name in COLUMNS else _of_sbatch(name)) for name in known]
+    found = [COLUMNS[name].read if name in COLUMNS else _of_sbatch(name) for name in known]
+    return list(zip(known, map(lru_cache(KEPT), found), strict=True))
 
 
 def _of_sbatch(name: str) -> Callable[[str], Fields]:
@@ -196,10 +201,15 @@ def _requests(
             more = read(text)
         except ValueError as fault:
             raise SlurmError(f"{column} is {shown(text)}: {fault}") from None
-        for field in more.keys() - {sbatch.PASSED_OVER} if column != EXTRA else ():
+        for field in more if column != EXTRA else ():
+            if field == sbatch.PASSED_OVER:
+                continue
             if (before := told.setdefault(field, column)) != column:
                 raise SlurmError(f"{before} and {column} set the same field; keep one")
-        given = sbatch.joined(given, more)
+        if given.keys().isdisjoint(more):
+            given.update(more)
+        else:
+            given = sbatch.joined(given, more)
     silent |= given.pop(sbatch.PASSED_OVER, frozenset())
     if "limit_min" not in given:
         raise SlurmError("has no time limit; give limit (s), or time in sbatch's format")

@@ -251,22 +251,22 @@ class _TasksReader:
             self._fields.fail_in(pointer, error, _JSON_NAMES)
 
     def _entry(self, entry: Any, pointer: str) -> _Entry:
-        fields, guard = self._fields, self._guard
+        fields, guard = self._fields, self._guard()
         if type(entry) is not dict:
             fields.object_of(entry, pointer, TASK_FIELDS, "a task")
         others: dict[str, Any] = {}
-        with guard():
+        with guard:
             fields.object_of(entry, pointer, TASK_FIELDS, "a task")
-        with guard():
+        with guard:
             if "id" not in entry:
                 fields.fail(pointer, "has no id; give each task its own")
             others["id"] = self._id(entry["id"], f"{pointer}/id")
         for key, field in _NUMBERS.items():
             if key in entry:
-                with guard():
+                with guard:
                     others[field] = fields.number(entry[key], f"{pointer}/{key}")
         if "after" in entry:
-            with guard():
+            with guard:
                 others["after"] = self._after(entry["after"], f"{pointer}/after")
         if entry.get("connection") is not None:
             with guard():
