@@ -6,8 +6,10 @@ import json
 import pytest
 
 from ptaskmodel.cli import main
+from ptaskmodel.errors import SlurmError
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.requests.event_lines import read_events
+from ptaskmodel.slurm.requests.sacct import read_sacct
 
 CONF = """ClusterName=x
 SelectType=select/cons_tres
@@ -480,3 +482,23 @@ def test_events_files_and_printed_reservations_are_taken(ran, tmp_path):
     (tmp_path / "meta.json").write_text('{"t0": 0, "loaded": -45, "speed": 1, "jobs": 1}')
     found = ran(events, *given, "--meta", tmp_path / "meta.json")
     assert 600 <= found.starts()["a"] <= 675
+
+
+def test_bars_in_names_and_states_that_are_not_there_are_told(tmp_path):
+    lines = ["JobID|User|Submit|Elapsed|NNodes|NCPUS"]
+    lines += [f"{k}|a|2024-03-01T10:00:0{k}|01:00|1|1" for k in range(4)]
+    lines.append("5|b|c|2024-03-01T10:00:05|01:00|1|1")
+    (tmp_path / "s.txt").write_text("\n".join(lines))
+    found = read_sacct(tmp_path / "s.txt")
+    assert [job.user for job in found.jobs] == ["a"] * 4 + ["b|c"]
+    assert [remark.text for remark in found.remarks] == [
+        "1 row has bars that were taken for part of a name (line 6)",
+        "5 jobs tell no state: taken as completed; print State",
+    ]
+
+
+def test_what_is_no_option_in_a_dump_is_refused(tmp_path):
+    lines = ["Cluster - 'c'", "Parent - 'root'", "Account - 'a':Fairshar 2:MaxJobs=7"]
+    (tmp_path / "d.txt").write_text("\n".join(lines))
+    with pytest.raises(SlurmError, match=r"d.txt:3: 'Fairshar 2' is no option; write Key=Value"):
+        read_accounts(tmp_path / "d.txt")

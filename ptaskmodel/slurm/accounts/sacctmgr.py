@@ -352,6 +352,8 @@ class _Reading:
 
     def _dumped(self, kind: str, name: str, rest: str, where: str) -> None:
         options = [(m[1], m[2] if m[3] is None else m[3]) for m in _DUMPED.finditer(rest)]
+        if beside := _DUMPED.sub("", rest).strip(": "):
+            raise ValueError(f"{shown(beside)} is no option; write Key=Value, with : between them")
         given = {key_of(key): text for key, text in options}
         if kind == "Parent":
             if (name, None, None) not in self.found:

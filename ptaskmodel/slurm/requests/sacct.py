@@ -147,7 +147,7 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
     open_ended: set[str] = set()
     lines: dict[str, int | None] = {}
     notes: _Notes = _Notes()
-    number = silent = 0
+    number = silent = stateless = 0
     for line, place, row in rows:
         if not isinstance(row, str) and _is_step(row["jobid"]):
             continue
@@ -158,6 +158,7 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
             at = "" if line is not None else place.removeprefix(account.file).lstrip(": ") + ": "
             account.bad_row(at + fault.message, line)
             continue
+        stateless += bool(jobs) and not isinstance(row, str) and not row.get("state")
         silent += bool(jobs) and not isinstance(row, str) and not any(map(row.get, SIZES))
         for job in jobs:
             before = found.get(job.id)
@@ -181,6 +182,9 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
         account.assumed(f"{text} no nodes and CPUs: 1 each; print ReqNodes and ReqCPUS", 1)
     for what, count in sorted(notes.items()):
         account.left_out(several(count, *what))
+    if stateless:
+        text = several(stateless, "job tells", "jobs tell")
+        account.assumed(f"{text} no state: taken as completed; print State", None, "State")
     return _Found(list(found.values()), frozenset(open_ended))
 
 

@@ -74,6 +74,7 @@ def table_rows(
     count = len(names)
     held: list[str] = []  # the cells of a row that goes on in the next line
     since = goes_on = 0
+    joined: list[int] = []  # rows with bars in columns that are not free text
     more: list[int] = []  # lines after a whole row that are none themselves
     for number, line in enumerate(text.split("\n")[1:], start=2):
         cells = line.split("|")
@@ -103,14 +104,25 @@ def table_rows(
                 )
                 continue
             cells = fitted
+            if any(
+                "|" in cell for name, cell in zip(names, cells, strict=True) if name not in FREE
+            ):
+                joined.append(since)
         yield since, dict(zip(names, cells, strict=True))
         goes_on = names[-1] in FREE
     if held:
         yield since, _too_few(held, count)
+    if joined:
+        what = several(len(joined), "row has", "rows have")
+        account.taken(f"{what} bars that were taken for part of a name{_at(joined)}")
     if more:
         what = several(len(more), "line goes", "lines go")
-        where = f"line {more[0]}" if len(more) == 1 else f"the first is line {more[0]}"
-        account.taken(f"{what} on with the text of the row before ({where})")
+        account.taken(f"{what} on with the text of the row before{_at(more)}")
+
+
+def _at(lines: Sequence[int]) -> str:
+    """Where lines are, for a remark."""
+    return f" (line {lines[0]})" if len(lines) == 1 else f" (the first is line {lines[0]})"
 
 
 def _too_few(cells: Sequence[str], count: int) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel import csv_columns
-from ptaskmodel.errors import WorkloadError
+from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, AnyPath, read_bytes, write_bytes
 from ptaskmodel.lazy import OnDemand
 from ptaskmodel.remarks import LEFT_OUT, WARNING, Account, Remark, reader
@@ -62,6 +62,9 @@ COLUMN = {name: k for k, name in enumerate(FIELDS)}
 ORIGINS = (("user", 0), ("group", 0), ("queue", 0), ("partition", 0), ("executable", 0))
 # The header with the Unix time of date 0, s.
 BEGIN = "UnixStartTime"
+# Those with the size of the machine, the first that has one counts.
+SIZES = ("MaxProcs", "MaxNodes")
+_WHOLE = re.compile(r"-?\d{1,15}", re.ASCII)
 CANCELLED = 5
 PARTIAL = (2, 3, 4)
 LINES_AT_ONCE = 50_000
@@ -90,15 +93,21 @@ class SwfLog:
     def header_number(self, key: str) -> int | None:
         """The whole number that the first header line ``key`` gives; None if there is none."""
         for name, value in self.header:
-            words = value.split()
-            if name == key and words and words[0].lstrip("-").isdigit() and int(words[0]) > 0:
-                return int(words[0])
+            number = _leading(value)
+            if name == key and number is not None and number > 0:
+                return number
         return None
 
     @property
     def num_processors(self) -> int | None:
         """Size of the machine: MaxProcs, else MaxNodes."""
-        return self.header_number("MaxProcs") or self.header_number("MaxNodes")
+        return next(filter(None, map(self.header_number, SIZES)), None)
+
+
+def _leading(value: str) -> int | None:
+    """The whole number that a value of the header begins with."""
+    words = value.split()
+    return int(words[0]) if words and _WHOLE.fullmatch(words[0]) else None
 
 
 def looks_like(start: bytes) -> bool:
@@ -144,7 +153,11 @@ def read_swf(path: AnyPath, account: Account) -> SwfLog:
 def _log(path: AnyPath, account: Account) -> SwfLog:
     content = read_bytes(path, error=WorkloadError).removeprefix(UTF8_MARK)
     lines = read_lines(content, LAYOUT, account)
-    return SwfLog(header_of(lines), lines.rows, account.file, several_of(lines), lines.names)
+    header = header_of(lines)
+    for key, value in header:
+        if key in SIZES and _leading(value) is None:
+            account.unused(f"{key} of the header is {shown(value)}, no number", None, key)
+    return SwfLog(header, lines.rows, account.file, several_of(lines), lines.names)
 
 
 def header_of(lines: LogLines) -> tuple[tuple[str, str], ...]:

@@ -427,3 +427,10 @@ def test_lines_that_are_not_plain_are_read_alike_one_by_one_and_in_blocks(tmp_pa
     assert told[0] == told[1]
     assert len(log.rows) == 3994
     assert len(log.several) == 64
+
+
+def test_a_size_in_the_header_that_is_no_number_is_told(read):
+    made = read("; MaxProcs: many\n; MaxNodes: 128 (of 2)\n" + THREE.replace("1&2", "2"))
+    assert made.num_hosts == 128
+    (remark,) = (each for each in made.remarks if each.field == "MaxProcs")
+    assert remark.text == "MaxProcs of the header is 'many', no number"
