@@ -256,6 +256,35 @@ def test_the_command_takes_a_model_and_its_parameters(tmp_path, capsys):
     assert "choose one of DCTCP, CUBIC, ROCE, RDMA" in capsys.readouterr().err
 
 
+def configured(**fields):
+    build = Platform.build("p", config={f"wire/{key}": text for key, text in fields.items()}
+                           | {"network/model": "ROCE"})  # fmt: skip
+    for name in "ab":
+        build.host(name, "1Gf")
+    build.link("l", C, 1e-6)
+    build.route("a", "b", ["l"])
+    return build.finish()
+
+
+def test_the_config_of_a_platform_may_give_a_model_and_its_parameters():
+    platform = configured(
+        header_B="0", input_ports="true", measured_to="last byte", pfc_packets="[7, 9]"
+    )
+    for name in (None, "ROCE"):
+        wire = Simulation(platform, network_model=name).network_model.wire
+        assert wire == WIRES["ROCE"]._replace(
+            header_B=0.0, input_ports=True, measured_to="last byte", pfc_packets=(7.0, 9.0)
+        )
+    assert Simulation(configured()).network_model == NetworkModel.of_wire(WIRES["ROCE"])
+    assert Simulation(platform, network_model="CM02").network_model.wire is None
+    with pytest.raises(
+        SimulationError,
+        match=r"<config>: wire/ack_B: is -1; give a number .*; "
+        "wire/hop: is not a parameter; do you mean hops; correct the platform",
+    ):
+        Simulation(configured(ack_B="-1", hop="true"))  # fmt: skip
+
+
 # --- cases of the shared material: what packet simulators and wires measured ---------------------
 
 

@@ -9,7 +9,8 @@ framework", 2009).
 
 A `Wire` holds all that two levels of simulation know of a protocol: the fluid one (`assembly`,
 `engine.wire_phases`) and packets in queues. Each ingredient has a field, and a value that switches
-it off; `INGREDIENTS` tells units and sources. ``--network-parameters`` reads a JSON file of them.
+it off; `INGREDIENTS` tells units and sources. ``--network-parameters`` reads a JSON file of them,
+and the <config> of a platform may hold some.
 
 The fluid level, with S bytes of a flow, P bytes a packet, H bytes of headers, c = P + H:
 
@@ -27,6 +28,7 @@ The fluid level, with S bytes of a flow, P bytes a packet, H bytes of headers, c
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from collections.abc import Mapping
@@ -163,6 +165,8 @@ INGREDIENTS: Mapping[str, Ingredient] = {
 }
 # What files may call a field besides its name.
 OTHER_NAMES = {"mtu_B": "mss_B"}
+# In the <config> of a platform, before the name of a field.
+CONFIG = "wire/"
 # The least values that are not 0.
 LEAST = {"mss_B": 1.0}
 
@@ -194,10 +198,31 @@ def read_wire(path: AnyPath, account: Account, name: str | None = None) -> Wire:
             f"{where}: /network_model: is {shown(own)}, but --network-model is {name}; drop one"
         )
     problems: list[str] = []
-    values = {OTHER_NAMES.get(key, key): _value(key, each, problems) for key, each in given.items()}
+    values = _values(given, problems)
     if problems:
         raise SimulationError(f"{where}: {'; '.join(problems)}")
     return WIRES[own]._replace(**values)
+
+
+def _values(given: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
+    """The fields that are given; what is wrong with them is added to the problems."""
+    return {OTHER_NAMES.get(key, key): _value(key, each, problems) for key, each in given.items()}
+
+
+def _of_config(name: str, config: Mapping[str, str]) -> Wire:
+    """The wire model with what the <config> of a platform gives: ``wire/FIELD``, as in the file."""
+    given: dict[str, Any] = {}
+    for key, text in config.items():
+        if key.startswith(CONFIG):
+            try:
+                given[key.removeprefix(CONFIG)] = json.loads(text)
+            except ValueError:
+                given[key.removeprefix(CONFIG)] = text
+    problems: list[str] = []
+    values = _values(given, problems)
+    if problems:
+        raise SimulationError(f"<config>: wire{'; wire'.join(problems)}; correct the platform")
+    return WIRES[name]._replace(**values)
 
 
 def _value(key: str, value: Any, problems: list[str]) -> Any:
@@ -341,7 +366,7 @@ def _configured(config: Mapping[str, str]) -> str:
     name = config.get("network/model", "L07")
     if config.get("host/model") == "ptask_L07":
         return "L07"
-    if name not in NETWORK_MODELS:
+    if name not in FLUID_MODELS:
         warnings.warn(
             f"<config>: network/model: {name!r} is not available; use L07 for parallel tasks",
             PlatformWarning,
@@ -359,7 +384,7 @@ def network_model(name: str | None, config: Mapping[str, str]) -> NetworkModel:
     if name is None:
         name = _configured(config)
     if name in WIRE_MODELS:
-        return WIRE_MODELS[name]
+        return NetworkModel.of_wire(_of_config(name, config))
     if name not in NETWORK_MODELS:
         known = ", ".join(FLUID_MODELS)
         raise SimulationError(f"network model {name!r} is unknown; choose one of {known}")
