@@ -28,7 +28,7 @@ from ptaskmodel.mpi.state import SPAN
 from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
 from ptaskmodel.platform.routing.choice import GivenRoutes, Routing, routing_of
-from ptaskmodel.remarks import for_summary, joining
+from ptaskmodel.remarks import for_summary, joining, warn_of
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.results.tables.mpi import (
     ACTION_TIMES,
@@ -102,6 +102,7 @@ def replay_inputs(parameters: Mapping[str, Any], read: Callable[..., Any] = fres
     files = [parameters["platform"], parameters["traces"]]
     routing = routing_of(given["routing"])
     if isinstance(routing, GivenRoutes):
+        warn_of(routing.remarks)
         files.append(routing.file)
     return ReplayInputs(
         platform,

@@ -113,6 +113,7 @@ def simulation_inputs(
         given["routing"] = routing = routing_of(given["routing"]) or PLATFORM
         if isinstance(routing, GivenRoutes):
             check_given_routes(routing, platform, tasks)
+            warn_of(routing.remarks)
             files.append(routing.file)
     options = SimulationOptions(**fields_in(SimulationOptions, given))
     return SimulationInputs(platform, tasks, options, tuple(map(Path, files)), kept)

@@ -21,7 +21,8 @@ from ptaskmodel.errors import SimulationError
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.mpi.names import SMPI
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.routing.choice import Routing, routing_of
+from ptaskmodel.platform.routing.choice import GivenRoutes, Routing, routing_of
+from ptaskmodel.remarks import warn_of
 from ptaskmodel.renamed import with_old_names
 from ptaskmodel.simulation import life, records
 from ptaskmodel.simulation.advancing import Advancing
@@ -103,6 +104,8 @@ class Simulation(Advancing[Observer]):
         self.solver = solver or self.network_model.solver
         self.count = count
         self.routing = routing_of(routing) if isinstance(routing, str) else routing
+        if isinstance(routing, str) and isinstance(self.routing, GivenRoutes):
+            warn_of(self.routing.remarks)
         self.core = Core(platform, self.network_model, self.solver, count, optimise, self.routing)
         if self.network_model.wire is None:
             self.core.let_gather()

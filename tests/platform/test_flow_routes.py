@@ -7,7 +7,16 @@ from collections import Counter
 
 import pytest
 
-from ptaskmodel import Dragonfly, FatTree, Flow, ParallelTask, Platform, Simulation, Torus
+from ptaskmodel import (
+    Dragonfly,
+    FatTree,
+    Flow,
+    ParallelTask,
+    Platform,
+    Simulation,
+    Torus,
+    load_platform,
+)
 from ptaskmodel.cli import main
 from ptaskmodel.errors import RouteError, SimulationError
 from ptaskmodel.platform.routing.choice import (
@@ -51,8 +60,6 @@ def fabric_file(tmp_path):
 
 @pytest.fixture
 def network(fabric_file):
-    from ptaskmodel import load_platform
-
     return load_platform(fabric_file)
 
 
@@ -328,6 +335,28 @@ def test_all_problems_of_a_file_are_one_message(fabric_file, tmp_path, capsys, m
         "line 3: task 'b', flow 0: the path ends at 't1', and the flow goes from 'h0' to 'h2'",
         "line 4: there is no flow 0 of task 'd'",
     ]
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_comment_in_a_file_is_told_unless_the_file_is_refused(
+    fabric_file, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    tasks = [{"id": name, "hosts": ["h0", "h2"], "flows": [[0, 1, 1e8]]} for name in "ab"]
+    (tmp_path / "t.json").write_text(json.dumps({"tasks": tasks}))
+    command = ["simulate", "p.xml", "t.json", "--routing", "file:r.csv"]
+    lines = ["task,flow,path", "#a,0,h0 t0 s0 t1 h2", "a,0,h0 t0 s0 t1 h2", "b,0,h0 t0 s0 t1 h2"]
+    (tmp_path / "r.csv").write_text("\n".join(lines))
+    assert main(command) == 0
+    told = "ptaskmodel: warning: r.csv:2: the line begins with #, as a comment\n"
+    assert capsys.readouterr().err == told
+    with pytest.warns(UserWarning, match=r"r\.csv:2: the line begins with #, as a comment"):
+        Simulation(load_platform("p.xml"), routing="file:r.csv")
+    (tmp_path / "r.csv").write_text("\n".join(lines[:3]))
+    assert main(command) == 2
+    assert capsys.readouterr().err == (
+        "ptaskmodel: error: r.csv: no path for flow 0 of task 'b', from 'h0' to 'h2'; add a line\n"
+    )
 
 
 def test_links_name_the_cable_where_there_are_several():

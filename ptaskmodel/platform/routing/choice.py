@@ -1,7 +1,6 @@
-"""Choose how flows are routed: by the platform's routes, or flow by flow.
+"""Choose how flows are routed: by the platform's routes, or flow by flow (``--routing``).
 
-This module reads the option ``--routing`` and the argument of `Simulation`. A new way of routing is
-a class with the methods of `Routing` and a row in `routing_of`.
+A new way of routing is a class with the methods of `Routing` and a row in `routing_of`.
 
 Equal-cost multi-path routing (`ecmp`): at each node, the next hop is one of those to neighbours
 that are nearer to the receiver, by hops. splitmix64 chooses it, seeded with a hash of a seed, the
@@ -42,7 +41,7 @@ from ptaskmodel.platform.builder import ROUTED_KINDS, VIVALDI, Facts, Zone
 from ptaskmodel.platform.facts import short
 from ptaskmodel.platform.topologies import FAMILIES
 from ptaskmodel.platform.topologies.topology import DUPLEX, LIMITER, WalkTable
-from ptaskmodel.remarks import Account, reader
+from ptaskmodel.remarks import Account, Remark, reader
 
 IntArray = NDArray[np.int64]
 
@@ -279,6 +278,7 @@ class Routing(Protocol):
 def routing_of(text: str) -> Routing | None:
     """The routing that an option names; None: the routes of the platform.
 
+    What is told of a file is in its ``remarks``.
     text: ``platform``, ``ecmp``, ``ecmp:SEED`` or ``file:FILE``. Raises SimulationError, and
     RouteError for what is wrong with the file.
     """
@@ -375,10 +375,11 @@ class GivenPath(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GivenRoutes:
-    """Routes read from a file. paths: by task, or connection, and number of the flow in it."""
+    """Routes read from a file, by task, or connection, and number of the flow in it."""
 
     file: str
     paths: dict[tuple[str, int], GivenPath] = field(repr=False)
+    remarks: tuple[Remark, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         return f"file:{self.file}"
