@@ -87,6 +87,20 @@ GRAPH = """<platform version="4.1">
 FLOWS = json.dumps(
     {"tasks": [{"id": f"f{k}", "hosts": ["a", "b"], "flows": [[0, 1, 1e5]]} for k in range(4)]}
 )
+LOOPS = json.dumps(
+    {
+        "loops": [
+            {
+                "id": f"r{k}", "hosts": ["a", "b"], "flows": [[0, 1, 1e5]], "count": 6,
+                "at_once": 2, "seed": k, "think": think, "connection": None if k else "c",
+            }
+            for k, think in enumerate(
+                (1e-3, {"exponential": 2e-3}, {"uniform": [1e-3, 2e-3]}, {"file": "think.txt"})
+            )
+        ]
+    },
+    indent=1,
+)  # fmt: skip
 ROUTES = "task,flow,path\n" + "".join(f"f{k},0,a {'st'[k % 2]} b\n" for k in range(4))
 WIRE = json.dumps(
     {
@@ -153,6 +167,8 @@ TABLE = "id,submit,nodes,limit,run,user,partition\n" + "".join(
 CONF = "slurm.conf"
 WIRES = ("calibrate", "--model", "wire")
 ROUTED = ("simulate", "g.xml", "f.json", "--network-parameters", "wire.json", "--routing")
+LOOPED = ("simulate", "g.xml", "loops.json", "--network-model", "DCTCP", "--routing", "ecmp")
+PACKETS = ("--network-level", "packets")
 # Of each kind of file: its name, its text, and the words of a command that reads it.
 KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "platform": ("p.xml", PLATFORM, ("simulate", "p.xml", "t.json")),
@@ -163,6 +179,13 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "gwf": ("l.gwf", GWF, ("batch", "c.xml", "l.gwf")),
     "measurements": ("m.csv", MEASURED, ("calibrate", "m.csv", "--fit-on", "endpoints")),
     "transfers": ("x.csv", TRANSFERS, (*WIRES, "x.csv", "--bandwidth", "10Gbps")),
+    "measured loops": (
+        "l.csv",
+        TRANSFERS,
+        (*WIRES, "x.csv", "--bandwidth", "10Gbps", "--loops", "l.csv"),
+    ),
+    "loops": ("loops.json", LOOPS, LOOPED),
+    "think times": ("think.txt", "0.001\n0.002\n0.003\n", LOOPED),
     "trace": ("r.txt", TRACE, ("replay", "p.xml", "r.txt")),
     "slurm.conf": (CONF, good_files.CONF, ("slurm", CONF, "jobs.csv")),
     "topology.conf": ("topology.conf", good_files.TOPOLOGY, ("slurm", CONF, "jobs.csv")),
@@ -179,7 +202,16 @@ WHOLE: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "flows": ("f.json", FLOWS, (*ROUTED, "ecmp")),
     "routes": ("routes.csv", ROUTES, (*ROUTED, "file:routes.csv")),
     "wire": ("wire.json", WIRE, (*ROUTED, "ecmp")),
-    "wire of packets": ("wire.json", WIRE, (*ROUTED, "ecmp", "--network-level", "packets")),
+    "wire of packets": ("wire.json", WIRE, (*ROUTED, "ecmp", *PACKETS)),
+    "flows of packets": ("f.json", FLOWS, (*ROUTED, "ecmp", *PACKETS)),
+    "routes of packets": ("routes.csv", ROUTES, (*ROUTED, "file:routes.csv", *PACKETS)),
+    "loops of packets": ("loops.json", LOOPS, (*LOOPED, *PACKETS)),
+    # Parallel tasks, which packets do not know.
+    "tasks of packets": (
+        "t.json",
+        TASKS,
+        ("simulate", "p.xml", "t.json", "--network-model", "ROCE", *PACKETS),
+    ),
 }
 SPICE = (
     *("", " ", "nan", "inf", "-1", "1e308", "9" * 25, "-inf", "é", "\0", '"', "'", "\\", "<", "{"),
