@@ -15,8 +15,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ptaskmodel as pm
-from ptaskmodel.results.pictures.drawing import COLUMN, style
 from ptaskmodel.style.colours import CATEGORIES
+from ptaskmodel.style.figures import COLUMN, style
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent

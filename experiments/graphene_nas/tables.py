@@ -12,7 +12,7 @@ from figures import company_figure
 from study import GROUPS, KIND, runs_of, told_of
 
 from ptaskmodel.campaign import Finding, between, told_campaigns, write_findings, write_table
-from ptaskmodel.results.pictures.drawing import save
+from ptaskmodel.style.figures import save
 
 MEASURED, GRAPHENE = "measured", "Graphene"
 

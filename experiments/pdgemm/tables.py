@@ -35,7 +35,7 @@ from ptaskmodel.campaign import (
     write_table,
 )
 from ptaskmodel.files import whole_file
-from ptaskmodel.results.pictures.drawing import save
+from ptaskmodel.style.figures import save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,8 +6,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from ptaskmodel.results.pictures.drawing import new_figure
 from ptaskmodel.style.colours import CATEGORIES
+from ptaskmodel.style.figures import new_figure
 
 MODELS = ("bundle", "collectives", "1 window", "10 windows", "100 windows")
 COLOURS = dict(zip(MODELS, CATEGORIES, strict=False))

@@ -11,7 +11,7 @@ import pandas
 from figures import alone_figure, cost_figure, disturbed_figure, ratio_figure
 
 from ptaskmodel.campaign import told_campaigns, write_table
-from ptaskmodel.results.pictures.drawing import save
+from ptaskmodel.style.figures import save
 
 FIGURES = {
     "alone": [alone_figure, cost_figure],

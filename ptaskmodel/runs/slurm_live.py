@@ -24,7 +24,6 @@ from ptaskmodel.results.directory import (
     whole_directory,
 )
 from ptaskmodel.results.pictures.charts import Dot, DotPanel, dots
-from ptaskmodel.results.pictures.drawing import NoMatplotlib, finished, picture, save
 from ptaskmodel.results.states import outcome_remarks
 from ptaskmodel.results.tables.slurm import (
     EVENT_COLUMNS,
@@ -53,6 +52,7 @@ from ptaskmodel.slurm.loop import Progress
 from ptaskmodel.slurm.requests.submissions import AS_GIVEN, read_submissions, with_profiles
 from ptaskmodel.slurm.run import SlurmRun, execution_on, simulate_slurm
 from ptaskmodel.style.colours import SIGNS
+from ptaskmodel.style.figures import NoMatplotlib, finished, picture, save
 from ptaskmodel.style.text import count, duration
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from ptaskmodel.results.loading import load_results
 from ptaskmodel.results.pages.report import command_of
 from ptaskmodel.results.pictures.catalogue import draw_results
 from ptaskmodel.results.pictures.charts import Cumulative, curves
-from ptaskmodel.results.pictures.drawing import save, sentence_of
 from ptaskmodel.runs.slurm_live import LiveComparison, Pair, comparison_figure
+from ptaskmodel.style.figures import save, sentence_of
 from ptaskmodel.style.text import number
 
 pytestmark = pytest.mark.jit

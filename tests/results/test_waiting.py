@@ -5,8 +5,8 @@ import pytest
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.results.pages.waits import waiting_sections
-from ptaskmodel.results.pictures.drawing import sentence_of
 from ptaskmodel.results.pictures.waiting import MOST_NAMED, waited, waiting_figure
+from ptaskmodel.style.figures import sentence_of
 
 
 def job(name, hosts, lasted, waited, state="COMPLETED_SUCCESSFULLY"):

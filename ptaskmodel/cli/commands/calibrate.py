@@ -150,7 +150,7 @@ def _calibrate_wire(
     from ptaskmodel.calibration.wire import draw_residuals, fit_wire, wire_report
     from ptaskmodel.files import json_text, write_json
     from ptaskmodel.remarks import warn_of
-    from ptaskmodel.results.pictures.drawing import check_picture, save
+    from ptaskmodel.style.figures import check_picture, save
 
     bandwidth, model, mss, loops, clients, plot = (options[name] for name in _OF_WIRE)
     if plot is not None:

@@ -295,7 +295,7 @@ def plot(directory: Path, output: Path | None) -> None:
     from ptaskmodel.campaign import Campaign
     from ptaskmodel.campaign.pictures import figures
     from ptaskmodel.campaign.report import done
-    from ptaskmodel.results.pictures.drawing import save
+    from ptaskmodel.style.figures import save
 
     found = Campaign.in_directory(directory)
     made = figures(found, done(found))

@@ -44,15 +44,8 @@ from ptaskmodel.results.pictures.charts import (
     curves,
     draw_dots,
 )
-from ptaskmodel.results.pictures.drawing import (
-    WIDE,
-    check_picture,
-    finished,
-    new_figure,
-    picture,
-    save,
-)
 from ptaskmodel.style.colours import run_role, run_sign
+from ptaskmodel.style.figures import WIDE, check_picture, finished, new_figure, picture, save
 from ptaskmodel.style.text import UNKNOWN, count, duration, elided, number
 
 if TYPE_CHECKING:

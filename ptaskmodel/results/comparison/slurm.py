@@ -19,18 +19,13 @@ from ptaskmodel.results.comparison.batches import Standings, standings
 from ptaskmodel.results.comparison.metrics import TIME, idle_while_waiting_h
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.pictures.charts import Cumulative, Dot, DotPanel, curves, dots
-from ptaskmodel.results.pictures.drawing import (
-    check_picture,
-    finished,
-    picture,
-    save,
-)
 from ptaskmodel.results.tables.slurm_reading import (
     SlurmJob,
     grouped,
     is_slurm,
     read_jobs,
 )
+from ptaskmodel.style.figures import check_picture, finished, picture, save
 from ptaskmodel.style.text import column, count, duration, elided
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_file
 from ptaskmodel.results.loading import Results, ShownTask, main_limits, results_of
 from ptaskmodel.results.pictures.charts import Cumulative, cumulative_figure, curves
-from ptaskmodel.results.pictures.drawing import check_picture, picture, save
 from ptaskmodel.results.states import ENDED, NOT_RUN, OUTCOMES, in_words, outcome_of
+from ptaskmodel.style.figures import check_picture, picture, save
 from ptaskmodel.style.text import count
 
 if TYPE_CHECKING:

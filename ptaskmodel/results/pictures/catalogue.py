@@ -21,17 +21,7 @@ from ptaskmodel.results.pictures.charts import (
     DotPanel,
     dots,
 )
-from ptaskmodel.results.pictures.drawing import (
-    NEEDS_ATTRIBUTION,
-    WIDE,
-    check_picture,
-    finished,
-    new_figure,
-    picture,
-    save,
-    sentence_of,
-    time_axis,
-)
+from ptaskmodel.results.pictures.drawing import NEEDS_ATTRIBUTION, time_axis
 from ptaskmodel.results.pictures.gantt import gantt
 from ptaskmodel.results.pictures.load import (
     backfill_figure,
@@ -51,6 +41,15 @@ from ptaskmodel.results.states import is_cut_off
 from ptaskmodel.results.tables.tasks import COLUMNS as DRAW_COLUMNS
 from ptaskmodel.results.tables.tasks import DRAWS
 from ptaskmodel.style.colours import LIGHT
+from ptaskmodel.style.figures import (
+    WIDE,
+    check_picture,
+    finished,
+    new_figure,
+    picture,
+    save,
+    sentence_of,
+)
 from ptaskmodel.style.text import count, duration, elided, number
 
 if TYPE_CHECKING:

@@ -15,19 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.pictures.drawing import (
-    COLUMN,
-    POINTS,
-    WIDE,
-    colour_bar,
-    finished,
-    heat,
-    new_figure,
-    row_ticks,
-    time_axis,
-    use_scale,
-)
+from ptaskmodel.results.pictures.drawing import colour_bar, heat, row_ticks, time_axis, use_scale
 from ptaskmodel.style.colours import LIGHT, MARKERS, SIGNS, role_colour, run_role, run_sign
+from ptaskmodel.style.figures import COLUMN, POINTS, WIDE, finished, new_figure
 from ptaskmodel.style.text import column, count, duration, number, unit_of
 
 if TYPE_CHECKING:

@@ -14,10 +14,8 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results, ShownTask, running_stretches
 from ptaskmodel.results.pictures.charts import Pane, end_labels, time_panel
 from ptaskmodel.results.pictures.drawing import (
-    finished,
     heat,
     natural,
-    picture,
     ran,
     row_ticks,
     slowdown_bar,
@@ -28,6 +26,7 @@ from ptaskmodel.results.pictures.drawing import (
 from ptaskmodel.results.states import ENDED, KILLED, outcome_of
 from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.style.colours import CATEGORIES, LIGHT, OTHERS, category, text_on
+from ptaskmodel.style.figures import finished, picture
 from ptaskmodel.style.text import count, elided, number, round_time
 
 if TYPE_CHECKING:

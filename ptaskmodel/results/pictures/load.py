@@ -18,13 +18,7 @@ from ptaskmodel.results.directory import finite, readable, rows
 from ptaskmodel.results.directory import number as as_number
 from ptaskmodel.results.loading import LOAD, Results, power_curve
 from ptaskmodel.results.pictures.charts import Pane, areas, heat_rows, time_panel
-from ptaskmodel.results.pictures.drawing import (
-    NEEDS_ATTRIBUTION,
-    finished,
-    natural,
-    picture,
-    unit_axis,
-)
+from ptaskmodel.results.pictures.drawing import NEEDS_ATTRIBUTION, natural, unit_axis
 from ptaskmodel.results.pictures.topology import places_of
 from ptaskmodel.results.pictures.tracks import (
     Track,
@@ -48,6 +42,7 @@ from ptaskmodel.results.tables.tasks import (
     TASKS,
 )
 from ptaskmodel.style.colours import LIGHT, role_colour
+from ptaskmodel.style.figures import finished, picture
 from ptaskmodel.style.text import count, date, duration, number
 
 if TYPE_CHECKING:

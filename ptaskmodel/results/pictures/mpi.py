@@ -13,14 +13,7 @@ import numpy as np
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.directory import finite
 from ptaskmodel.results.pictures.charts import Matrix, areas
-from ptaskmodel.results.pictures.drawing import (
-    WIDE,
-    finished,
-    new_figure,
-    picture,
-    time_axis,
-    unit_axis,
-)
+from ptaskmodel.results.pictures.drawing import time_axis, unit_axis
 from ptaskmodel.results.tables.mpi import (
     CRITICAL_PATH,
     MATRIX,
@@ -32,6 +25,7 @@ from ptaskmodel.results.tables.mpi import (
     doing,
 )
 from ptaskmodel.style.colours import LIGHT, role_colour
+from ptaskmodel.style.figures import WIDE, finished, new_figure, picture
 from ptaskmodel.style.text import count as counted
 from ptaskmodel.style.text import number
 from ptaskmodel.workload.actions import NUMBER

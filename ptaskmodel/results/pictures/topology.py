@@ -16,12 +16,8 @@ from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures.drawing import (
     NEEDS_ATTRIBUTION,
     UNUSED_LINE,
-    WIDE,
-    finished,
     heat,
     natural,
-    new_figure,
-    picture,
     use_bar,
     use_scale,
 )
@@ -29,6 +25,7 @@ from ptaskmodel.results.tables.places import Place, link_places
 from ptaskmodel.results.tables.slurm_reading import is_slurm
 from ptaskmodel.results.tables.tasks import ROUTE_COLUMNS, ROUTES
 from ptaskmodel.style.colours import LIGHT
+from ptaskmodel.style.figures import WIDE, finished, new_figure, picture
 from ptaskmodel.style.text import count, elided, number
 
 if TYPE_CHECKING:

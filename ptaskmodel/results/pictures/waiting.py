@@ -18,9 +18,10 @@ from ptaskmodel.results.pictures.charts import (
     curves,
     strips,
 )
-from ptaskmodel.results.pictures.drawing import NEEDS_ATTRIBUTION, finished, picture
+from ptaskmodel.results.pictures.drawing import NEEDS_ATTRIBUTION
 from ptaskmodel.results.states import KILLED, is_cut_off, outcome_of
 from ptaskmodel.results.tables import slurm_reading
+from ptaskmodel.style.figures import finished, picture
 from ptaskmodel.style.text import count, duration, number
 
 if TYPE_CHECKING:
