@@ -1,22 +1,16 @@
-"""Results of a calibration, by group: as data, as text and as a figure.
-
-Notebooks show the same numbers as the text. Colours are those of Okabe and Ito (2008), which
-colour-blind readers can distinguish.
-"""
+"""Results of a calibration, by group: as data and as text."""
 
 from __future__ import annotations
 
-import functools
 import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptaskmodel.apps.interference import OnOff
 from ptaskmodel.calibration.least_squares import Parameter
 from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement, MeasurementError
-from ptaskmodel.style.colours import CATEGORIES, LIGHT
 
 if TYPE_CHECKING:
     import pandas
@@ -191,24 +185,6 @@ def parse_labels(text: str) -> dict[str, str]:
     return labels
 
 
-BLUE, SKY, GREEN, ORANGE, RED, PURPLE = CATEGORIES
-BLACK, GREY = LIGHT.ink, LIGHT.soft
-STYLE: dict[Any, Any] = {
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": LIGHT.line,
-    "axes.axisbelow": True,
-    "axes.titlesize": 10,
-    "axes.labelsize": 9,
-    "font.size": 9,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "figure.dpi": 100,
-    "savefig.dpi": 150,
-}
-
-
 def parameter_table(calibration: Calibration) -> pandas.DataFrame:
     """Return a table of a calibration, with a row for each group and parameter.
 
@@ -331,26 +307,3 @@ class Picture:
 
     def _repr_png_(self) -> bytes:
         return self._png
-
-
-def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """A drawing function that runs in the style of calibrations."""
-
-    @functools.wraps(draw)
-    def in_style(*arguments: Any, **options: Any) -> Figure:
-        import matplotlib as mpl
-
-        with mpl.rc_context(STYLE):
-            return draw(*arguments, **options)
-
-    return in_style
-
-
-def subplots(*shape: int, size: tuple[float, float], **options: Any) -> tuple[Figure, Any]:
-    """A figure and its axes (always a two-dimensional array) in the style of calibrations."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=size, layout="constrained")
-        return figure, figure.subplots(*shape, squeeze=False, **options)

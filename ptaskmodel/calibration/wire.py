@@ -32,6 +32,9 @@ from ptaskmodel.engine.usage.network_models import WIRES
 from ptaskmodel.errors import shown
 from ptaskmodel.files import AnyPath, read_text
 from ptaskmodel.remarks import Account, Remark, reader
+from ptaskmodel.style.colours import LIGHT, MARKERS, category
+from ptaskmodel.style.figures import COLUMN, finished, picture, subplots
+from ptaskmodel.style.text import count, duration
 from ptaskmodel.workload.amounts import LARGEST, FloatArray
 
 if TYPE_CHECKING:
@@ -390,14 +393,12 @@ def wire_report(fit: WireFit) -> str:
     return "\n".join(lines) + "\n"
 
 
+@picture
 def draw_residuals(fit: WireFit) -> Figure:
     """Measured less fitted durations of a `fit` by size, a colour a client."""
     from matplotlib.ticker import EngFormatter
 
-    from ptaskmodel.calibration.results import subplots
-    from ptaskmodel.style.colours import LIGHT, MARKERS, category
-
-    figure, ((axes,),) = subplots(1, 1, size=(6.5, 3.6))
+    figure, ((axes,),) = subplots(1, 1, size=(COLUMN, 3.6))
     by_client: dict[str, list[int]] = {}
     for k, each in enumerate(fit.used):
         by_client.setdefault(each.client, []).append(k)
@@ -413,13 +414,13 @@ def draw_residuals(fit: WireFit) -> Figure:
     axes.set_xscale("log")
     for axis in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
         axis(EngFormatter("B"))
-    axes.tick_params(axis="x", which="minor", labelsize=8)
     axes.margins(0.06)
     axes.set_xlabel("size (log)")
     axes.set_ylabel("measured less fitted (µs)")
-    axes.set_title(
-        f"{len(fit.used)} transfers: {fit.header_B.value:.3g} B of headers a packet", loc="left"
-    )
     if by_client.keys() - {""}:
         figure.legend(loc="outside right upper")
-    return figure
+    title = f"{count(len(fit.used), 'transfer')}: {fit.header_B.value:.3g} B of headers a packet"
+    apart = np.abs(fit.residuals_s)
+    half, most = (duration(float(level)) for level in (np.median(apart), apart.max()))
+    said = f"{title}; half are within {half} of the fit, all within {most}."
+    return finished(figure, title, "measured less fitted", said)

@@ -10,18 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptaskmodel.calibration.results import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    RED,
-    SKY,
-    styled,
-    subplots,
-)
+from ptaskmodel.style.colours import CATEGORIES, LIGHT
+from ptaskmodel.style.figures import picture, subplots
 from ptaskmodel.workload.amounts import FloatArray
 
 if TYPE_CHECKING:
@@ -30,6 +20,8 @@ if TYPE_CHECKING:
 
     from pdgemm_study.follow_up import FollowUp
 
+BLUE, SKY, GREEN, ORANGE, RED, PURPLE = CATEGORIES
+BLACK, GREY = LIGHT.ink, LIGHT.soft
 PATTERN_ORDER = ("none", "15/45", "15/15", "30/30", "45/15", "constant")
 MODELS = {
     "rates, endpoints": ("slow/fast rates, fitted on the ends", BLUE, "o"),
@@ -39,7 +31,7 @@ MODELS = {
 }
 
 
-@styled
+@picture
 def placements_figure(summary: pandas.DataFrame, every: pandas.DataFrame) -> Figure:
     """The published predictions on the simulated ones over random placements."""
     figure, axes = subplots(1, 2, size=(8.4, 3.4), width_ratios=[2.2, 1])
@@ -86,7 +78,7 @@ def placements_figure(summary: pandas.DataFrame, every: pandas.DataFrame) -> Fig
     return figure
 
 
-@styled
+@picture
 def clusters_figure(table: pandas.DataFrame, plain: Mapping[str, float]) -> Figure:
     """Measured and predicted runtimes of each variant on both clusters.
 
@@ -148,7 +140,7 @@ def clusters_figure(table: pandas.DataFrame, plain: Mapping[str, float]) -> Figu
     return figure
 
 
-@styled
+@picture
 def residuals_figure(table: pandas.DataFrame) -> Figure:
     """Relative errors of the models, row by row, with two standard deviations of the runs."""
     figure, axes = subplots(2, 1, size=(10, 5.8), sharex=False)
@@ -157,7 +149,12 @@ def residuals_figure(table: pandas.DataFrame) -> Figure:
         at = np.arange(len(mine), dtype=float)
         noise = 200.0 * mine.stddev_s / mine.measured_s
         axis.bar(
-            at, 2.0 * noise, 0.9, -noise, color="#DDDDDD", label="2 standard deviations of the runs"
+            at,
+            2.0 * noise,
+            0.9,
+            -noise,
+            color=LIGHT.nothing,
+            label="2 standard deviations of the runs",
         )
         shifts = np.linspace(-0.27, 0.27, len(MODELS))
         for shift, (name, (label, color, marker)) in zip(shifts, MODELS.items(), strict=True):
@@ -186,7 +183,7 @@ def residuals_figure(table: pandas.DataFrame) -> Figure:
     return figure
 
 
-@styled
+@picture
 def progress_figure(
     lines: Mapping[str, Mapping[str, tuple[FloatArray, FloatArray]]],
     slopes: Mapping[str, tuple[float, float]],
@@ -224,7 +221,7 @@ def progress_figure(
     return figure
 
 
-@styled
+@picture
 def activity_figure(
     activities: Mapping[tuple[str, str], pandas.DataFrame], spans_s: Mapping[str, float]
 ) -> Figure:
@@ -264,7 +261,7 @@ def activity_figure(
     return figure
 
 
-@styled
+@picture
 def time_scale_figure(table: pandas.DataFrame) -> Figure:
     """Accuracy and cost of a run against the number of phases."""
     figure, axes = subplots(1, 2, size=(9.5, 3.8))
@@ -291,7 +288,7 @@ def time_scale_figure(table: pandas.DataFrame) -> Figure:
     return figure
 
 
-@styled
+@picture
 def _set_apart(values: pandas.Series) -> pandas.Series:
     """Equal values side by side, around where they are."""
     groups = values.groupby(values)
