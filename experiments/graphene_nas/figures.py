@@ -8,11 +8,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ptaskmodel.style.colours import CATEGORIES, LIGHT
-from ptaskmodel.style.figures import new_figure
+from ptaskmodel.style.figures import new_figure, picture
 
 BINS = np.array([0.0, 0.1, 0.25, 0.4, 0.55, 0.7, 1.0])
 
 
+@picture
 def company_figure(runs: Any, effects: Any, groups: Any) -> Figure:
     """Left: relative times by company, means and their intervals; right: effects and intervals."""
     figure = new_figure(11.0, 4.2)
@@ -34,10 +35,10 @@ def company_figure(runs: Any, effects: Any, groups: Any) -> Figure:
                 reach.append(1.96 * inside.std() / np.sqrt(len(inside)))
         left.errorbar(places, means, reach, fmt="o-", color=colours[group], capsize=3, label=group,
                       linewidth=1)  # fmt: skip
-    left.axhline(0.0, color="black", linewidth=0.8)
+    left.axhline(0.0, color=LIGHT.ink, linewidth=0.8)
     left.set(xlabel="other nodes in parallel jobs meanwhile (%)", ylabel="time over its mean (%)")
     left.set_ylim(-2, 2)
-    left.legend(frameon=False, fontsize=8)
+    left.legend(frameon=False)
     left.grid(alpha=0.3)
     sources = list(dict.fromkeys(effects["source"]))
     for k, (group, colour) in enumerate(colours.items()):

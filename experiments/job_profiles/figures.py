@@ -14,6 +14,7 @@ from matplotlib.collections import PatchCollection
 from matplotlib.patches import Rectangle
 
 from ptaskmodel.style.colours import CATEGORIES, LIGHT
+from ptaskmodel.style.figures import picture
 
 CABINETS = (0, 39, 74, 104, 144)
 COLOURS = dict(zip((8, 16, 32), CATEGORIES, strict=False))
@@ -31,6 +32,7 @@ Runs = Mapping[str, Mapping[str, Any]]
 Results = Mapping[str, Mapping[str, Any]]
 
 
+@picture
 def draw_all(output: Path, wanted: Runs, results: Results) -> list[Path]:
     """Write the figures as PNG; returns their paths."""
     smallest = min(parameters["jobs"] for parameters in wanted.values())
@@ -75,9 +77,9 @@ def gantt(path: Path, jobs: int, wanted: Runs, results: Results) -> Path:
                 wanted, results, jobs=jobs, profiles=profiles, allocation=allocation, seed=1
             )
             last = max(last, _draw_jobs(axis, result["jobs"]))
-            axis.set_title(f"{PROFILES[profiles]}, {LABELS[allocation]} nodes", fontsize=11)
+            axis.set_title(f"{PROFILES[profiles]}, {LABELS[allocation]} nodes")
             for border in CABINETS[1:-1]:
-                axis.axhline(border, color="black", linewidth=0.8)
+                axis.axhline(border, color=LIGHT.ink, linewidth=0.8)
     for axis in axes[-1]:
         axis.set_xlabel("time (s)")
     for axis in axes[:, 0]:
@@ -125,9 +127,9 @@ def distributions(path: Path, jobs: int, wanted: Runs, results: Results) -> Path
                 colours.append(SHADES[profiles])
         boxes = axis.boxplot(
             values, positions=positions, widths=0.6 / len(kinds), whis=(5, 95), showfliers=False,
-            patch_artist=True, showmeans=True, medianprops={"color": "black"},
+            patch_artist=True, showmeans=True, medianprops={"color": LIGHT.ink},
             meanprops={"marker": "D", "markersize": 4, "markerfacecolor": "white",
-                       "markeredgecolor": "black"},
+                       "markeredgecolor": LIGHT.ink},
         )  # fmt: skip
         for box, colour in zip(boxes["boxes"], colours, strict=True):
             box.set_facecolor(colour)

@@ -14,11 +14,13 @@ import matplotlib.pyplot as plt
 from relations import COLUMNS, picked
 
 from ptaskmodel.style.colours import CATEGORIES, LIGHT
+from ptaskmodel.style.figures import picture
 
 Row = Mapping[str, Any]
 COLOURS = (*CATEGORIES, LIGHT.ink)
 
 
+@picture
 def draw(
     output: Path, rows: Sequence[Row], series: Mapping[str, Mapping[str, list[float]]]
 ) -> list[Path]:
@@ -99,7 +101,7 @@ def _over_time(path: Path, log: str, series: Mapping[str, Mapping[str, list[floa
         )
         axis.set_xlabel("time (h)")
         axis.set_ylabel("queue depth (min)")
-        axis.set_title(f"{scale} axis", fontsize=10)
+        axis.set_title(f"{scale} axis")
         axis.legend(fontsize=8)
     for axis, name, title in zip(
         axes[1], ("bf1_w1_none", "bf1_w1_window"), ("BF 1, W 1", "W adaptive"), strict=True
@@ -110,7 +112,7 @@ def _over_time(path: Path, log: str, series: Mapping[str, Mapping[str, list[floa
         axis.set_ylim(0, 1.02)
         axis.set_xlabel("time (h)")
         axis.set_ylabel("utilisation")
-        axis.set_title(title, fontsize=10)
+        axis.set_title(title)
         axis.legend(fontsize=8)
     figure.suptitle(f"{log}: the first 200 hours")
     return _saved(figure, path)
@@ -131,8 +133,8 @@ def _radar(path: Path, log: str, rows: Sequence[Row]) -> Path:
         )
     axis.set_xticks(angles, ["wait", "unfair jobs", "loss of capacity"])
     axis.set_ylim(0, 105)
-    axis.legend(loc="upper left", bbox_to_anchor=(1.1, 1.0), fontsize=8)
-    axis.set_title(f"{log}: % of the largest, smaller is better", fontsize=10)
+    axis.legend(loc="upper left", bbox_to_anchor=(1.1, 1.0))
+    axis.set_title(f"{log}: % of the largest, smaller is better")
     return _saved(figure, path)
 
 
@@ -153,7 +155,7 @@ def _contention(path: Path, log: str, rows: Sequence[Row]) -> Path:
                 places, [row[column] for row in chosen.values()], 0.25, color=COLOURS[k],
                 label=allocation,
             )  # fmt: skip
-        axis.set_xticks(range(len(chosen)), chosen, rotation=35, ha="right", fontsize=8)
+        axis.set_xticks(range(len(chosen)), chosen, rotation=35, ha="right")
         axis.set_ylabel(label)
     axes[2].set_ylim(bottom=0.98)
     axes[0].legend(fontsize=8)

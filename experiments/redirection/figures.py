@@ -12,7 +12,8 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from ptaskmodel.style.colours import CATEGORIES
+from ptaskmodel.style.colours import CATEGORIES, LIGHT
+from ptaskmodel.style.figures import picture
 
 PANELS = (
     ("mean_bounded_slowdown", "mean bounded slowdown"),
@@ -23,6 +24,7 @@ PANELS = (
 COLOURS = CATEGORIES[:4]
 
 
+@picture
 def draw(output: Path, rows: list[dict[str, Any]]) -> list[Path]:
     """One figure a log, and one of all weeks together if there are several logs."""
     logs = sorted({row["log"] for row in rows})
@@ -55,17 +57,17 @@ def _figure(path: Path, title: str, rows: list[dict[str, Any]]) -> Path:
             places = [t + (k - (len(alphas) - 1) / 2) * 0.2 for t in range(len(thetas))]
             boxes = axis.boxplot(
                 values, positions=places, widths=0.17, whis=(0, 100), patch_artist=True,
-                medianprops={"color": "black"}, manage_ticks=False,
+                medianprops={"color": LIGHT.ink}, manage_ticks=False,
             )  # fmt: skip
             for box in boxes["boxes"]:
                 box.set_facecolor(COLOURS[k % len(COLOURS)])
-        axis.axhline(1.0, color="black", linewidth=0.8, linestyle="--")
+        axis.axhline(1.0, color=LIGHT.ink, linewidth=0.8, linestyle="--")
         axis.set_yscale("log")
         axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.yaxis.set_minor_formatter(NullFormatter())
         axis.set_xticks(range(len(thetas)), [str(theta) for theta in thetas])
-        axis.set_title(label, fontsize=11)
+        axis.set_title(label)
         axis.grid(axis="y", linewidth=0.4)
     for axis in axes[-1]:
         axis.set_xlabel("threshold theta")

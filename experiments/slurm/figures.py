@@ -11,6 +11,7 @@ from common import Row
 from matplotlib.figure import Figure
 
 from ptaskmodel.style.colours import CATEGORIES, LIGHT
+from ptaskmodel.style.figures import picture
 
 TITLES = {
     "waiting_s": "mean wait (s)",
@@ -20,6 +21,7 @@ TITLES = {
 }
 
 
+@picture
 def draw(part: str, rows: Sequence[Row], place: Path) -> None:
     """Draw the picture of a part, if it has one."""
     if part in DRAWN:
@@ -44,7 +46,7 @@ def accuracy(rows: Sequence[Row]) -> Figure:
     axes.set_xscale("log")
     axes.set_xlabel("largest gap of a start (s; half a second stands for none)")
     axes.set_title("blue: simulated, free-running, against each real run; grey: real runs against "
-                   "each other", fontsize=9, loc="left")  # fmt: skip
+                   "each other", loc="left")  # fmt: skip
     axes.grid(alpha=0.3)
     return figure
 
@@ -55,11 +57,11 @@ def _bars(axes: Any, groups: Sequence[str], series: dict[str, list[float]]) -> N
     for k, (name, values) in enumerate(series.items()):
         places = np.arange(len(groups)) + (k - (len(series) - 1) / 2) * width
         bars = axes.bar(places, values, width, color=CATEGORIES[k % 3], label=name)
-        axes.bar_label(bars, [_short(value) for value in values], fontsize=7)
+        axes.bar_label(bars, [_short(value) for value in values])
     axes.set_xticks(range(len(groups)))
-    axes.set_xticklabels(groups, fontsize=8)
+    axes.set_xticklabels(groups)
     axes.set_ylim(0.0, 1.2 * max(max(values) for values in series.values()) or 1.0)
-    axes.legend(frameon=False, fontsize=8, loc="upper center", ncols=len(series))
+    axes.legend(frameon=False, loc="upper center", ncols=len(series))
     axes.grid(alpha=0.3, axis="y")
 
 
@@ -87,7 +89,7 @@ def separate(rows: Sequence[Row]) -> Figure:
             for count in (1, 2)
         }  # fmt: skip
         _bars(axes, groups, series)
-        axes.set_title(title, fontsize=9, loc="left")
+        axes.set_title(title, loc="left")
         axes.tick_params(axis="x", labelrotation=15)
     return figure
 
@@ -110,8 +112,8 @@ def sharing(rows: Sequence[Row]) -> Figure:
             for way in ways
         }
         _bars(axes, memory, series)
-        axes.set_title(title, fontsize=9, loc="left")
-        axes.set_xlabel("memory bandwidth that a job uses", fontsize=8)
+        axes.set_title(title, loc="left")
+        axes.set_xlabel("memory bandwidth that a job uses")
     return figure
 
 
@@ -129,7 +131,7 @@ def suspension(rows: Sequence[Row]) -> Figure:
             for log in logs
         }
         _bars(axes, policies, series)
-        axes.set_title(TITLES[column], fontsize=9, loc="left")
+        axes.set_title(TITLES[column], loc="left")
     return figure
 
 

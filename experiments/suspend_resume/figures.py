@@ -13,12 +13,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 from relations import NAMES, TITLES, values
 
-from ptaskmodel.style.colours import CATEGORIES
+from ptaskmodel.style.colours import CATEGORIES, LIGHT
+from ptaskmodel.style.figures import picture
 
 Row = Mapping[str, Any]
 COLOURS = CATEGORIES[:5]
 
 
+@picture
 def draw(
     output: Path,
     rows: Sequence[Row],
@@ -57,10 +59,10 @@ def _policies(path: Path, rows: Sequence[Row], logs: Sequence[str], part: str) -
                 yerr=[v.std() for v in found], color=COLOURS, capsize=3,
             )  # fmt: skip
             for k, each in enumerate(found):
-                axis.plot(np.full(len(each), k), each, ".", color="black", markersize=3)
-            axis.set_xticks(range(len(NAMES)), NAMES, rotation=40, ha="right", fontsize=8)
+                axis.plot(np.full(len(each), k), each, ".", color=LIGHT.ink, markersize=3)
+            axis.set_xticks(range(len(NAMES)), NAMES, rotation=40, ha="right")
             axis.tick_params(axis="y", labelsize=8)
-            axis.set_title(title, fontsize=9)
+            axis.set_title(title)
         line[0].set_ylabel(log)
     return _saved(figure, path)
 
@@ -89,12 +91,12 @@ def _huge(
             )  # fmt: skip
             start = (found["start_s"] - since) / 3600
             axis.axvline(start, color=colour, linestyle="--", linewidth=1)
-        axis.axvline(0, color="black", linewidth=1.5, alpha=0.4)
+        axis.axvline(0, color=LIGHT.ink, linewidth=1.5, alpha=0.4)
         axis.set_xlim(-0.8 * reach / 3600, 1.6 * reach / 3600)
         axis.set_ylim(0, 103)
         axis.set_ylabel("hosts in use (%)")
-        axis.set_title(f"{log}: huge job submitted at 0, started at the dashed lines", fontsize=9)
-        axis.legend(fontsize=8, loc="lower right")
+        axis.set_title(f"{log}: huge job submitted at 0, started at the dashed lines")
+        axis.legend(loc="lower right")
     axes[-1, 0].set_xlabel("time (h)")
     return _saved(figure, path)
 
@@ -113,11 +115,11 @@ def _workloads(path: Path, rows: Sequence[Row], logs: Sequence[str]) -> Path:
                     np.full(len(found), place + 0.2 * (k - 1)), found, "o", color=COLOURS[2 * k],
                     markersize=4, alpha=0.7, label=part if place == 0 else None,
                 )  # fmt: skip
-        axis.axhline(1, color="black", linewidth=0.8)
+        axis.axhline(1, color=LIGHT.ink, linewidth=0.8)
         axis.set_yscale("log")
         names = [title.split(" (")[0] for title in TITLES.values()]
-        axis.set_xticks(range(len(names)), names, rotation=40, ha="right", fontsize=8)
-        axis.set_title(log, fontsize=9)
+        axis.set_xticks(range(len(names)), names, rotation=40, ha="right")
+        axis.set_title(log)
     axes[0, 0].set_ylabel("over that of the whole")
     axes[0, 0].legend(fontsize=8)
     return _saved(figure, path)

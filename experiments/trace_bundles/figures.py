@@ -6,8 +6,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from ptaskmodel.style.colours import CATEGORIES
-from ptaskmodel.style.figures import new_figure
+from ptaskmodel.style.colours import CATEGORIES, LIGHT
+from ptaskmodel.style.figures import new_figure, picture
 
 MODELS = ("bundle", "collectives", "1 window", "10 windows", "100 windows")
 COLOURS = dict(zip(MODELS, CATEGORIES, strict=False))
@@ -19,6 +19,7 @@ def distinct(rows: Rows, key: str) -> list[Any]:
     return list(dict.fromkeys(row[key] for row in rows))
 
 
+@picture
 def alone_figure(rows: Rows) -> Figure:
     """Error of each model alone, a panel a kind; dots: against a replay without SMPI's factors."""
     kinds, programs = distinct(rows, "kind"), distinct(rows, "program")
@@ -41,15 +42,16 @@ def alone_figure(rows: Rows) -> Figure:
                 else:
                     axes.plot(places, found.values(), "k.", markersize=5,
                               label=None if k else "against a replay by L07")  # fmt: skip
-        axes.axhline(0.0, color="black", linewidth=0.8)
-        axes.set_title(kind, fontsize=10, loc="left")
+        axes.axhline(0.0, color=LIGHT.ink, linewidth=0.8)
+        axes.set_title(kind, loc="left")
         axes.set_ylabel("error (%)")
         axes.grid(alpha=0.3, axis="y")
-    panels[0].legend(frameon=False, fontsize=8, ncols=6, loc="lower left", bbox_to_anchor=(0, 1.1))
+    panels[0].legend(frameon=False, ncols=6, loc="lower left", bbox_to_anchor=(0, 1.1))
     panels[-1].set_xticks(range(len(programs)), programs)
     return figure
 
 
+@picture
 def ratio_figure(rows: Rows) -> Figure:
     """Error of the bundle alone by the size of messages, a line a program."""
     figure = new_figure(8.0, 4.0)
@@ -63,15 +65,16 @@ def ratio_figure(rows: Rows) -> Figure:
                 axes.plot([row["factor"] for row in found], [100 * row["error"] for row in found],
                           marker=marker, color=colour, linestyle=style,
                           label=name if model == "bundle" else f"{name}, {model}")  # fmt: skip
-    axes.axhline(0.0, color="black", linewidth=0.8)
+    axes.axhline(0.0, color=LIGHT.ink, linewidth=0.8)
     axes.set_xscale("log")
     axes.set_xlabel("time to send over time to compute, about")
     axes.set_ylabel("error alone (%)")
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
 
+@picture
 def disturbed_figure(rows: Rows) -> Figure:
     """Slowdown by the number of flows, a panel a program and place; black: the replay."""
     programs, places = distinct(rows, "program"), distinct(rows, "where")
@@ -81,18 +84,18 @@ def disturbed_figure(rows: Rows) -> Figure:
     ):
         for axes, name in zip(line, programs, strict=True):
             own = [row for row in rows if (row["program"], row["where"]) == (name, where)]
-            _line(axes, own, "replay", "", color="black", linewidth=3.0, label="replay")
+            _line(axes, own, "replay", "", color=LIGHT.ink, linewidth=3.0, label="replay")
             for model in ("bundle", "collectives", "1 window", "10 windows"):
                 for count, style in (("task", "-"), ("flow", "--")):
                     _line(axes, own, model, count, color=COLOURS[model], linestyle=style,
                           marker="o", markersize=3, label=f"{model}, count {count}")  # fmt: skip
-            axes.set_title(f"{name}, {where}", fontsize=10, loc="left")
-            axes.set_xlabel("endless flows of each pair", fontsize=9)
+            axes.set_title(f"{name}, {where}", loc="left")
+            axes.set_xlabel("endless flows of each pair")
             axes.set_ylim(bottom=0.9, top=max(2.0, axes.get_ylim()[1]))
             axes.grid(alpha=0.3)
         line[0].set_ylabel("slowdown")
     lines = {line.get_label(): line for axes in figure.axes for line in axes.get_lines()}
-    figure.legend(lines.values(), lines.keys(), frameon=False, ncols=5, fontsize=9,
+    figure.legend(lines.values(), lines.keys(), frameon=False, ncols=5,
                   loc="outside upper left")  # fmt: skip
     return figure
 
@@ -105,6 +108,7 @@ def _line(axes: Any, rows: Rows, model: str, count: str, **style: Any) -> None:
         axes.set_xticks(places, [row["flows"] for row in found])
 
 
+@picture
 def cost_figure(rows: Rows) -> Figure:
     """Error against processor time of all models and programs alone, each over the replay's."""
     figure = new_figure(8.0, 5.0)
@@ -119,12 +123,12 @@ def cost_figure(rows: Rows) -> Figure:
                       color=COLOURS[row["model"]], alpha=0.8)  # fmt: skip
     axes.set_xscale("log")
     axes.set_yscale("symlog", linthresh=1.0)
-    axes.axvline(1.0, color="black", linewidth=0.8)
+    axes.axvline(1.0, color=LIGHT.ink, linewidth=0.8)
     axes.set_xlabel("processor time, of that of the replay")
     axes.set_ylabel("size of the error alone (%)")
     axes.grid(alpha=0.3)
     handles = [axes.plot([], [], "o", color=colour)[0] for colour in COLOURS.values()]
-    handles += [axes.plot([], [], marker, color="black")[0] for marker in markers.values()]
-    axes.legend(handles, [*COLOURS, *markers], frameon=False, fontsize=8,
+    handles += [axes.plot([], [], marker, color=LIGHT.ink)[0] for marker in markers.values()]
+    axes.legend(handles, [*COLOURS, *markers], frameon=False,
                 loc="center left", bbox_to_anchor=(1, 0.5))  # fmt: skip
     return figure

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.style.colours import CATEGORIES, LIGHT
+from ptaskmodel.style.figures import picture
 
 COLOURS = {
     "L07": CATEGORIES[1],
@@ -20,6 +21,7 @@ COLOURS = {
 LIMITS = (0.2, 5.0)
 
 
+@picture
 def draw(output: Path, judged: list[Any], rows: list[dict[str, Any]]) -> list[Path]:
     """Draw all pictures; returns their paths."""
     import matplotlib as mpl
@@ -50,7 +52,7 @@ def _by_size(output: Path, judged: list[Any], kind: str) -> Path:
         axis.set(xscale="log", yscale="log", ylim=LIMITS, xlabel="bytes")
         axis.set_yticks([0.2, 0.5, 1.0, 2.0, 5.0], ["0.2", "0.5", "1", "2", "5"])
         axis.minorticks_off()
-        axis.set_title(f"{model}\nmedian error {np.median(np.abs(ratio - 1)):.3f}", fontsize=9)
+        axis.set_title(f"{model}\nmedian error {np.median(np.abs(ratio - 1)):.3f}")
     axes[0][0].set_ylabel(f"{kind}: predicted / measured")
     return _saved(figure, output / f"by_size_{kind.lower()}.png")
 
@@ -70,7 +72,7 @@ def _cost(output: Path, rows: list[dict[str, Any]]) -> Path:
             left = at[0] >= 1.0
             axis.annotate(
                 row["model"], at, xytext=(-5 if left else 5, 4), textcoords="offset points",
-                fontsize=8, ha="right" if left else "left",
+                ha="right" if left else "left",
             )  # fmt: skip
         axis.set(xscale="log", title=kind)
         axis.set_xlabel("processor time / that of the packet simulator")

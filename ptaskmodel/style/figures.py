@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import whole_path
@@ -31,6 +31,7 @@ FONTS: Final = (
     "Arial Unicode MS",
 )
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class NoMatplotlib(PTaskModelError):
@@ -70,6 +71,8 @@ def style() -> dict[str, Any]:
         "ytick.color": LIGHT.soft,
         "xtick.major.size": 0,
         "ytick.major.size": 0,
+        "xtick.minor.size": 0,
+        "ytick.minor.size": 0,
         "text.color": LIGHT.ink,
         "legend.fontsize": POINTS,
         "legend.frameon": False,
@@ -79,11 +82,11 @@ def style() -> dict[str, Any]:
     }
 
 
-def picture(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+def picture(draw: Callable[P, T]) -> Callable[P, T]:
     """Decorate a function that draws: it has the `style`, or raises NoMatplotlib."""
 
     @functools.wraps(draw)
-    def styled(*args: P.args, **kwargs: P.kwargs) -> Figure:
+    def styled(*args: P.args, **kwargs: P.kwargs) -> T:
         check_matplotlib()
         import matplotlib as mpl
 
