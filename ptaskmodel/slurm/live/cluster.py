@@ -16,7 +16,7 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import ceil, inf
 from pathlib import Path
 from typing import NamedTuple
@@ -28,13 +28,7 @@ from ptaskmodel.slurm.conf.facts import Conf, Nodes, nodes_of
 from ptaskmodel.slurm.live.processes import Ended, Processes, Sleepers, how
 from ptaskmodel.slurm.live.programs import Built, Installed, LiveFault
 from ptaskmodel.slurm.live.reading import last_error
-from ptaskmodel.slurm.live.settings import (
-    Place,
-    environment,
-    gres_conf,
-    most_gpus,
-    topology_conf,
-)
+from ptaskmodel.slurm.live.settings import Place, environment, gres_conf, most_gpus, topology_conf
 
 REACHED, HAPPENED, PAUSED, NOBODY = range(4)
 NS = 1_000_000_000
@@ -106,6 +100,10 @@ class Clock:
     def touched(self) -> None:
         """Note that something outside may have woken a process."""
         self._library.driver_touched(self._driver)
+
+    def race(self, pids: Sequence[int]) -> None:
+        """Of processes that would race to a date, let these wake in this order."""
+        self._library.driver_racers(self._driver, (ctypes.c_int * len(pids))(*pids), len(pids))
 
     def watch_file(self, descriptor: int) -> None:
         """Something has happened too when this file grows beyond what was `seen`."""
@@ -289,6 +287,12 @@ class Cluster:
         self.sleepers.ignore_term(number)
         self.clock.touched()
 
+    def clean_in_order(self, names: Sequence[str]) -> None:
+        """Let nodes that would race to be clean of killed jobs be so in this order."""
+        assert self.clock is not None
+        pids = [self._pids.get(f"slurmd.{name}", 0) for name in names]
+        self.clock.race([pid for pid in pids if pid])
+
     # --- dates ------------------------------------------------------------------------------
 
     @property
@@ -440,14 +444,10 @@ def _address(count: int) -> tuple[str, int]:
     """An address of the loopback that is this process's own, and so many free ports there."""
     pid = os.getpid()
     address = f"127.{1 + (pid >> 16) % 250}.{pid >> 8 & 255}.{1 + pid % 254}"
-    for begin in _begins(count):
+    for begin in range(FIRST_PORT, LAST_PORT - count, max(count, 97)):
         if all(_is_free(address, port) for port in range(begin, begin + count)):
             return address, begin
     raise LiveFault(f"there are no {count} free ports on {address}; end what listens there")
-
-
-def _begins(count: int) -> Iterator[int]:
-    yield from range(FIRST_PORT, LAST_PORT - count, max(count, 97))
 
 
 def _is_free(address: str, port: int) -> bool:

@@ -13,6 +13,7 @@ from math import inf
 
 from ptaskmodel.batch.jobs.attempt import FAILED, KILLED, Attempt
 from ptaskmodel.batch.jobs.execution import Execution
+from ptaskmodel.batch.machine.host_sets import members
 from ptaskmodel.slurm.conf.facts import LINEAR, Conf, Nodes
 from ptaskmodel.slurm.conf.values import hosts
 from ptaskmodel.slurm.jobs.record import PENDING, REFUSED, RUNNING, Allocation, JobRecord
@@ -20,6 +21,7 @@ from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.live.cluster import Cluster
 from ptaskmodel.slurm.live.programs import LiveFault
 from ptaskmodel.slurm.live.reading import (
+    KILL,
     REQUEUE,
     RESUME,
     START,
@@ -129,6 +131,9 @@ class Book:
         # Whom the gang scheduler stops as they start: that is told before.
         self._stopped: set[int] = set()
         self._ends: deque[tuple[int, int]] = deque()  # of scripts, to be told of
+        # The first nodes of the jobs that were killed last, at one date, and when.
+        self._killed: list[str] = []
+        self._killed_s = 0.0
         self._placements = None if conf.select_type == LINEAR else Placements(nodes)
         self._over, self._log = (Tail(cluster.path("log", name)) for name in (ENDED, LOG))
         cluster.watch(self._log.path, self.hear, self.advance)
@@ -215,7 +220,8 @@ class Book:
                 self._placements.take(line)
             event = event_of(line)
             if event is not None:
-                self.events.append(event)
+                if event.what != KILL:
+                    self.events.append(event)
                 self._take(event)
         for line in self._over.lines():
             over = over_of(line)
@@ -245,6 +251,20 @@ class Book:
             self._resume(record)
         elif event.what == REQUEUE:
             self._wait_again(record)
+        elif event.what == KILL:
+            self._is_killed(record, event.date_s)
+
+    def _is_killed(self, record: JobRecord, date_s: float) -> None:
+        """Slurm kills a job. Which of several at one date is gone first is up to the machine, and
+        here it is the first of them.
+        """
+        if record.allocation is None:
+            return
+        if date_s != self._killed_s:
+            self._killed, self._killed_s = [], date_s
+        first = members(record.allocation.nodes)[0]
+        self._killed.append(self._nodes.names[first])
+        self._cluster.clean_in_order(self._killed)
 
     def _find(self, number: int, task: tuple[int, int] | None) -> JobRecord | None:
         """The record of a job by Slurm's number, or by the task of the array that it is."""

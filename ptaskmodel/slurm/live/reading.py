@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 # What jobs do, by the events of a log; who says when the scheduler came up.
-START, SUSPEND, RESUME, REQUEUE = "start", "suspend", "resume", "requeue"
+START, SUSPEND, RESUME, REQUEUE, KILL = "start", "suspend", "resume", "requeue", "kill"
 SUBMIT = "submit"
 LOADED = "loaded"
 _LINE = re.compile(r"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})\] (?:debug:\s+)?(.*)")
@@ -110,6 +110,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str, str | None], ...] = tuple(
         (r"gang: suspending JOB", "gang", SUSPEND),
         (r"gang: resuming JOB", "gang", RESUME),
         (r"Requeuing JOB", "job", REQUEUE),
+        (r"(?:Time limit exhausted for|preempted) JOB", "limit", KILL),
         (r"sched: Running job scheduler for (?P<what>.*?)\.?$", "main", None),
         (r".*_attempt_backfill: beginning", "backfill", "begin"),
         (r".*no jobs to backfill", "backfill", "nothing to do"),

@@ -54,6 +54,23 @@ def test_a_run_repeats_to_the_byte_and_shortcuts_change_nothing(tmp_path):
     assert [job.allocation.cpus for job in first.jobs][:2] == [(4, 2), (2, 4)]
 
 
+def test_of_jobs_killed_at_one_check_the_first_is_gone_first(tmp_path):
+    # The next job starts on the node of the first, whatever that is; the others find all clean.
+    killed = "".join(f"k{node},0,,4,1,600,-w n{node}\n" for node in (3, 1, 4, 2))
+    waiting = "".join(f"w{k},5,,4,60,70,\n" for k in range(4))
+    conf, file = written(
+        tmp_path, "id,submit,nodes,cores,limit,run,extra\n" + killed + waiting, CORES
+    )
+    live = ran(conf, file)
+    simulated = simulate_slurm(read_conf(conf), read_submissions(file, read_conf(conf)).jobs,
+                               phases=live.phases)  # fmt: skip
+    where = [
+        [run.nodes.names_of(job.allocation.nodes) for job in run.jobs] for run in (live, simulated)
+    ]
+    assert where[0][4] == ["n3"]
+    assert where[0] == where[1]
+
+
 def test_jobs_feel_each_other(tmp_path):
     # Each pair sends 2 GB over the backbone of 100 MB/s: 20 s alone, 40 s beside the other.
     (tmp_path / "nodes.xml").write_text(NODES)

@@ -125,6 +125,7 @@ static long futex(_Atomic uint32_t *word, int what, uint32_t value) {
 static void lie_down(struct slot *s, int64_t date, int kind) {
   s->kind = kind;
   s->order = atomic_fetch_add(&page->order, 1);
+  s->round = page->round;
   atomic_store(wakes(s), date == NEVER ? date : date + page->slack);
   atomic_store(&s->state, ASLEEP);
   if (page->listens) {

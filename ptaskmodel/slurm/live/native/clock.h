@@ -28,7 +28,8 @@ struct slot {
   uint32_t unused;
   _Atomic uint64_t order; /* of lying down, over all processes */
   _Atomic uint64_t acts;  /* what this thread did that may wake another one */
-  char pad[24];
+  _Atomic uint64_t round; /* in which it lay down */
+  char pad[16];
 };
 
 struct page {
@@ -39,6 +40,7 @@ struct page {
   _Atomic uint32_t bell;
   _Atomic int used;    /* slots below this one are, or were */
   _Atomic uint64_t order;
+  _Atomic uint64_t round; /* from one moment at which all is quiet to the next */
   _Atomic uint64_t messages; /* acts that may wake a thread of another process */
   _Atomic int64_t wakes[SLOTS]; /* date, or NEVER */
   struct slot slots[SLOTS];

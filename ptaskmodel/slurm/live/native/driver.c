@@ -32,6 +32,7 @@ enum { REACHED, HAPPENED, PAUSED, NOBODY };
 #define REAP_EVERY 4096
 #define MOST_TASKS 65536
 #define DENIED (-1)
+#define MOST_RACERS 256
 
 struct task {
   int tid;
@@ -55,6 +56,7 @@ struct driver {
   struct task *tasks;
   struct process *processes;
   int num_processes, num_tasks;
+  int racers[MOST_RACERS], num_racers; /* processes, in the order in which they wake */
   uint64_t rounds, wakes, quick, local, walks; /* statistics, but for the first */
 };
 
@@ -115,7 +117,11 @@ void driver_close(struct driver *d) {
 
 int64_t driver_now(struct driver *d) { return d->page->now; }
 int driver_busy(struct driver *d) { return d->busy; }
-void driver_touched(struct driver *d) { d->quiet = 0, d->waker = 0; }
+void driver_touched(struct driver *d) { d->quiet = 0, d->waker = 0, d->page->round++; }
+void driver_racers(struct driver *d, const int *pids, int count) {
+  d->num_racers = count < MOST_RACERS ? count : MOST_RACERS;
+  memcpy(d->racers, pids, d->num_racers * sizeof *pids);
+}
 void driver_grows(struct driver *d, int fd) { d->grows = fd, d->seen = 0; }
 void driver_seen(struct driver *d, int64_t size) { d->seen = size; }
 void driver_statistics(struct driver *d, uint64_t *out) {
@@ -303,6 +309,21 @@ static void reap(struct driver *d) {
   }
 }
 
+/* The place among the racers of a thread that waits for `date`: of those of one process, the first that began is
+ * the first.  Most threads are none. */
+static int racer(struct driver *d, const struct slot *s, int64_t date) {
+  int before = 0, place = 0;
+  while (place < d->num_racers && d->racers[place] != s->pid) place++;
+  if (place == d->num_racers) return place;
+  for (int k = 0, used = d->page->used; k < used; k++) {
+    const struct slot *o = &d->page->slots[k];
+    before += d->page->wakes[k] == date && o->round == s->round && o->pid == s->pid && o->tid < s->tid;
+  }
+  while (place < d->num_racers && (d->racers[place] != s->pid || before--)) place++;
+  return place;
+}
+
+/* Those that wait for a date wake as they lay down; racers that did so in one round, in their own order. */
 static int earliest(struct driver *d) {
   struct page *page = d->page;
   int64_t date = NEVER;
@@ -312,6 +333,14 @@ static int earliest(struct driver *d) {
     if (its > date || its == NEVER) continue;
     if (its == date && page->slots[k].order > page->slots[best].order) continue;
     best = k, date = its;
+  }
+  int place = best < 0 ? d->num_racers : racer(d, &page->slots[best], date);
+  if (place == d->num_racers) return best;
+  uint64_t round = page->slots[best].round;
+  for (int k = 0, used = page->used; k < used; k++) {
+    if (page->wakes[k] != date || page->slots[k].round != round) continue;
+    int its = racer(d, &page->slots[k], date);
+    if (its < place) best = k, place = its;
   }
   return best;
 }
@@ -331,7 +360,10 @@ static void wake(struct driver *d, int k) {
   int gone = 0;
   uint64_t order = s->order, acts = s->acts;
   int tid = s->tid;
+  int place = racer(d, s, d->page->wakes[k]);
+  if (place < d->num_racers) d->racers[place] = 0; /* its turn is over */
   d->wakes++;
+  d->page->round++;
   d->quiet = 0;
   d->waker = d->express ? s->pid : 0;
   d->messages = d->page->messages;
