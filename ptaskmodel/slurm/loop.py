@@ -116,7 +116,7 @@ class Loop:
         self._known_turn = -inf, -inf
         # The least time from a pass to the next, the first date of that, and whether it is full.
         least_us = self._options.sched_min_interval_us
-        self._pause_s = (least_us + 1) / 1e6 if least_us > SHORT_PAUSE_US else 0.0
+        self._pause_s = (least_us + 1) / 1e6
         self._next_pass = -inf
         self._full_waits = False
         self._period_s = controller.rules.priorities.period_s or inf
@@ -136,7 +136,7 @@ class Loop:
             controller.allocations.cleaning.follow(
                 [d for d, what in recorded.cycles if what == phases_of.DEFAULT_DEPTH],
                 late_cleaning(recorded, conf.scheduler.batch_sched_delay_s),
-                pauses=self._pause_s > 0.0,
+                pauses=least_us > SHORT_PAUSE_US,
             )
 
     def _arrivals_of(self, requests: Sequence[JobRequest]) -> list[tuple[float, JobRequest]]:
@@ -444,7 +444,7 @@ class Loop:
 
     def _pass(self, date: float, *, full: bool) -> None:
         """Make a pass, or have it made when the last one is long enough ago."""
-        if self._pause_s and self._recorded is None:
+        if self._recorded is None:
             full |= self._full_waits
             self._full_waits = full and date < self._next_pass
             if date < self._next_pass:

@@ -13,14 +13,14 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
-from math import floor, inf
+from math import ceil, floor, inf
 from typing import NamedTuple
 
 from ptaskmodel.batch.jobs.attempt import Attempt
 from ptaskmodel.batch.jobs.execution import Execution
 from ptaskmodel.batch.machine.host_sets import Mask, members
 from ptaskmodel.slurm.conf.facts import Conf, Partition
-from ptaskmodel.slurm.conf.phases import AT_ONCE_S, Phases, second_of
+from ptaskmodel.slurm.conf.phases import AT_ONCE_S, AT_ONE_DATE_S, Phases, second_of
 from ptaskmodel.slurm.controller.limits import Ended
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
@@ -159,6 +159,9 @@ KILL_S = 0.015
 # How long an epilog takes at least: of jobs that end at one date each asks for a pass of its own
 # when its nodes are clean, and those of the others are not yet.
 EPILOG_S = 0.01
+# Between those of one date, s: slurmctld hears of one after another. And of how many it hears
+# from one pass to the next, which is 3 us later (`sched_min_interval`).
+APART_S, TOGETHER = 1e-6, 3
 # In a recorded run, the pass that a killed job asks for comes so soon, and its nodes are clean just
 # before.
 SOON_S, BEFORE_S = 0.5, 1e-4
@@ -231,6 +234,8 @@ class Cleaning:
         before = sum(each.at_once for each in self._jobs)
         first = bisect_left(self.passed, date + KILL_S / 2)
         found = [each for each in self.passed[first : first + before + 1] if each < date + SOON_S]
+        if len(found) > 1 and found[1] < found[0] + AT_ONE_DATE_S:
+            found = found[: 1 + ceil(before / TOGETHER)]
         if not found:
             return date if first and self.passed[first - 1] >= date else clean
         if self.pauses and before >= len(found):
@@ -240,6 +245,12 @@ class Cleaning:
 
     def add(self, one: Completing) -> None:
         """A job is over, and its nodes are clean later."""
+        if one.at_once and not self.passed:
+            date_s = one.date_s
+            for each in self._jobs:
+                if each.at_once and each.date_s == date_s:
+                    date_s += APART_S
+            one = one._replace(date_s=date_s)
         insort(self._jobs, one, key=lambda each: each.date_s)
         self.nodes |= nodes_of(one.job)
 
