@@ -87,7 +87,8 @@ def first_by_constraint(
         return min(found, key=lambda dated: dated[0], default=None)
     taken, date = 0, 0.0
     for place in range(len(need.portions)):
-        part = replace(_part(need, place, need.required & ~taken, taken), cpus=need.cpus)
+        part = _part(need, place, need.required & ~taken, taken)
+        part = replace(part, cpus=need.cpus, kind=(part.kind, "planned"))
         dated = ask(part, within & ~taken)
         if dated is None:
             return None
