@@ -102,7 +102,7 @@ class Clock:
         self._library.driver_touched(self._driver)
 
     def race(self, pids: Sequence[int]) -> None:
-        """Of processes that would race to a date, let these wake in this order."""
+        """Of processes that would race to a date, let these `pids` wake in this order."""
         self._library.driver_racers(self._driver, (ctypes.c_int * len(pids))(*pids), len(pids))
 
     def watch_file(self, descriptor: int) -> None:
@@ -288,7 +288,7 @@ class Cluster:
         self.clock.touched()
 
     def clean_in_order(self, names: Sequence[str]) -> None:
-        """Let nodes that would race to be clean of killed jobs be so in this order."""
+        """Let nodes, `names`, that would race to be clean of killed jobs be so in this order."""
         assert self.clock is not None
         pids = [self._pids.get(f"slurmd.{name}", 0) for name in names]
         self.clock.race([pid for pid in pids if pid])
