@@ -94,14 +94,16 @@ def slurm_comparison_text(found: SlurmComparison) -> str:
         if len(groups) < 2 and by not in ("size", "length"):
             continue
         heads, rows = class_table(groups)
-        parts.append(text_table((by, *heads), rows, right=range(1, 9)))
+        # Verdicts first: where the terminal is narrow, columns are cut at the right.
+        lines = [(*row[:2], *row[6:], *row[2:6]) for row in [(by, *heads), *rows]]
+        parts.append(text_table(lines[0], lines[1:], right=(1, 2, 3, 4, 6, 7, 8, 9)))
     parts.append(standings_text(found.totals, differs=False))
     if changed := found.most_changed(SHOWN_CHANGES):
-        lines = [
+        told = [
             (job.job_id, job.user, f"{job.cpus}", duration(a), duration(b), change(b - a, "time"))
             for job, a, b in changed
         ]
         columns = ("job", "user", "CPUs", "wait a", "wait b", "change")
-        table = text_table(columns, lines, right=(2, 3, 4, 5))
-        parts.append(f"The {len(lines)} jobs whose wait changed most\n{table}")
+        table = text_table(columns, told, right=(2, 3, 4, 5))
+        parts.append(f"The {len(told)} jobs whose wait changed most\n{table}")
     return "\n\n".join(parts)

@@ -125,6 +125,7 @@ def test_compare_prints_and_writes_it(runs, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "scheduler_type" in said
     assert "3 jobs in both: 1 wait less, 2 wait the same" in said
+    assert "jobs  gain  same  lose  waits are  median a" in said
     assert "idle while jobs waited (CPU h)" in said
     with table.open(newline="") as file:
         rows = {row["job_id"]: row for row in csv.DictReader(file)}
