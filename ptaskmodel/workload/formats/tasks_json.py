@@ -269,7 +269,7 @@ class _TasksReader:
             with guard:
                 others["after"] = self._after(entry["after"], f"{pointer}/after")
         if entry.get("connection") is not None:
-            with guard():
+            with guard:
                 others["connection"] = self._id(entry["connection"], f"{pointer}/connection")
         hosts = self._hosts.read(entry["hosts"], f"{pointer}/hosts") if "hosts" in entry else ()
         source, profile = self._work_source(entry, pointer, len(hosts))
