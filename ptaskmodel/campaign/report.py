@@ -47,7 +47,7 @@ from ptaskmodel.campaign.statistics import (
 from ptaskmodel.campaign.store import DONE, FAILED
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.results.pages.drawn import dot_table
-from ptaskmodel.results.pages.page import Section, Table, empty_data, write_page
+from ptaskmodel.results.pages.page import Section, Table, write_page
 from ptaskmodel.results.states import ENDED, WORDS, in_words
 from ptaskmodel.style.text import count, duration, number, p_value, text_table
 
@@ -244,7 +244,8 @@ def write_campaign_report(campaign: Campaign, path: str | Path) -> list[str]:
         f"The table of runs has the first {count(len(shown))} of {count(len(whole))}; all else is "
         f"of all of them. ptaskmodel campaign table {directory} -o FILE.csv has each."
     )
-    data = empty_data("run") | {
+    data = {
+        "what": "run",
         "cards": _cards(campaign, whole, factors),
         "facts": _facts(campaign),
         "warnings": [*_warnings(every), *[left_out] * (len(shown) < len(whole))],

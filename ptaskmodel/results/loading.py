@@ -294,17 +294,9 @@ def load_over_time(results: Results) -> list[tuple[float, float, float, float]]:
     if results.what != "job":
         raise PTaskModelError(f"{results.directory}: not the results of a batch; it has no queue")
     with readable(results.directory / LOAD):
-        lines = list(rows(results.directory / LOAD, *LOAD_COLUMNS))
-        waiting, requested, used = LOAD_COLUMNS[1:]
-        return [
-            (
-                finite(row["time"]),
-                finite(row[waiting]),
-                finite(row[requested]),
-                finite(row[used]),
-            )
-            for row in lines
-        ]
+        table = [[finite(row[name]) for name in LOAD_COLUMNS]
+                 for row in rows(results.directory / LOAD, *LOAD_COLUMNS)]  # fmt: skip
+    return [(date, jobs, asked, used) for date, jobs, asked, used in table]
 
 
 def power_curve(results: Results) -> list[tuple[float, float, float]]:

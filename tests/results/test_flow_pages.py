@@ -9,7 +9,14 @@ import pytest
 
 from ptaskmodel.cli import main
 from ptaskmodel.results.loading import results_of
-from ptaskmodel.results.pages.flows import WIDE, cables_of, flow_sections, ranges_of, routes_of
+from ptaskmodel.results.pages.flows import (
+    WIDE,
+    cables_of,
+    flow_sections,
+    flows_of,
+    ranges_of,
+    routes_of,
+)
 from ptaskmodel.results.pages.report import answer_in, command_of, write_report
 
 PLATFORM = """<platform version="4.1">
@@ -76,7 +83,7 @@ def test_a_page_begins_with_the_latest_task_its_range_and_the_longest_queue(plac
     assert second.startswith(f"{latest} may take longest: ")
     assert third.startswith("The longest queue, ")
     assert "full switches pause " in third
-    sure, cables = flow_sections(results, {})
+    sure, cables = flow_sections(results, flows_of(results), {})
     wide = sum(one.width >= WIDE for one in ranges_of(results))
     told = [point for point in sure.points if point.startswith(f"{wide} of 5 ranges end at")]
     assert len(told) == (wide > 0)
@@ -91,7 +98,7 @@ def test_a_page_begins_with_the_latest_task_its_range_and_the_longest_queue(plac
 
 def test_a_run_without_draws_and_routes_has_no_such_sections(place):
     results = results_of(place / "bare")
-    assert flow_sections(results, {}) == []
+    assert flow_sections(results, flows_of(results), {}) == []
     assert len(answer_in(results).splitlines()) == 1
 
 

@@ -71,6 +71,7 @@ def test_paje_is_accepted_by_pj_dump(written):
 
 def test_of_many_messages_none_is_drawn_but_in_a_shorter_time(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
+    from ptaskmodel.results.loading import load_results
     from ptaskmodel.results.pictures import mpi
 
     for name, most in (("MOST_LINES", 4), ("PLAIN_LINES", 3), ("MOST_BARS", 1)):
@@ -83,7 +84,7 @@ def test_of_many_messages_none_is_drawn_but_in_a_shorter_time(tmp_path, monkeypa
     replay_into(tmp_path / "out", build.finish(), trace, ["n0", "n1"], wanted=wanted)
 
     def told(*window, **options):
-        axes = mpi.ranks(tmp_path / "out", *window, **options).axes[0]
+        axes = mpi.ranks(load_results(tmp_path / "out"), *window, **options).axes[0]
         return axes.get_xlim(), [text.get_text() for text in axes.get_legend().get_texts()]
 
     (begin, _), said = told()

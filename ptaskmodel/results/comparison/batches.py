@@ -248,10 +248,15 @@ def _slowed(found: Standings, order: Sequence[str]) -> Iterable[str]:
     values = next((its for metric, its in rows if metric.name.startswith(SLOWED)), ())
     slow = {name: its for name, its in zip(found.runs, values, strict=False)
             if its is not None and name in order}  # fmt: skip
-    if slow and len(slow) == len(order) and max(slow.values()) > min(slow.values()) * (1 + SAME):
-        least = sorted(slow, key=lambda name: slow[name])[:MOST_NAMED]
-        told = ", ".join(f"{_run(name)} {number(slow[name])}" for name in least)
-        yield f"{SLOWED[0].upper()}{SLOWED[1:]}: {told}."
+    if len(slow) == len(order):
+        yield from _each(SLOWED, NUMBER, dict(sorted(slow.items(), key=lambda item: item[1])))
+
+
+def _each(name: str, kind: str, values: Mapping[str, float]) -> Iterable[str]:
+    """The values of a metric in the first runs; nothing where all are the same."""
+    if values and max(values.values()) > min(values.values()) * (1 + SAME):
+        shown = [f"{_run(run)} {number(value, kind)}" for run, value in values.items()]
+        yield f"{name[0].upper()}{name[1:]}: {', '.join(shown[:MOST_NAMED])}."
 
 
 def _first_difference(found: Standings, order: Sequence[str]) -> Iterable[str]:
@@ -262,11 +267,8 @@ def _first_difference(found: Standings, order: Sequence[str]) -> Iterable[str]:
             mine = {
                 name: value for name in order if (value := values[names.index(name)]) is not None
             }
-            if len(mine) == len(order) and max(mine.values()) > min(mine.values()) * (1 + SAME):
-                shown = [
-                    f"{_run(name)} {number(mine[name], metric.kind)}" for name in order[:MOST_NAMED]
-                ]
-                yield f"{metric.name[0].upper()}{metric.name[1:]}: {', '.join(shown)}."
+            if len(mine) == len(order) and (said := list(_each(metric.name, metric.kind, mine))):
+                yield from said
                 return
 
 

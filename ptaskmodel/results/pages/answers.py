@@ -12,11 +12,11 @@ from ptaskmodel.results.comparison.metrics import number_of, outcomes
 from ptaskmodel.results.directory import finite, readable, rows
 from ptaskmodel.results.directory import number as as_number
 from ptaskmodel.results.loading import Results, ShownTask
-from ptaskmodel.results.pages.interference import Cost, Limit
+from ptaskmodel.results.pages.interference import Cost, Limit, summed
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.topology import mean_use
 from ptaskmodel.results.sentences import jobs_answer
-from ptaskmodel.results.states import ENDED, KILLED, count_text, outcome_of
+from ptaskmodel.results.states import ENDED, KILLED, OUTCOMES, count_text, outcome_of
 from ptaskmodel.results.tables.energy import ENERGY, ENERGY_COLUMNS
 from ptaskmodel.results.tables.places import Place, level_of, link_name
 from ptaskmodel.style.text import count, duration, elided, number
@@ -126,26 +126,20 @@ def _worst_pair(found: Found) -> str:
         )
         for cost in found.costs
     ]
-    between: dict[tuple[str, ...], float] = {}
-    for cost in costs:
-        pair = tuple(sorted((cost.task_id, cost.slowed_by)))
-        between[pair] = between.get(pair, 0.0) + cost.seconds
-    pair = max(between, key=lambda each: between[each])
-    mine = [cost for cost in costs if tuple(sorted((cost.task_id, cost.slowed_by))) == pair]
-    where: dict[tuple[str, str], float] = {}
-    for cost in mine:
-        key = cost.limited_by, cost.resource
-        where[key] = where.get(key, 0.0) + cost.seconds
-    kind, resource = max(where, key=lambda key: where[key])
-    a, b = pair
-    mutual = len({cost.task_id for cost in mine}) == 2
+    pairs = [tuple(sorted((cost.task_id, cost.slowed_by))) for cost in costs]
+    between = summed((pair, cost.seconds) for pair, cost in zip(pairs, costs, strict=True))
+    a, b = worst = next(iter(between))
+    mine = [cost for pair, cost in zip(pairs, costs, strict=True) if pair == worst]
+    where = summed(((cost.limited_by, cost.resource), cost.seconds) for cost in mine)
+    kind, resource = next(iter(where))
+    each = summed((cost.task_id, cost.seconds) for cost in mine)
+    mutual = len(each) == 2
     if not mutual:
         a, b = mine[0].slowed_by, mine[0].task_id
     verb = f"and {short(b)} cost each other" if mutual else f"costs {short(b)}"
     if a == b:
         verb = "costs itself"
-    each = {name: sum(one.seconds for one in mine if one.task_id == name) for name in (b, a)}
-    lost = list(dict.fromkeys(duration(seconds) for seconds in each.values() if seconds > 0.0))
+    lost = dict.fromkeys(duration(each[name]) for name in (b, a) if each.get(name, 0.0) > 0.0)
     said = f"{short(a)} {verb} {' and '.join(lost)} on {found.named(kind, resource)}"
     spans = found.results.utilisation.get((resource, kind), [])
     full = sum(end - start for start, end, share in spans if share >= FULL)
@@ -169,14 +163,12 @@ def _culprit(found: Found) -> list[str]:
     hosts = {task.task_id: len(task.hosts) for task in found.results.tasks}
     groups: tuple[tuple[str, Mapping[str, str]], ...] = ("user", found.users), ("job", {})
     for kind, of in groups:
-        caused: dict[str, float] = {}
-        for cost in found.costs if of or kind == "job" else ():
-            victim, culprit = (of.get(name, name) for name in (cost.task_id, cost.slowed_by))
-            if victim != culprit:
-                hours = cost.seconds * hosts.get(cost.task_id, 0) / 3600
-                caused[culprit] = caused.get(culprit, 0.0) + hours
+        pairs = ((of.get(cost.task_id, cost.task_id), of.get(cost.slowed_by, cost.slowed_by), cost)
+                 for cost in (found.costs if of or kind == "job" else ()))  # fmt: skip
+        caused = summed((culprit, cost.seconds * hosts.get(cost.task_id, 0) / 3600)
+                        for victim, culprit, cost in pairs if victim != culprit)  # fmt: skip
         if caused:
-            worst, whole = max(caused, key=lambda name: caused[name]), sum(caused.values())
+            worst, whole = next(iter(caused)), sum(caused.values())
             return [f"Of {number(whole)} host hours that {kind}s cost each other, {kind} "
                     f"{short(worst)} cost most, {number(caused[worst])}."]  # fmt: skip
     return []
@@ -365,7 +357,7 @@ def _energy(results: Results) -> list[Card]:
     if total is None:
         return []
     about = f"at most {number(peak, 'power')}"
-    killed = _summed(_energies(results), _outcomes(results)).get(KILLED, 0.0)
+    killed = _energy_of(_energies(results), _outcomes(results)).get(KILLED, 0.0)
     if killed:
         about += f" · {number(killed / total, 'share')} in killed {results.what}s"
     return [["energy", number(total, "energy"), about]]
@@ -387,13 +379,9 @@ def _outcomes(results: Results) -> dict[str, str]:
     return {task.task_id: outcome_of(task.state) for task in results.tasks}
 
 
-def _summed(energies: Mapping[str, float], groups: Mapping[str, str]) -> dict[str, float]:
-    """The sum of the energies of each group, J."""
-    found: dict[str, float] = {}
-    for name, joules in energies.items():
-        of = groups.get(name, "(none)")
-        found[of] = found.get(of, 0.0) + joules
-    return found
+def _energy_of(energies: Mapping[str, float], groups: Mapping[str, str]) -> dict[str, float]:
+    """The energy of each group, J."""
+    return summed((groups.get(name, "(none)"), joules) for name, joules in energies.items())
 
 
 def energy_section(results: Results, users: Mapping[str, str]) -> list[Section]:
@@ -407,14 +395,15 @@ def energy_section(results: Results, users: Mapping[str, str]) -> list[Section]:
         return []
     energies = _energies(results)
     what = f"{results.what}s"
-    parts = {f"{what} that {'are ' * (of == KILLED)}{of}": joules
-             for of, joules in _summed(energies, _outcomes(results)).items()}  # fmt: skip
+    by_outcome = _energy_of(energies, _outcomes(results))
+    parts = {f"{what} that {'are ' * (of == KILLED)}{of}": by_outcome[of]
+             for of in OUTCOMES if of in by_outcome}  # fmt: skip
     parts["idle, sleeping and switching hosts, links"] = total - sum(parts.values())
     heads, kinds = ("energy of", "energy", "of all"), ("text", "energy", "share")
     lines = [(name, joules, joules / total) for name, joules in parts.items()]
     tables = [Table(heads, lines, kinds=kinds, caption="Energy")]
     if len(set(users.values())) > 1:
-        by_user = sorted(_summed(energies, users).items(), key=lambda item: -item[1])
+        by_user = _energy_of(energies, users).items()
         lines = [(name, joules, joules / total) for name, joules in by_user]
         tables.append(Table(("user", *heads[1:]), lines, kinds=kinds, caption="Energy by user"))
     return [Section("What used the energy", _hosts_off(results), tuple(tables))]

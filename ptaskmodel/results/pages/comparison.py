@@ -24,7 +24,7 @@ from ptaskmodel.results.comparison.tasks import (
 )
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.pages.metrics import MANY, metric_sections
-from ptaskmodel.results.pages.page import Section, Table, empty_data, write_page
+from ptaskmodel.results.pages.page import Section, Table, write_page
 from ptaskmodel.results.pages.report import write_report
 from ptaskmodel.results.pictures.charts import Matrix
 from ptaskmodel.results.pictures.topology import places_of
@@ -60,7 +60,7 @@ def write_comparison_page(
     charts = tuple(chart.data() for chart in curves_of(found))
     if charts:
         sections.append(Section("How many waited how long, and were how slow", charts=charts))
-    data = empty_data("run")
+    data: dict[str, Any] = {"what": "run"}
     details, outcomes = [], []
     if len(results) == 2:
         compared = compare(*results, tolerance=tolerance)

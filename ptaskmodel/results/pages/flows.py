@@ -54,14 +54,6 @@ def routes_of(results: Results) -> list[tuple[str, tuple[str, ...]]]:
         return [(row["task"], split_names(row["path"])) for row in found]
 
 
-def _ways(routes: Iterable[tuple[str, Iterable[str]]]) -> dict[str, set[str]]:
-    """The links that the flows of each task cross."""
-    found: dict[str, set[str]] = {}
-    for task, links in routes:
-        found.setdefault(task, set()).update(links)
-    return found
-
-
 def cables_of(results: Results, routes: Iterable[tuple[str, Iterable[str]]]) -> list[Cable]:
     """The links of `results`, by longest queue, then by the flows that cross them.
 
@@ -87,13 +79,30 @@ def cables_of(results: Results, routes: Iterable[tuple[str, Iterable[str]]]) -> 
     return sorted(found, key=lambda one: (-one.queue_B, -one.flows))
 
 
-def answer_of_flows(results: Results, places: Mapping[str, Place]) -> list[str]:
+class Flows(NamedTuple):
+    """The ranges of tasks, the cables, and of each task the links that its flows cross."""
+
+    ranges: list[Sure]
+    cables: list[Cable]
+    ways: Mapping[str, set[str]]
+
+
+def flows_of(results: Results) -> Flows:
+    """Return what is known of the flows of `results`, of a simulation."""
+    routes = routes_of(results)
+    ways: dict[str, set[str]] = {}
+    for task, links in routes:
+        ways.setdefault(task, set()).update(links)
+    return Flows(ranges_of(results), cables_of(results, routes), ways)
+
+
+def answer_of_flows(flows: Flows, places: Mapping[str, Place]) -> list[str]:
     """Sentences of the answer: which task is latest, how sure that is, which cable is crowded.
 
-    results: of a simulation. places: of links, by their names.
+    flows: of a simulation. places: of links, by their names.
     """
     said = []
-    ranges = ranges_of(results)
+    ranges, cables, _ = flows
     if ranges:
         low, high = duration(ranges[0].low_s), duration(ranges[0].high_s)
         half = number(float(np.median([one.width for one in ranges])) - 1.0, "share")
@@ -101,7 +110,6 @@ def answer_of_flows(results: Results, places: Mapping[str, Place]) -> list[str]:
             f"{ranges[0].task_id} may take longest: {low} to {high} in 80 % of cases; half of the "
             f"ranges end {half} or more above their beginning."
         )
-    cables = cables_of(results, routes_of(results))
     if cables and cables[0].queue_B > 0.0:
         longest = cables[0]
         text = f"The longest queue, {number(longest.queue_B, 'bytes')}, is on link "
@@ -118,13 +126,12 @@ def answer_of_flows(results: Results, places: Mapping[str, Place]) -> list[str]:
     return said
 
 
-def flow_sections(results: Results, places: Mapping[str, Place]) -> list[Section]:
+def flow_sections(results: Results, flows: Flows, places: Mapping[str, Place]) -> list[Section]:
     """The sections on ranges and cables; none for a run that has neither.
 
-    results: of a simulation. places: of links, by their names.
+    results: of a simulation, and its ``flows``. places: of links, by their names.
     """
-    routes = routes_of(results)
-    cables, ranges, ways = cables_of(results, routes), ranges_of(results), _ways(routes)
+    ranges, cables, ways = flows
     rank = {cable.name: k for k, cable in enumerate(cables)}
     crowded = {
         task: link_name(min(links, key=lambda name: rank[name]), places)

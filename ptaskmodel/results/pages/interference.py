@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ptaskmodel.results.loading import Results, ShownLimit
     from ptaskmodel.simulation.simulation import Simulation
 
+Key = TypeVar("Key")
 INTERFERENCE = "interference.csv"
 COLUMNS = ("task_id", "slowed_by", "limited_by", "resource", "seconds")
 NEIGHBOURS, NEIGHBOUR_COLUMNS = "neighbours.csv", ("job_id", "slowed_by", "seconds")
@@ -52,15 +53,15 @@ class Cost(NamedTuple):
 class Limit(NamedTuple):
     """What limited tasks: a resource, or a kind of limit without one.
 
-    seconds: summed over tasks. shared: of them, in spells in which others used it, too. tasks: how
-    many it limited. use: mean, in %; None: not a resource.
+    seconds: summed over tasks. shared: of them, in spells in which others used it, too. tasks: the
+    ids of those that it limited. use: mean, in %; None: not a resource.
     """
 
     kind: str
     resource: str
     seconds: float
     shared: float
-    tasks: int
+    tasks: Collection[str]
     use: float | None
 
 
@@ -133,18 +134,13 @@ def read_costs(results: Results) -> list[Cost] | None:
 
 def sharers_by_cost(costs: Iterable[Cost]) -> dict[str, str]:
     """From `costs`, how many slowed each task, and which most: "139: t04712 (31 s), ..."."""
-    of: dict[str, dict[str, float]] = {}
-    for cost in costs:
-        mine = of.setdefault(cost.task_id, {})
-        mine[cost.slowed_by] = mine.get(cost.slowed_by, 0.0) + cost.seconds
-    found = {}
-    for task_id, mine in of.items():
-        worst = sorted(mine, key=lambda name: -mine[name])[:MOST_SHARERS]
-        told = ", ".join(f"{name} ({duration(mine[name])})" for name in worst)
-        found[task_id] = f"{count(len(mine))}: {told}" + (
-            ", ..." if len(mine) > MOST_SHARERS else ""
-        )
-    return found
+    of: dict[str, list[str]] = {}
+    pairs = summed(((cost.task_id, cost.slowed_by), cost.seconds) for cost in costs)
+    for (task_id, name), seconds in pairs.items():
+        of.setdefault(task_id, []).append(f"{name} ({duration(seconds)})")
+    return {task_id: f"{count(len(its))}: " + ", ".join(
+                [*its[:MOST_SHARERS], *["..."] * (len(its) > MOST_SHARERS)])
+            for task_id, its in of.items()}  # fmt: skip
 
 
 def decimals(end_s: float) -> int:
@@ -175,7 +171,7 @@ def limits_of(results: Results) -> list[Limit]:
             mean = 100.0 * sum((b - a) * share for a, b, share in spans) / span
         elif kind in (HOST, LINK):
             mean = 0.0
-        rows.append(Limit(kind, resource, seconds[key], shared[key], len(tasks[key]), mean))
+        rows.append(Limit(kind, resource, seconds[key], shared[key], tasks[key], mean))
     return rows
 
 
@@ -232,7 +228,8 @@ def limits_section(
     whole = sum(limit.seconds for limit in limits) or 1.0
     lines = [
         (f"{limit.kind} {link_name(limit.resource, places)}".strip(), limit.seconds / whole,
-         limit.seconds, limit.shared, limit.tasks, None if limit.use is None else limit.use / 100)
+         limit.seconds, limit.shared, len(limit.tasks),
+         None if limit.use is None else limit.use / 100)
         for limit in limits
     ]  # fmt: skip
     picks = None
@@ -242,13 +239,9 @@ def limits_section(
     )
     if results.what != "rank":
         place = {task.task_id: k for k, task in enumerate(results.tasks)}
-        of: dict[tuple[str, str], set[int]] = {}
-        for interval in results.limits:
-            if (k := place.get(interval.task_id)) is not None:
-                of.setdefault((interval.limited_by, interval.resource), set()).add(k)
-        keys = [(limit.kind, limit.resource) for limit in limits]
-        picks = [(sorted(of.get(key, ())), f"limited by {line[0]}", key[1])
-                 for key, line in zip(keys, lines, strict=True)]  # fmt: skip
+        picks = [(sorted(place[name] for name in limit.tasks if name in place),
+                  f"limited by {line[0]}", limit.resource)
+                 for limit, line in zip(limits, lines, strict=True)]  # fmt: skip
         note += f" A click shows its {what}."
     heads = ("limit", "of all time", "time", "of it shared", what, "mean use")
     kinds = ("text", "share", "time", "time", "count", "share")
@@ -309,19 +302,20 @@ def _matrix(results: Results, costs: Sequence[Cost], kind: str, group: Mapping[s
     hosts = {task.task_id: len(task.hosts) for task in results.tasks}
     place = {task.task_id: k for k, task in enumerate(results.tasks)}
     in_hours = results.what == "job"
-    cells: dict[tuple[str, str], float] = {}
+    keys = [(group.get(cost.task_id, cost.task_id), group.get(cost.slowed_by, cost.slowed_by))
+            for cost in costs]  # fmt: skip
+    cells = summed(
+        (key, cost.seconds * (hosts.get(cost.task_id, 0) / 3600 if in_hours else 1.0))
+        for key, cost in zip(keys, costs, strict=True)
+    )
     members: dict[tuple[str, str], set[int]] = {}
-    for cost in costs:
-        amount = cost.seconds * (hosts.get(cost.task_id, 0) / 3600 if in_hours else 1.0)
-        both = tuple(group.get(name, name) for name in (cost.task_id, cost.slowed_by))
-        key = both[0], both[1]
-        cells[key] = cells.get(key, 0.0) + amount
+    for key, cost in zip(keys, costs, strict=True):
         members.setdefault(key, set()).update(
             place[name] for name in (cost.task_id, cost.slowed_by) if name in place
         )
-    lost = _sums((victim, amount) for (victim, _), amount in cells.items())
+    lost = summed((victim, amount) for (victim, _), amount in cells.items())
     rows = list(lost)[:MOST]
-    caused = _sums((who, amount) for (victim, who), amount in cells.items() if victim in rows)
+    caused = summed((who, amount) for (victim, who), amount in cells.items() if victim in rows)
     columns, others = list(caused)[:MOST], list(caused)[MOST:]
     table, who = [], []
     for victim in rows:
@@ -329,7 +323,7 @@ def _matrix(results: Results, costs: Sequence[Cost], kind: str, group: Mapping[s
         table.append([sum(cells.get((victim, name), 0.0) for name in part) for part in parts])
         who.append([sorted(set().union(*(members.get((victim, name), ()) for name in part)))
                     for part in parts])  # fmt: skip
-    (victim, culprit), worst = max(cells.items(), key=lambda item: item[1])
+    (victim, culprit), worst = next(iter(cells.items()))
     total, most = (
         f"{number(x)} host hours" if in_hours else duration(x) for x in (sum(lost.values()), worst)
     )
@@ -356,9 +350,9 @@ def _matrix(results: Results, costs: Sequence[Cost], kind: str, group: Mapping[s
     )
 
 
-def _sums(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """The sum of the amounts of each name, the largest first."""
-    found: dict[str, float] = {}
+def summed(parts: Iterable[tuple[Key, float]]) -> dict[Key, float]:
+    """Return the sum of the amounts of each name of ``parts``, the largest first."""
+    found: dict[Key, float] = {}
     for name, amount in parts:
         found[name] = found.get(name, 0.0) + amount
     return dict(sorted(found.items(), key=lambda item: -item[1]))

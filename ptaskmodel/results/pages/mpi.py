@@ -163,19 +163,11 @@ def _spans(results: Results) -> Iterable[tuple[int, int, float, float]]:
 
 def _path(place: Path, tick: float) -> list[list[int]]:
     """The critical path: [rank, to which, start, end], the parts of a message as one."""
-    found: list[list[int]] = []
     if _count(place / CRITICAL_PATH) > MAX_PARTS:
-        return found
-    last = ""
-    for row in _read(place / CRITICAL_PATH, "start_s", "end_s", "rank", "to_rank", "message"):
-        rank = int(row["rank"])
-        start, end = _dates(row, tick)
-        if row["message"] and row["message"] == last:
-            found[-1][3] = end
-        else:
-            found.append([rank, int(row["to_rank"] or rank), start, end])
-        last = row["message"]
-    return found
+        return []
+    rows = _read(place / CRITICAL_PATH, "start_s", "end_s", "rank", "to_rank", "message")
+    return [[rank, to, round(begin / tick), round(end / tick)]
+            for rank, to, begin, end, _ in mpi_pictures.path_parts(rows)]  # fmt: skip
 
 
 def ranks_table(results: Results) -> dict[str, Any] | None:

@@ -31,16 +31,14 @@ class Table:
     header: names of the columns. rows: texts, or numbers in SI where ``kinds`` says so: of each
     column "text", "said" (numbers as texts), or "number", "count", "time", "share", "bytes",
     "rate", "energy", "power", "date"; such a column is shown in one unit, which its head then
-    names. right: instead of kinds, the columns that hold numbers as texts. caption: what the table
-    is of, for those who hear it. order: (column, whether the largest come first); None: as given.
-    key: the two columns that small screens show beside the first. file: where all rows are. same:
-    columns that have one unit. picks: of each row what a click shows: numbers of tasks, what these
-    are, a link or "".
+    names; (): all are texts. caption: what the table is of, for those who hear it. order: (column,
+    whether the largest come first); None: as given. key: the two columns that small screens show
+    beside the first. file: where all rows are. same: columns that have one unit. picks: of each row
+    what a click shows: numbers of tasks, what these are, a link or "".
     """
 
     header: Sequence[str]
     rows: Sequence[Sequence[Any]]
-    right: Sequence[int] = ()
     kinds: Sequence[str] = ()
     caption: str = ""
     order: tuple[int, bool] | None = None
@@ -51,8 +49,7 @@ class Table:
 
     def data(self, title: str) -> dict[str, Any]:
         """What the script `table` takes; title: of the section."""
-        texts = ["said" if k in self.right else "text" for k in range(len(self.header))]
-        kinds = self.kinds or texts
+        kinds = self.kinds or ["text"] * len(self.header)
         found = {"caption": self.caption or title, "quiet": not self.caption,
                  "heads": list(self.header), "kinds": list(kinds),
                  "rows": [list(row) for row in self.rows], "order": self.order,
@@ -117,8 +114,9 @@ def write_page(
 ) -> None:
     """Write a page.
 
-    data: what its script shows, `empty_data` and more; before: sections that say why; after:
-    details, below the charts of time and place; answer: sentences at its head, a line each.
+    data: what page.js shows, with "what": "task", "job", "rank" or "run". before: sections that say
+    why; after: details, below the charts of time and place; answer: sentences at its head, a line
+    each.
 
     Raises PTaskModelError if it cannot be written.
     """
@@ -153,33 +151,3 @@ def write_page(
             stream.write(text[:at] + parts[mark])
             text = text[at + len(mark) :]
         stream.write(text)
-
-
-def empty_data(what: str) -> dict[str, Any]:
-    """A page on which nothing is shown yet; what: "task", "job", "rank" or "run"."""
-    return {
-        "what": what,
-        "end": 0.0,
-        "epoch": None,
-        "cards": [],
-        "facts": [],
-        "warnings": [],
-        "hosts": [],
-        "groups": None,
-        "tasks": [],
-        "killed": [],
-        "words": [],
-        "panel_says": "",
-        "cut": "",
-        "tracks": [],
-        "spells": None,
-        "uses": [],
-        "use_width": 1.0,
-        "use_note": "",
-        "places": {},
-        "topology": "",
-        "timeline": None,
-        "table": None,
-        "columns": None,
-        "stopped": None,
-    }

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.files import digest
 from ptaskmodel.recording import HOST, LINK
 from ptaskmodel.results.loading import Results, ShownTask, main_limits, results_of
 from ptaskmodel.results.pages.answers import Found, answer_of, energy_section, numbers_of
-from ptaskmodel.results.pages.flows import answer_of_flows, flow_sections
+from ptaskmodel.results.pages.flows import answer_of_flows, flow_sections, flows_of
 from ptaskmodel.results.pages.interference import (
     decimals,
     interference_sections,
@@ -29,11 +28,11 @@ from ptaskmodel.results.pages.interference import (
     spells_of,
 )
 from ptaskmodel.results.pages.mpi import ranks_table, replay_sections, timeline_data
-from ptaskmodel.results.pages.page import empty_data, write_page
+from ptaskmodel.results.pages.page import write_page
 from ptaskmodel.results.pages.platform import topology_data
 from ptaskmodel.results.pages.waits import slowdown_sections, waiting_sections
 from ptaskmodel.results.pictures.drawing import host_order, natural
-from ptaskmodel.results.pictures.topology import mean_use, platform_of
+from ptaskmodel.results.pictures.topology import input_of, mean_use, platform_of
 from ptaskmodel.results.pictures.tracks import (
     link_tracks,
     load_tracks,
@@ -104,7 +103,7 @@ def write_report(
         groups = {"user": page.users, "client": page.loops}
         before = [
             *loops_section(results),
-            *flow_sections(results, page.places),
+            *flow_sections(results, page.flows, page.places),
             *interference_sections(results, page.costs, groups),
             *before,
             *waiting_sections(results, page.users),
@@ -138,7 +137,7 @@ def answer_in(results: Results | str | Path) -> str:
 
 
 def _answer(page: _Report) -> str:
-    lines = answer_of_flows(page.results, page.places) if page.results.what == "task" else []
+    lines = answer_of_flows(page.flows, page.places) if page.results.what == "task" else []
     return "\n".join([answer_of(page.found), *lines])
 
 
@@ -218,7 +217,7 @@ class _Report:
             except PTaskModelError as error:
                 self.lacking = f"The topology is not drawn: {error}." if results.utilisation else ""
         self.costs = read_costs(results)
-        self.loops = loops_of(results)
+        self.loops, self.flows = loops_of(results), flows_of(results)
         self.users, self.begin_unix_s = _of_workload(results)
         if is_slurm(results.summary):
             jobs = read_jobs(results.directory)
@@ -254,7 +253,8 @@ class _Report:
         named = {limit.resource for limit in self.limits if limit.kind == LINK}
         if isinstance(topology, dict):
             named |= {row[0] for row in topology["links"]}
-        return empty_data(results.what) | {
+        return {
+            "what": results.what,
             "end": results.end_s,
             "epoch": self.begin_unix_s,
             "facts": facts_of(results),
@@ -371,17 +371,12 @@ def _of_workload(results: Results) -> tuple[dict[str, str], float | None]:
     from ptaskmodel.workload.jobs import names_of, users_of
     from ptaskmodel.workload.reading import read_workload
 
-    for entry in (results.summary.get("inputs") or [])[1:2]:
-        for folder in (Path(), results.directory, *results.directory.absolute().parents):
-            path = folder / entry["path"]
-            if path.is_file() and digest(path) == entry["sha256"]:
-                try:
-                    jobs = read_workload(path).jobs
-                except PTaskModelError:
-                    return {}, begin
-                both = zip(names_of(jobs)[0], users_of(jobs), strict=True)
-                return {name: user for name, user in both if user is not None}, begin
-    return {}, begin
+    try:
+        jobs = read_workload(input_of(results, 1, "workload")).jobs
+    except PTaskModelError:
+        return {}, begin
+    both = zip(names_of(jobs)[0], users_of(jobs), strict=True)
+    return {name: user for name, user in both if user is not None}, begin
 
 
 def _uses(results: Results) -> tuple[list[list[Any]], float, str]:

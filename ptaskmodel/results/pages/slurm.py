@@ -137,7 +137,8 @@ def _backfill(results: Results, jobs: Sequence[SlurmJob]) -> list[Section]:
     heads = ("started by", "jobs", "CPU h", "of all CPU h", "median wait", "95 % wait")
     kinds = ("text", "count", "number", "share", "time", "time")
     tables = (Table(heads, rows, kinds=kinds, caption="Who started jobs", key=(1, 3)),
-              Table(("backfill", "value"), told, (1,), caption="As sdiag counts"))  # fmt: skip
+              Table(("backfill", "value"), told, kinds=("text", "said"),
+                    caption="As sdiag counts"))  # fmt: skip
     return [Section("What backfill earned", note, tables)]
 
 

@@ -57,22 +57,18 @@ if TYPE_CHECKING:
 
 MOST_SLOWEST = 12
 MOST_RANGES = 40
-REPLAY_FUNCTIONS: Mapping[str, Callable[[Path], Figure]] = {
-    "times": times,
-    "matrix": matrix,
-}
 
 
 @picture
 def progress(results: Results) -> Figure:
     """How much of the slowest tasks is done over time, beside what it would be alone (dashed)."""
-    if not results.limits:
-        raise PTaskModelError(f"{results.directory}: {NEEDS_ATTRIBUTION}")
     spells: dict[str, list[ShownLimit]] = {}
     for limit in results.limits:
         if limit.limited_by != "waiting":
             spells.setdefault(limit.task_id, []).append(limit)
     known = [task for task in results.tasks if task.task_id in spells]
+    if not known:
+        raise PTaskModelError(f"{results.directory}: no task's progress; {NEEDS_ATTRIBUTION}")
     slowest = sorted(known, key=lambda task: -(task.slowdown or 0.0))[:MOST_SLOWEST]
     columns = min(4, len(slowest))
     rows = -(-len(slowest) // columns)
@@ -145,7 +141,12 @@ def ranges(results: Results) -> Figure:
 
 
 # The functions of `results.PICTURES`.
-FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
+FUNCTIONS: Mapping[str, Callable[..., Figure]] = {
+    "gantt": gantt,
+    "topology": topology,
+    "times": times,
+    "ranks": ranks,
+    "matrix": matrix,
     "progress": progress,
     "links": links_figure,
     "hosts": hosts_figure,
@@ -161,10 +162,7 @@ FUNCTIONS: Mapping[str, Callable[[Results], Figure]] = {
     "queues": queues_figure,
 }
 # Those with a choice of colours.
-COLOURED: Mapping[str, tuple[Mapping[str, str], Callable[..., Figure]]] = {
-    "gantt": (GANTT_COLOURS, gantt),
-    "topology": (COLOURS, topology),
-}
+COLOURED: Mapping[str, Mapping[str, str]] = {"gantt": GANTT_COLOURS, "topology": COLOURS}
 
 
 def draw_results(
@@ -188,18 +186,13 @@ def draw_results(
     check_picture(output)
     if kind not in PICTURES:
         raise PTaskModelError(f"picture {kind!r} is not known; choose one of {', '.join(PICTURES)}")
-    colours, draw = COLOURED.get(kind, ({}, None))
+    colours = COLOURED.get(kind, {})
     if colour is not None and colour not in colours:
         known = f"choose one of {', '.join(colours)}" if colours else "it has no choice of them"
         raise PTaskModelError(f"colours of {kind} cannot be {colour!r}; {known}")
-    if kind == "ranks" or kind in REPLAY_FUNCTIONS:
-        directory = results.directory if isinstance(results, Results) else Path(results)
-        if kind == "ranks":
-            figure = ranks(directory, since_s, until_s, messages)
-        else:
-            figure = REPLAY_FUNCTIONS[kind](directory)
-    else:
-        found = results_of(results)
-        figure = FUNCTIONS[kind](found) if draw is None else draw(found, colour=colour)
+    given: dict[str, Any] = {"colour": colour} if colours else {}
+    if kind == "ranks":
+        given = {"since_s": since_s, "until_s": until_s, "messages": messages}
+    figure = FUNCTIONS[kind](results_of(results), **given)
     save(figure, output)
     return sentence_of(figure)

@@ -6,6 +6,7 @@ Dates and times in pictures are in s; their axes are labelled in a unit that rea
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -91,6 +92,13 @@ def slowdown_scale() -> Normalize:
     return Normalize(1.0, 4.0)
 
 
+def log_scale(low: float, high: float) -> Normalize:
+    """Amounts for `heat`, logarithmic from ``low`` to ``high``, those beyond in its end colours."""
+    from matplotlib.colors import LogNorm
+
+    return LogNorm(low, high, clip=True)
+
+
 def colour_bar(axes: Any, shown: ScalarMappable, extend: str = "neither") -> Any:
     """Add a narrow bar of colours beside ``axes``, and return it.
 
@@ -137,20 +145,8 @@ def host_order(results: Results) -> list[str]:
 
 def natural(name: str) -> list[tuple[int, int | str]]:
     """Sort key that puts n2 before n10."""
-    parts: list[tuple[int, int | str]] = []
-    text, digits = "", ""
-    for c in name + "\0":
-        if c.isascii() and c.isdigit():
-            if text:
-                parts.append((1, text))
-                text = ""
-            digits += c
-        else:
-            if digits:
-                parts.append((0, int(digits)))
-                digits = ""
-            text += c
-    return parts
+    parts = filter(None, re.split("([0-9]+)", name))
+    return [(0, int(part)) if part[0] in "0123456789" else (1, part) for part in parts]
 
 
 def row_ticks(axes: Any, names: Sequence[str], most: int = 40) -> None:

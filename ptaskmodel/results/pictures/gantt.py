@@ -15,6 +15,7 @@ from ptaskmodel.results.loading import Results, ShownTask, running_stretches
 from ptaskmodel.results.pictures.charts import Pane, end_labels, time_panel
 from ptaskmodel.results.pictures.drawing import (
     heat,
+    log_scale,
     natural,
     ran,
     row_ticks,
@@ -23,6 +24,7 @@ from ptaskmodel.results.pictures.drawing import (
     use_bar,
     use_scale,
 )
+from ptaskmodel.results.pictures.tracks import in_cells
 from ptaskmodel.results.states import ENDED, KILLED, outcome_of
 from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.style.colours import CATEGORIES, LIGHT, OTHERS, category, text_on
@@ -30,6 +32,7 @@ from ptaskmodel.style.figures import finished, picture
 from ptaskmodel.style.text import count, elided, number, round_time
 
 if TYPE_CHECKING:
+    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
 # Of attempts that were stopped.
@@ -106,36 +109,33 @@ class Coloured(NamedTuple):
     key: Sequence[tuple[str, str]] = ()
 
 
-def _by_slowdown(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
-    colours, scale = heat(), slowdown_scale()
-
-    def paint(task: ShownTask) -> Any:
-        return LIGHT.nothing if task.slowdown is None else colours(scale(max(task.slowdown, 1.0)))
-
-    return Coloured(paint, "colour: contention slowdown; grey: not known")
-
-
-def _by_amount(values: Mapping[str, float], says: str, low: float, high: float) -> Coloured:
-    from matplotlib.colors import LogNorm
-
-    colours, scale = heat(), LogNorm(low, max(high, 2 * low), clip=True)
+def _by_amount(values: Mapping[str, float | None], says: str, scale: Normalize) -> Coloured:
+    """Of amounts by task: what is not known is grey."""
+    colours = heat()
 
     def paint(task: ShownTask) -> Any:
         value = values.get(task.task_id)
-        return LIGHT.nothing if value is None else colours(scale(max(value, low)))
+        return LIGHT.nothing if value is None else colours(scale(max(value, scale.vmin or 0.0)))
 
     return Coloured(paint, says)
 
 
+def _by_slowdown(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
+    slow = {task.task_id: task.slowdown for task in tasks}
+    return _by_amount(slow, "colour: contention slowdown; grey: not known", slowdown_scale())
+
+
 def _by_size(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
-    sizes = {task.task_id: float(len(task.hosts)) for task in tasks}
+    sizes = {task.task_id: len(task.hosts) for task in tasks}
     most = max(sizes.values())
-    return _by_amount(sizes, f"colour: hosts, 1 (pale) to {number(most)} (dark)", 1.0, most)
+    says = f"colour: hosts, 1 (pale) to {number(most)} (dark)"
+    return _by_amount(sizes, says, log_scale(1.0, max(most, 2.0)))
 
 
 def _by_waiting(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
-    waits = {task.task_id: task.waiting_s for task in tasks if task.waiting_s is not None}
-    return _by_amount(waits, "colour: waited 1 min or less (pale) to 1 d or more (dark)", *WAITS_S)
+    waits = {task.task_id: task.waiting_s for task in tasks}
+    says = "colour: waited 1 min or less (pale) to 1 d or more (dark)"
+    return _by_amount(waits, says, log_scale(*WAITS_S))
 
 
 def _by_state(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
@@ -309,21 +309,11 @@ def occupancy(
     rows: (task, start, end) with dates in s from 0 to span_s. row_of: the row of each host.
     weights: what each counts, in order of ``rows``; None: 1.
     """
-    n_rows = max(row_of.values()) + 1
-    # Task seconds in a cell, in cells: at the ends of a task directly, between them as steps.
-    parts = np.zeros((n_rows, cells))
-    steps = np.zeros((n_rows, cells + 1))
-    for k, (task, start, end) in enumerate(rows):
-        weight = 1.0 if weights is None else weights[k]
-        a, b = (min(max(date / span_s * cells, 0.0), float(cells)) for date in (start, end))
-        first, last = min(int(a), cells - 1), min(int(b), cells - 1)
-        for on, hosts in Counter(row_of[host] for host in dict.fromkeys(task.hosts)).items():
-            if first == last:
-                parts[on, first] += weight * hosts * (b - a)
-            else:
-                parts[on, first] += weight * hosts * (first + 1 - a)
-                parts[on, last] += weight * hosts * (b - last)
-                steps[on, first + 1] += weight * hosts
-                steps[on, last] -= weight * hosts
-    found: FloatArray = parts + np.cumsum(steps, axis=1)[:, :cells]
-    return found
+    spans = [
+        (on, start, end, weight * hosts)
+        for (task, start, end), weight in zip(rows, weights or [1.0] * len(rows), strict=True)
+        for on, hosts in Counter(row_of[host] for host in dict.fromkeys(task.hosts)).items()
+    ]
+    on, start, end, weight = np.array(spans, dtype=float).reshape(-1, 4).T
+    shape = max(row_of.values()) + 1, cells
+    return in_cells(on.astype(int), start / span_s * cells, end / span_s * cells, weight, shape)

@@ -4,7 +4,6 @@ of queues of links."""
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from ptaskmodel.results.pictures.drawing import NEEDS_ATTRIBUTION, natural, unit
 from ptaskmodel.results.pictures.topology import places_of
 from ptaskmodel.results.pictures.tracks import (
     Track,
+    cells_of,
     link_tracks,
     load_tracks,
     power_tracks,
@@ -250,21 +250,15 @@ def queues_figure(results: Results) -> Figure:
     if not spells:
         raise PTaskModelError(f"{results.directory / QUEUES}: no link had a queue; nothing to draw")
     places = places_of(results)
-    largest: dict[str, float] = {}
-    for name, _, _, queue_B in spells:
-        largest[name] = max(largest.get(name, 0.0), queue_B)
+    end_s = max(end_s for _, _, end_s, _ in spells)
+    queues, cell_s = cells_of(spells, end_s)
+    largest = {name: float(its.max()) for name, its in queues.items()}
     paused = dict.fromkeys(name for name, *_ in pauses)
     order = sorted(largest, key=lambda name: (name not in paused, -largest[name], natural(name)))
     shown = sorted(order[:MOST_QUEUES], key=natural)
     row_of = {name: k for k, name in enumerate(shown)}
     most = max(spells, key=lambda spell: spell[3])
-    cell_s = min(end_s - begin_s for _, begin_s, end_s, _ in spells)
-    end_s = max(end_s for _, _, end_s, _ in spells)
-    table = np.zeros((len(shown), max(math.ceil(end_s / cell_s - 1e-6), 1)))
-    for name, begin_s, _, queue_B in spells:
-        if name in row_of:
-            cell = min(round(begin_s / cell_s), table.shape[1] - 1)
-            table[row_of[name], cell] = 100.0 * queue_B / (most[3] or 1.0)
+    table = 100.0 * np.array([queues[name] for name in shown]) / (most[3] or 1.0)
 
     def draw(axes: Any) -> None:
         names = [link_name(name, places) for name in shown]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.directory import finite
+from ptaskmodel.results.directory import finite, readable, rows
+from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures.charts import Matrix, areas
 from ptaskmodel.results.pictures.drawing import time_axis, unit_axis
+from ptaskmodel.results.pictures.tracks import in_cells
 from ptaskmodel.results.tables.mpi import (
     CRITICAL_PATH,
     MATRIX,
@@ -56,15 +57,16 @@ NEEDS_TIMELINE = "this picture needs a replay with --timeline"
 
 @picture
 def ranks(
-    directory: Path,
+    results: Results,
     since_s: float | None = None,
     until_s: float | None = None,
     messages: bool = True,
 ) -> Figure:
     """What each rank did when, and messages, if not too many: lines from sender to receiver.
 
-    since_s, until_s: draw only this part of the run. messages: whether to draw them at all.
+    results: of a replay. since_s, until_s: draw only this part. messages: whether to draw them.
     """
+    directory = results.directory
     count = len(_rows(directory, RANKS))
     whole = _rows(directory, SPANS)
     since_s = 0.0 if since_s is None else since_s
@@ -155,23 +157,12 @@ def mostly(
 
     rank, state, begin, end: arrays, of each span. Shape (``ranks``, ``cells``); -1: in none.
     """
-    cell = (window[1] - window[0]) / cells
-    begin, end = begin - window[0], end - window[0]
-    first = np.minimum((begin / cell).astype(np.int64), cells - 1)
-    last = np.minimum((end / cell).astype(np.int64), cells - 1)
+    begin, end = ((each - window[0]) / (window[1] - window[0]) * cells for each in (begin, end))
     best = np.zeros((ranks, cells))
     found = np.full((ranks, cells), -1)
     for k in range(len(STATES)):
-        own = np.flatnonzero(state == k)
-        if not len(own):
-            continue
-        spent = np.zeros((ranks, cells + 1))
-        # Whole cells between the two ends, by differences; then what is missing of the ends.
-        np.add.at(spent, (rank[own], first[own]), cell)
-        np.add.at(spent, (rank[own], last[own] + 1), -cell)
-        spent = np.cumsum(spent, axis=1)[:, :cells]
-        np.add.at(spent, (rank[own], first[own]), first[own] * cell - begin[own])
-        np.add.at(spent, (rank[own], last[own]), end[own] - (last[own] + 1) * cell)
+        own = state == k
+        spent = in_cells(rank[own], begin[own], end[own], 1.0, best.shape)
         found[spent > best] = k
         best = np.maximum(best, spent)
     return found
@@ -209,33 +200,36 @@ def _draw_path(axes: Any, directory: Path) -> str:
     """Draw the critical path: along ranks, and messages from one to the next; its legend."""
     if not (directory / CRITICAL_PATH).exists():
         return ""
-    dates: list[float] = []
-    places: list[float] = []
-    message = ""
-    rows = _rows(directory, CRITICAL_PATH)
-    for row in rows:
-        if row["message"] and row["message"] == message:  # up to three parts, one line
-            del dates[-1], places[-1]
-        else:
-            dates.append(float(row["start_s"]))
-            places.append(float(row["rank"]))
-        message = row["message"]
-        dates.append(float(row["end_s"]))
-        places.append(float(row["to_rank"] or row["rank"]))
-    points = list(zip(dates, places, strict=True))
+    parts = path_parts(_rows(directory, CRITICAL_PATH))
+    points = [at for rank, to, begin, end, _ in parts for at in ((begin, rank), (end, to))]
     pairs = list(pairwise(points))
     between = [pair for pair in pairs if pair[0][1] != pair[1][1]]
-    if len(between) <= PLAIN_LINES:
-        axes.plot(dates, places, color="white", linewidth=3.2, solid_joinstyle="round")
-        axes.plot(dates, places, color=PATH_COLOUR, linewidth=1.6, solid_joinstyle="round")
+    if points and len(between) <= PLAIN_LINES:
+        for colour, width in (("white", 3.2), (PATH_COLOUR, 1.6)):
+            axes.plot(*zip(*points, strict=True), color=colour, lw=width, solid_joinstyle="round")
     else:
         from matplotlib.collections import LineCollection
 
         along = [pair for pair in pairs if pair[0][1] == pair[1][1]]
         _draw_lines(axes, between, PATH_COLOUR, 1.6, 1.0)
         axes.add_collection(LineCollection(along, colors=PATH_COLOUR, linewidths=1.6, zorder=3))
-    count = len({row["message"] for row in rows} - {""})
-    return f"critical path ({count:,} message{'' if count == 1 else 's'})" if dates else ""
+    count = len({message for *_, message in parts} - {""})
+    return f"critical path ({count:,} message{'' if count == 1 else 's'})" if points else ""
+
+
+def path_parts(rows: Iterable[Mapping[str, str]]) -> list[tuple[int, int, float, float, str]]:
+    """Return (rank, to which, begin, end, message) of a critical path's ``rows``.
+
+    The parts of a message, up to three, are one.
+    """
+    found: list[tuple[int, int, float, float, str]] = []
+    for row in rows:
+        rank, begin, message = int(row["rank"]), finite(row["start_s"]), row["message"]
+        if message and found and message == found[-1][4]:
+            rank, _, begin, *_ = found.pop()
+        to = int(row["to_rank"] or row["rank"])
+        found.append((rank, to, begin, finite(row["end_s"]), message))
+    return found
 
 
 def _legend(axes: Any, state: np.ndarray, lines: str, path: str) -> None:
@@ -286,26 +280,24 @@ def message_matrix(directory: Path, ranks: int, most: int) -> Matrix | None:
 
 
 @picture
-def matrix(directory: Path) -> Figure:
+def matrix(results: Results) -> Figure:
     """How many bytes each rank sent to each other; with many ranks, some of them to some."""
-    ranks = len(_rows(directory, RANKS))
-    if (found := message_matrix(directory, ranks, MOST_CELLS)) is None:
-        raise PTaskModelError(f"{directory / MATRIX}: no message was sent; nothing to draw")
+    found = message_matrix(results.directory, len(results.tasks), MOST_CELLS)
+    if found is None:
+        raise PTaskModelError(f"{results.directory / MATRIX}: no message was sent; nothing to draw")
     return found.figure(found.sentence.partition(";")[0])
 
 
 @picture
-def times(directory: Path) -> Figure:
+def times(results: Results) -> Figure:
     """How long each rank did what: states on each other, ranks side by side."""
-    lines = _rows(directory, RANKS)
-    try:
-        spent = np.array(
-            [[float(row[column_of(name)]) for name in STATES] for row in lines]
-        ).reshape(-1, len(STATES))
-    except (KeyError, ValueError, TypeError) as fault:
-        raise PTaskModelError(
-            f"{directory / RANKS}: cannot be read ({fault}); replay anew"
-        ) from None
+    directory = results.directory
+    columns = [column_of(name) for name in STATES]
+    with readable(directory / RANKS, "replay anew"):
+        lines = [
+            [finite(row[name]) for name in columns] for row in rows(directory / RANKS, *columns)
+        ]
+    spent = np.array(lines).reshape(-1, len(STATES))
     if not spent.sum() > 0.0:
         raise PTaskModelError(f"{directory / RANKS}: no rank took any time; nothing to draw")
     edges = np.arange(len(spent) + 1, dtype=np.float64) - 0.5
@@ -325,10 +317,7 @@ def times(directory: Path) -> Figure:
 
 
 def _rows(directory: Path, name: str) -> list[dict[str, str]]:
-    try:
-        with (directory / name).open(encoding="utf-8", newline="") as stream:
-            return list(csv.DictReader(stream))
-    except (FileNotFoundError, NotADirectoryError):
-        raise PTaskModelError(f"{directory / name}: is not there; {NEEDS_TIMELINE}") from None
-    except (OSError, ValueError, csv.Error) as fault:
-        raise PTaskModelError(f"{directory / name}: cannot be read: {fault}") from None
+    if not (directory / name).exists():
+        raise PTaskModelError(f"{directory / name}: is not there; {NEEDS_TIMELINE}")
+    with readable(directory / name, "replay anew"):
+        return list(rows(directory / name))

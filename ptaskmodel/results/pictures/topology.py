@@ -22,7 +22,6 @@ from ptaskmodel.results.pictures.drawing import (
     use_scale,
 )
 from ptaskmodel.results.tables.places import Place, link_places
-from ptaskmodel.results.tables.slurm_reading import is_slurm
 from ptaskmodel.results.tables.tasks import ROUTE_COLUMNS, ROUTES
 from ptaskmodel.style.colours import LIGHT
 from ptaskmodel.style.figures import WIDE, finished, new_figure, picture
@@ -249,28 +248,33 @@ def platform_of(results: Results) -> Platform:
     """
     from ptaskmodel.platform import load_platform
 
+    return load_platform(input_of(results, 0, "platform"))
+
+
+def input_of(results: Results, k: int, what: str) -> Path:
+    """Return the file that the summary of `results` names as input ``k``, of ``what`` kind.
+
+    Raises PTaskModelError as `platform_of`.
+    """
     inputs = results.summary.get("inputs") or []
-    if is_slurm(results.summary):
-        named = (results.summary.get("parameters") or {}).get("platform")
-        inputs = [one for one in inputs if named is not None and one["path"] == str(named)]
-    if not inputs:
-        raise PTaskModelError(f"{results.directory}: its summary names no platform file")
-    path = Path(inputs[0]["path"])
+    if len(inputs) <= k:
+        raise PTaskModelError(f"{results.directory}: its summary names no {what} file")
+    path = Path(inputs[k]["path"])
     above = results.directory.absolute().parents
     places = [path, *(folder / path for folder in (results.directory, *above))]
     there = [place for place in dict.fromkeys(places) if place.is_file()]
     if not there:
         raise PTaskModelError(
-            f"{path}: the platform of the run is not there; "
+            f"{path}: the {what} of the run is not there; "
             "put it back, or do this where the run was made"
         )
-    found = next((place for place in there if digest(place) == inputs[0]["sha256"]), None)
+    found = next((place for place in there if digest(place) == inputs[k]["sha256"]), None)
     if found is None:
         raise PTaskModelError(
             f"{there[0]}: has changed since the run; what runs were made of is to be kept: "
             "change a copy of it"
         )
-    return load_platform(found)
+    return found
 
 
 def places_of(results: Results) -> dict[str, Place]:

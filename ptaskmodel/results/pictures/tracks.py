@@ -111,6 +111,32 @@ def load_in_cells(rows: Sequence[Row], end_s: float, cells: int) -> Load:
     return Load(mean, np.maximum.reduceat(held, first))
 
 
+def in_cells(
+    row: NDArray[np.int64],
+    begin: FloatArray,
+    end: FloatArray,
+    weight: FloatArray | float,
+    shape: tuple[int, int],
+) -> FloatArray:
+    """Return how much of spans lies in each cell of a table of this ``shape``, by its length.
+
+    row, begin, end: of each span, its dates in cells. weight: what each counts.
+    """
+    cells = shape[1]
+    begin, end = np.clip(begin, 0.0, cells), np.clip(end, 0.0, cells)
+    first, last = (np.minimum(each.astype(int), cells - 1) for each in (begin, end))
+    # Cells between the first and the last as steps, those two directly.
+    one = first == last
+    between = np.where(one, 0.0, weight)
+    steps = np.zeros((shape[0], cells + 1))
+    np.add.at(steps, (row, first + 1), between)
+    np.add.at(steps, (row, last), -between)
+    found: FloatArray = np.cumsum(steps, axis=1)[:, :cells]
+    np.add.at(found, (row, first), weight * (np.where(one, end, first + 1) - begin))
+    np.add.at(found, (row, last), between * (end - last))
+    return found
+
+
 def track_of(
     name: str,
     layers: Mapping[str, str],
@@ -247,17 +273,28 @@ def _from_above(item: tuple[tuple[str, str], Any]) -> tuple[int, str, int]:
 
 def use_table(results: Results, kind: str) -> tuple[dict[str, FloatArray], float]:
     """Return what part of each host or link was used in each cell, and the length of cells, s."""
-    spans = {name: its for (name, its_kind), its in results.utilisation.items() if its_kind == kind}
+    spans = [(name, *span) for (name, its_kind), its in results.utilisation.items()
+             for span in its if its_kind == kind]  # fmt: skip
+    return cells_of(spans, results.end_s)
+
+
+def cells_of(
+    spans: Sequence[tuple[str, float, float, float]], end_s: float
+) -> tuple[dict[str, FloatArray], float]:
+    """Return the amounts of each name in cells up to ``end_s``, and the length of cells, s.
+
+    spans: (name, begin, end, amount), each a cell, the last of a run perhaps less.
+    """
     if not spans:
         return {}, 1.0
-    width_s = min(b - a for its in spans.values() for a, b, _ in its)
-    end_s = max(results.end_s, *(its[-1][1] for its in spans.values()))
+    width_s = min(end - begin for _, begin, end, _ in spans)
+    end_s = max(end_s, *(end for _, _, end, _ in spans))
     cells = max(math.ceil(end_s / width_s - 1e-6), 1)
-    found = {}
-    for name, its in spans.items():
-        found[name] = np.zeros(cells)
-        for start, _, share in its:
-            found[name][min(round(start / width_s), cells - 1)] = share
+    found: dict[str, FloatArray] = {}
+    for name, begin, _, amount in spans:
+        if name not in found:
+            found[name] = np.zeros(cells)
+        found[name][min(round(begin / width_s), cells - 1)] = amount
     return found, width_s
 
 

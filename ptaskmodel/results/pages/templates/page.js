@@ -1,6 +1,8 @@
 "use strict";
 (() => {
-const data = JSON.parse($("data").textContent);
+/* Of what is not given there is nothing. */
+const data = {end: 0, epoch: null, cards: [], facts: [], warnings: [], hosts: [], groups: null, tasks: [], killed: [], words: [], panel_says: "", cut: "", tracks: [], spells: null,
+  uses: [], use_width: 1, use_note: "", places: {}, topology: "", timeline: null, table: null, columns: null, stopped: null, ...JSON.parse($("data").textContent)};
 const tasks = data.tasks, ofRanks = data.what === "rank", end = data.end || 1;
 for (const t of tasks) for (const c of [PROFILE, STATE, LIMIT, USER]) if (t[c] !== null) t[c] = data.words[t[c]];
 const date = (x) => numbers.date(x, end, data.epoch), one = data.what, many = `${data.what}s`;
