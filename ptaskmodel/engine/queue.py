@@ -2,7 +2,7 @@
 """The two heaps of the engine: the event queue, and enabled activities by end time.
 
 Each entry stores its position in the heap, so that it can be removed. The heaps are 4-ary: few
-steps to the top, through neighbours in memory.
+steps to the top, through neighbours in memory. `loop` has the order of what happens at one time.
 
 Messages of a collective begin together, and often end together: thousands of activities have the
 same time. These form *runs*: only the first is in the heap, and the others are queued behind it in

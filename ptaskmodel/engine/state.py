@@ -159,8 +159,8 @@ PATTERN = np.dtype(
         ("latency_bytes", REAL),
         ("penalty", REAL),
         ("bound", REAL),  # inf: none
-        # Of flows of a wire model (see `usage.wires`): round trip, s; what follows the last byte,
-        # s, and s a byte of the last packet; least capacity on the way, B/s.
+        # Of flows of a wire model (see `usage.network_models`): round trip, s; what follows the
+        # last byte, s, and s a byte of the last packet; least capacity on the way, B/s.
         ("round_trip", REAL),
         ("tail", REAL),
         ("tail_per_byte", REAL),
@@ -308,7 +308,7 @@ class Options(NamedTuple):
     solver: int
     flows: bool  # a flow-level network model: bandwidths set bounds and weights
     gamma: float  # TCP window, bytes; 0: no window
-    packet: float  # of a wire model (see `usage.wires`), bytes; 0: it is none
+    packet: float  # of a wire model (see `usage.network_models`), bytes; 0: it is none
     first_window: float  # bytes; inf: flows do not start slowly
     queue_bytes: float  # a full link's queue: the larger of this and so many seconds of its link
     queue_s: float

@@ -1,8 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """What a flow of a wire model does besides sharing: it starts slowly and meets queues.
 
-`usage.wires` has the equations. A link is full, and holds a queue, at the rates in force. Arguments
-are the state ``s``, the slot of an activity, and the options ``o``.
+`usage.network_models` has the equations. A link is full, and holds a queue, at the rates in force.
+Arguments are the state ``s``, the slot of an activity, and the options ``o``.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from ptaskmodel.errors import SimulationError
 from ptaskmodel.packets.network import PacketNetwork, Pause, Protocol
 from ptaskmodel.packets.state import ENDED, OVERFULL, PAUSED
 from ptaskmodel.platform.facts import SHARED, Link
-from ptaskmodel.simulation.records import TaskRecord, TaskRef
+from ptaskmodel.simulation.records import TaskRecord, TaskRef, task_record
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
@@ -312,11 +312,10 @@ class PacketSimulation:
         began, ended = self._start[ref.index], self._end[ref.index]
         start = began if began <= self.now else None
         end = ended if ended < INFINITY else None
-        duration = None if start is None or end is None else end - start
         state = "completed"
         if end is None:
             state = "waiting" if start is None else "starved" if self._is_idle else "running"
-        return TaskRecord(ref.id, task.profile, start, end, duration, state, task.hosts)
+        return task_record(ref.id, task.profile, task.hosts, start, end, state)
 
     def pauses(self) -> Iterator[PausedLink]:
         """The pauses of links, in the order in which they began."""

@@ -201,7 +201,7 @@ class Platform:
 
     @functools.cached_property
     def graph(self) -> Any:
-        """A ``networkx.Graph`` of hosts, routers, switches and links; see ``graph.py``."""
+        """A ``networkx.Graph`` of hosts, routers, switches and links; see `writing`."""
         from ptaskmodel.platform.writing import build_graph
 
         return build_graph(self.facts)

@@ -1,6 +1,6 @@
 """Results of simulations: directories, tables, traces, pictures, comparisons and pages.
 
-The names of contents and pictures are here, for the options of the command line.
+The names of what a command can write or draw are here, for its options.
 """
 
 from __future__ import annotations

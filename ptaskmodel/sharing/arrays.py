@@ -1,6 +1,6 @@
-"""Solve a problem by a rule of the table: the arguments of its kernel, scratch arrays, the call.
+"""Solve a problem by a rule of `rules.RULES`: arguments of its kernel, scratch arrays, the call.
 
-If no resource limits a rate, its limit is `LIMIT_BOUND` or `LIMIT_NOTHING`.
+Where no resource limits a task, its `limit` is `LIMIT_BOUND` or `LIMIT_NOTHING`.
 """
 
 from __future__ import annotations

@@ -354,8 +354,23 @@ def _record(intake: Intake, task: int, started: float, finished: float, state: s
         profile, hosts = facts.profile_of(place), facts.hosts_of(place)
     else:
         profile, hosts = facts[place].profile, facts[place].hosts
+    return task_record(intake.ids[task], profile, hosts, start_s, end_s, state)
+
+
+def task_record(
+    task_id: str,
+    profile: str | None,
+    hosts: tuple[str, ...],
+    start_s: float | None,
+    end_s: float | None,
+    state: str,
+) -> TaskRecord:
+    """Return the record of a task with its `task_id`, `profile` and `hosts`.
+
+    start_s, end_s: dates, s; None: it has not started or ended. state: its final state.
+    """
     return TaskRecord(
-        task_id=intake.ids[task],
+        task_id=task_id,
         profile=profile,
         start_s=start_s,
         end_s=end_s,

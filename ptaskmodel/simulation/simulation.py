@@ -288,7 +288,7 @@ class Simulation(Advancing[Observer]):
         Their subjects are the numbers of tasks (`TaskRef.index`). STARTED and ENDED are those of
         tasks, with the state that a task ends in as the value; rates are those of its stages, in
         units of the amount. ranks: also what the ranks of replayed traces do, with subjects below
-        0 (see `recording.owners`).
+        0 (see `recording.recorded.Owners`).
         """
         self._hand_over()
         self.core.listen(listener, ranks)

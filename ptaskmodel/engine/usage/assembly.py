@@ -3,7 +3,7 @@
 
 Flows and all-to-alls are added by walking every route, or by the shortcuts of their family
 (`platform.topologies`), which give the same sums. Flows of a wire model have usage vectors of their
-own; `wires` has the equations.
+own; `network_models` has the equations.
 """
 
 from __future__ import annotations

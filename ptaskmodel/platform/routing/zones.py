@@ -1,7 +1,7 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """Routes inside one zone: declared tables, compiled walks, Wifi, Vivaldi, none.
 
-The table of families (`topologies.families`) generates the compiled walks, and each family's
+The table of families (`topologies.FAMILIES`) generates the compiled walks, and each family's
 shortcuts for many routes at once.
 """
 

@@ -1,4 +1,4 @@
-"""Tracks over time: a machine, its queue, power, and links by level, for pictures and pages.
+"""Tracks over time: a machine, its queue, power, and links by level of the topology.
 
 Each track is a table of amounts in cells of equal length. Pictures (`load`) and pages
 (`Track.data`) draw the same tables.

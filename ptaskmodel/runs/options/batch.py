@@ -1,4 +1,8 @@
-"""Options of ``batch`` and ``serve``: those of `BatchOptions`, of reading and of writing."""
+"""Options of ``batch`` and ``serve``: fields of `batch.options.BatchOptions`, of inputs, of output.
+
+A new option is a field of `BatchOptions`; `DECIDED` lists those that ``serve`` does not have, since
+an external scheduler decides.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Backfill scheduler: find each tested job's earliest start, and reserve nodes there.
 
-`BackfillThread` runs its cycles. In plain cases it uses `vectorised_backfill` or `shared_cycles`
-instead, whose cycles are equal: change all together. `TimeSlots` is the map.
+`BackfillThread` runs its cycles. For plain jobs it uses `vectorised_backfill` or `shared_cycles`,
+which must give the same results: change all three together. `TimeSlots` records which nodes are
+free when.
 Source: Slurm 22.05, src/plugins/sched/backfill, and its Scheduling Configuration Guide.
 """
 

@@ -1,6 +1,7 @@
 """Choose among whole nodes: runs of consecutive nodes, the tightest sufficient run first.
 
-`Linear` and `Tree.choose_linear` use it; select/cons_tres has its own way (`fitting`).
+`Linear` and `Tree.choose_linear` use it; select/cons_tres has its own way (`fitting`). The steps of
+a choice are in `plugin`.
 Source: `_job_test` of select/linear in Slurm 22.05 (see the guide).
 """
 

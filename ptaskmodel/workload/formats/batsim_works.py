@@ -1,6 +1,6 @@
 """Resolve the profiles of a Batsim workload: their works, sequences of profiles, return codes.
 
-Jobs in the usual form are checked by columns, which is fast.
+Jobs that have only the usual fields are checked a column at a time, which is fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read the Grid Workload Format: logs of grids, whose first 16 columns are those of SWF.
+"""Read the Grid Workload Format, for logs of grids; its first 16 columns are those of SWF.
 
 Source: the Grid Workloads Archive's description of its format, 29 columns.
 """
