@@ -59,7 +59,7 @@ MISTAKES = {
     "slurm slurm.conf jobs16.csv": "UTF-16; save it as UTF-8",
     "slurm slurm.conf p.xml": "is XML, the format of platforms",
     "slurm empty jobs.csv": "ends without a NodeName line",
-    "replay r.txt p.xml": "not well-formed XML",
+    "replay r.txt p.xml": "r.txt:1: is not XML, so no SimGrid platform",
     "replay p.xml t.json": "is JSON, as tasks and workloads are; give a trace",
     "replay p.xml r16.txt": "UTF-16; save it as UTF-8",
     "replay p.xml rbom.txt": "begins with a byte order mark",

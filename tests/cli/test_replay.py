@@ -136,7 +136,7 @@ def test_traces_of_programs_are_made(case, capsys):
         ),
         ("replay p.xml p.xml", "p.xml"),
         ("trace info p.xml", "p.xml"),
-        ("plot p.xml ranks -o x.png", "needs a replay with --timeline"),
+        ("plot p.xml ranks -o x.png", "p.xml: is a file; give a directory"),
         ("plot p.xml links --no-messages -o x.png", "apply only to the picture 'ranks'"),
         ("plot p.xml ranks --from 3 --until 2 -o x.png", "--from 3 is not before --until 2"),
     ],

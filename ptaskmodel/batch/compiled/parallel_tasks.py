@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from ptaskmodel.batch.allocations.rules import FirstFit
 from ptaskmodel.batch.compiled.delays import PAUSE, CompiledBatch, compiled_batch
-from ptaskmodel.batch.compiled.loop import enter_ptask, next_killed, one_date
 from ptaskmodel.batch.compiled.state import CIRCLES, FULL, PAUSED, with_more_pieces
+from ptaskmodel.batch.compiled.task_loop import enter_ptask, next_killed, one_date
 from ptaskmodel.batch.jobs.execution import walltime_or_inf
 from ptaskmodel.batch.loop.schedule import CUT, FAILS, SUCCEEDED, Schedule
 from ptaskmodel.batch.machine.machine import Machine, machine_of
