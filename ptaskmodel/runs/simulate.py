@@ -165,6 +165,7 @@ def simulate_into(
         raise PTaskModelError("--draws needs whole runs; leave out --until")
     if options.draws and options.routing == PLATFORM:
         options = replace(options, routing=Ecmp())
+        parameters = parameters and {**parameters, "routing": str(options.routing)}
     inputs, tasks = list(inputs), tasks if isinstance(tasks, TaskTable) else list(tasks)
     checkpoints = Checkpoints(directory, options, platform, tasks)
     watch = Stopwatch()

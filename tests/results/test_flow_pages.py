@@ -17,7 +17,7 @@ from ptaskmodel.results.pages.flows import (
     ranges_of,
     routes_of,
 )
-from ptaskmodel.results.pages.report import answer_in, command_of, write_report
+from ptaskmodel.results.pages.report import answer_in, command_of, facts_of, write_report
 
 PLATFORM = """<platform version="4.1">
   <cluster id="c" prefix="n" suffix="" radical="0-7" speed="1Gf" bw="100Gbps" lat="1us"
@@ -104,7 +104,8 @@ def test_a_run_without_draws_and_routes_has_no_such_sections(place):
 
 def test_the_terminal_shows_ranges_beside_times(place, capsys):
     command = ["simulate", str(place / "p.xml"), str(place / "t.json"), "--network-model", "CUBIC"]
-    assert main([*command, "--draws", "2"]) == 0
+    assert main([*command, "--draws", "2", "-o", str(place / "drawn")]) == 0
     out = capsys.readouterr().out
+    assert ["routing", "ecmp:0"] in facts_of(results_of(place / "drawn"))
     assert "80 %: from (" in out
     assert "too narrow" in out
