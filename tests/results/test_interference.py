@@ -14,6 +14,7 @@ from ptaskmodel.cli import main
 from ptaskmodel.engine.state import RATE
 from ptaskmodel.recording import attribution
 from ptaskmodel.results.pages import interference
+from ptaskmodel.results.pages.report import write_report
 from ptaskmodel.style.text import number
 
 PLATFORM = """<?xml version="1.0"?>
@@ -160,3 +161,5 @@ def test_of_very_many_costs_the_worst_of_each_task_are_kept(tmp_path, monkeypatc
     (told,) = json.loads((tmp_path / "out" / "summary.json").read_text())["remarks"]
     of_each = "interference.csv has the 2 worst of each task"
     assert told["text"] == f"{of_each}, {number(part, 'share')} of all"
+    write_report(tmp_path / "out", tmp_path / "r.html")
+    assert f"Only a part is shown: {told['text']}." in (tmp_path / "r.html").read_text()

@@ -12,7 +12,13 @@ from ptaskmodel.results.comparison.metrics import number_of, outcomes
 from ptaskmodel.results.directory import finite, readable, rows
 from ptaskmodel.results.directory import number as as_number
 from ptaskmodel.results.loading import Results, ShownTask
-from ptaskmodel.results.pages.interference import Cost, Limit, summed
+from ptaskmodel.results.pages.interference import (
+    NOT_SLOWED,
+    Cost,
+    Limit,
+    summed,
+    unknown_culprits,
+)
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.topology import mean_use
 from ptaskmodel.results.sentences import jobs_answer
@@ -21,8 +27,6 @@ from ptaskmodel.results.tables.energy import ENERGY, ENERGY_COLUMNS
 from ptaskmodel.results.tables.places import Place, level_of, link_name
 from ptaskmodel.style.text import count, duration, elided, number
 
-# Slowdowns up to this one are called none.
-NOT_SLOWED = 1.001
 # Of the time of all tasks: less than this lost on a resource is not worth a sentence.
 WORTH_TELLING = 0.001
 FULL = 0.995
@@ -101,9 +105,14 @@ def _of_tasks(found: Found) -> str:
             f"{number(worst.shared / total, 'share')} of all tasks' time is spent sharing"
         )
     free = [task.task_id for task in known if (task.slowdown or 1.0) <= NOT_SLOWED]
+    lines = [f"{first}."]
     if len(free) > MOST_NAMED:
-        return f"{first}.\nThe other {count(len(free))} lose nothing."
-    return f"{first}.\nNo other task slows {_names(free)}." if free else f"{first}."
+        lines.append(f"The other {count(len(free))} lose nothing.")
+    elif free:
+        lines.append(f"No other task slows {_names(free)}.")
+    if asked := unknown_culprits(results):
+        lines.append(asked)
+    return "\n".join(lines)
 
 
 def _of_loops(found: Found, loops: Mapping[str, Any]) -> str:
@@ -171,7 +180,8 @@ def _culprit(found: Found) -> list[str]:
             worst, whole = next(iter(caused)), sum(caused.values())
             return [f"Of {number(whole)} host hours that {kind}s cost each other, {kind} "
                     f"{short(worst)} cost most, {number(caused[worst])}."]  # fmt: skip
-    return []
+    unknown = unknown_culprits(found.results)
+    return [unknown] if unknown else []
 
 
 def _unfair(summary: Mapping[str, Any]) -> int:

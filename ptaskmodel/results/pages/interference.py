@@ -35,6 +35,8 @@ NEIGHBOURS, NEIGHBOUR_COLUMNS = "neighbours.csv", ("job_id", "slowed_by", "secon
 # Rows and columns of the matrix; names of those that slowed a task.
 MOST, MOST_SHARERS = 15, 8
 MOST_COSTS = 1_000_000  # in interference.csv
+# Slowdowns up to this one are called none.
+NOT_SLOWED = 1.001
 # More spells of tasks than these are not sent.
 MAX_SPELLS = 60_000
 BOTTLENECKS = "bottlenecks.csv"
@@ -280,10 +282,8 @@ def interference_sections(
     """
     title = "Who slowed whom"
     if costs is None:
-        if not any((task.slowdown or 1.0) > 1.001 for task in results.tasks):
-            return []
-        again = "--attribution --neighbours" if results.what == "job" else "--neighbours"
-        return [Section(title, f"Not recorded: run again with {again}.")]
+        said = unknown_culprits(results)
+        return [Section(title, said)] if said else []
     if not costs:
         return [Section(title, f"No {results.what} lost time to another one.")]
     several = {kind: of for kind, of in groups.items() if len(set(of.values())) > 1}
@@ -291,7 +291,22 @@ def interference_sections(
     if "client" not in several:
         several[results.what] = {}
     charts = tuple(_matrix(results, costs, kind, of).data() for kind, of in several.items())
-    return [Section(title, charts=charts)]
+    # What was left out of the file is missing in the sums, too.
+    remarks = (remark["text"] for remark in results.summary.get("remarks") or [])
+    part = next((f"{text}." for text in remarks if text.startswith(INTERFERENCE)), "")
+    return [Section(title, part and f"Only a part is shown: {part}", charts=charts)]
+
+
+def unknown_culprits(results: Results) -> str:
+    """Return with which options to run again to know who slowed tasks in `results`.
+
+    "": it was recorded, or no task was slowed.
+    """
+    recorded = any((results.directory / name).exists() for name in (INTERFERENCE, NEIGHBOURS))
+    if recorded or not any((task.slowdown or 1.0) > NOT_SLOWED for task in results.tasks):
+        return ""
+    options = "--attribution --neighbours" if results.what == "job" else "--neighbours"
+    return f"Which {results.what} slowed which was not recorded: run again with {options}."
 
 
 def _matrix(results: Results, costs: Sequence[Cost], kind: str, group: Mapping[str, str]) -> Matrix:
