@@ -35,6 +35,7 @@ from ptaskmodel.slurm.accounts.facts import Limits, Qos, plain_accounts
 from ptaskmodel.slurm.conf.facts import Conf
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.style.text import duration
 
 CONF = """SelectType=select/linear
 SchedulerType=sched/{scheduler}
@@ -114,7 +115,12 @@ def test_who_gains_and_who_loses(runs):
     assert users["bert"].jobs == 1
     assert [(g.name, g.gain) for g in found.groups("size")] == [("5-16 CPUs", 1), ("17-64 CPUs", 0)]
     assert found.settings() == [("scheduler_type", "sched/builtin", "sched/backfill")]
+    means = [duration(sum(waits.values()) / 3) for waits in (before, after)]
+    verdict = f"Mean wait falls from {means[0]} to {means[1]}; of 2 users 1 gains, 0 lose."
+    assert found.answer().splitlines()[0] == verdict
     assert found.answer().endswith("1 job gains, 0 lose, 2 wait about as long.")
+    again = compare_slurm(runs / "builtin", runs / "builtin").answer()
+    assert again.startswith(f"Mean wait stays {means[0]}; of 2 users 0 gain, 0 lose.")
     assert found.most_changed(5)[0][0].job_id == "c"
 
 
@@ -268,7 +274,8 @@ def test_waits_are_held_against_those_of_the_log(runs, tmp_path, browser, capsys
     assert found["logged_waiting_s"]["mean"] == 900.0
     assert found["difference_s"]["max"] == max(first, 1800.0 - second)
     said = r"in the log 15 min; half of 2 waits differ by at most \d+ min, 5 % by over \d+ min\."
-    assert re.search(said, capsys.readouterr().out)
+    lines = capsys.readouterr().out.splitlines()
+    assert re.search(said, " ".join(lines))
     write_report(place, tmp_path / "r.html")
     text = well_made(browser, tmp_path / "r.html")
     assert "Against the log" in text

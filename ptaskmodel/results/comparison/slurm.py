@@ -168,7 +168,10 @@ class SlurmComparison:
         return f"{count(len(self.jobs_a), 'job')} in both: {counts}"
 
     def answer(self) -> str:
-        """What the change does to the classes that it deals with, at which price: two lines."""
+        """The verdict, then what the change does to the classes it deals with, then its price.
+
+        Each is a line. A user gains or loses whose mean wait changes by more than SAME_s.
+        """
         groups = self.groups(self.order()[0])
         told = [
             f"{group.name}: half wait at most {_arrow(group, 0)}, 95 % {_arrow(group, 1)}"
@@ -176,14 +179,35 @@ class SlurmComparison:
         ]
         if len(groups) > MOST_TOLD:
             told.append(f"{len(groups) - MOST_TOLD} more below")
-        gain, lose, same, _ = self.counts().values()
+        gain, lose, same, unknown = self.counts().values()
+        never = f", {count(unknown)} did not start in one or both" if unknown else ""
         hours = [idle_while_waiting_h(each) for each in (self.a, self.b)]
         unit = column(hours)
         return (
-            f"{'; '.join(told)}.\nIdle while jobs wait: {unit.text(hours[0])} → "
+            f"{self._verdict()}\n{'; '.join(told)}.\nIdle while jobs wait: {unit.text(hours[0])} → "
             f"{unit.text(hours[1])} CPU h. {count(gain, 'job')} gain{'s' * (gain == 1)}, "
             f"{count(lose)} lose{'s' * (lose == 1)}, {count(same)} wait"
-            f"{'s' * (same == 1)} about as long."
+            f"{'s' * (same == 1)} about as long{never}."
+        )
+
+    def _verdict(self) -> str:
+        """How the mean wait changes, of the jobs that started in both, and for how many users."""
+        known = ~np.isnan(self.changes_s)
+        if not known.any():
+            return "No job started in both."
+        before, after = (
+            duration(float(of[known].mean())) for of in (self.waits_a_s, self.waits_b_s)
+        )
+        more = self.changes_s[known].mean() > 0.0
+        means = f"Mean wait {'rises' if more else 'falls'} from {before} to {after}"
+        if before == after:
+            means = f"Mean wait stays {before}"
+        users = (np.array(its) for its in grouped(self.jobs_a, "user").values())
+        moved = [float(np.nanmean(self.changes_s[its])) for its in users if known[its].any()]
+        gain, lose = (sum(sign * x > SAME_s for x in moved) for sign in (-1, 1))
+        return (
+            f"{means}; of {count(len(moved), 'user')} {count(gain)} gain{'s' * (gain == 1)}, "
+            f"{count(lose)} lose{'s' * (lose == 1)}."
         )
 
     def waits(self) -> Cumulative:
@@ -332,5 +356,4 @@ def slurm_comparison_figure(found: SlurmComparison) -> Figure:
     runs = f"above {found.a.directory.name}, below {found.b.directory.name}"
     key = f"dots: what half wait at most; lines: to what 95 % do; {runs}; colour: better or worse"
     figure = dots(names, [DotPanel("wait", TIME, rows)], key)
-    said, price = found.answer().splitlines()
-    return finished(figure, found.counts_text(), "", f"{said} {price}")
+    return finished(figure, found.counts_text(), "", " ".join(found.answer().splitlines()))
