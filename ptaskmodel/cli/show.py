@@ -17,7 +17,7 @@ from ptaskmodel.results.states import (
     counted,
     in_words,
 )
-from ptaskmodel.style.text import column, count, duration, fact_lines, number, text_table
+from ptaskmodel.style.text import column, count, duration, fact_lines, number, text_table, wrapped
 
 if TYPE_CHECKING:
     from ptaskmodel.results.comparison.batches import Standings
@@ -114,7 +114,7 @@ def _tasks_answer(run: SimulationRun) -> list[str]:
         return []
     from ptaskmodel.results.pages.report import answer_in
 
-    return [fact_lines([("", line) for line in answer_in(run.directory).splitlines()], 0)]
+    return [wrapped(answer_in(run.directory))]
 
 
 def _loop_text(name: str, facts: Mapping[str, float]) -> str:
@@ -263,7 +263,7 @@ def _jobs_answer(run: BatchRun) -> str:
     stopped = run.summary.get("stopped_early")
     coming = stopped["not_submitted"] if stopped else 0
     counts = dict(_counts(run))
-    return "\n".join(jobs_answer(counts | {NOT_SUBMITTED: coming}, run.summary))
+    return wrapped("\n".join(jobs_answer(counts | {NOT_SUBMITTED: coming}, run.summary)))
 
 
 def _slowdowns_text(summary: dict[str, Any]) -> str:
@@ -311,7 +311,7 @@ def comparison_text(found: Comparison, both: Standings) -> str:
         f"a: {found.a.directory}\nb: {found.b.directory}",
         text_table(header, outcomes, right=(1, 2, 3)),
         standings_text(both),
-        fact_lines([("", f"{count(len(found.pairs), what)} in both: {found.said()}")], 0),
+        wrapped(f"{count(len(found.pairs), what)} in both: {found.said()}"),
         *only_in(found),
     ]
     if changed := found.most_changed(SHOWN_CHANGES):
@@ -389,10 +389,10 @@ def standings_text(found: Standings, differs: bool = True) -> str:
         ]
     from ptaskmodel.results.sentences import warnings_of_runs
 
-    parts = [fact_lines([("", found.head())], 0), text_table(header, rows)]
+    parts = [wrapped(found.head()), text_table(header, rows)]
     if differs and (choices := found.choices()):
         parts.append(text_table(("differs", *found.runs), choices))
-    parts.append(fact_lines([("", found.inputs_text())], 0))
+    parts.append(wrapped(found.inputs_text()))
     if warnings := warnings_of_runs(found.runs):
         parts.append(fact_lines((("warning", text) for text in warnings), 9))
     return "\n\n".join(parts)

@@ -14,7 +14,7 @@ from ptaskmodel.cli.show import (
 )
 from ptaskmodel.results.sentences import jobs_answer, log_answer
 from ptaskmodel.results.states import count_text, counted
-from ptaskmodel.style.text import change, count, duration, fact_lines, number, text_table
+from ptaskmodel.style.text import change, count, duration, fact_lines, number, text_table, wrapped
 
 if TYPE_CHECKING:
     from ptaskmodel.results.comparison.slurm import SlurmComparison
@@ -49,7 +49,7 @@ def slurm_text(found: SlurmResults | LiveResults) -> str:
     if found.directory is not None:
         lines.append(("written", written(found.directory, found.files)))
     parts = [
-        "\n".join(line for line in (*jobs_answer(states, summary), log_answer(summary)) if line),
+        wrapped("\n".join((*jobs_answer(states, summary), log_answer(summary)))),
         metric_table(summary),
         fact_lines(lines, 13),
     ]
@@ -85,10 +85,10 @@ def slurm_comparison_text(found: SlurmComparison) -> str:
     """Return what differs between two configurations, metrics, and which jobs gain or lose."""
     from ptaskmodel.results.comparison.slurm import class_table
 
-    parts = [found.answer()]
+    parts = [wrapped(found.answer())]
     if settings := found.settings():
         parts.append(text_table(("setting", "a", "b"), settings))
-    parts += [f"{found.counts_text()}", *only_in(found)]
+    parts += [wrapped(found.counts_text()), *only_in(found)]
     for by in found.order():
         groups = found.groups(by)
         if len(groups) < 2 and by not in ("size", "length"):

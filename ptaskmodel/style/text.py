@@ -14,6 +14,7 @@ from typing import Final
 ELLIPSIS = "…"
 LEAST_WIDTH = 12  # of a column of names that is elided
 GAP = 2
+NO_TERMINAL = 80  # characters of a line of sentences where there is no terminal
 
 
 def terminal_width() -> int | None:
@@ -74,10 +75,8 @@ def text_table(
         )
         lines.append((" " * GAP).join(padded).rstrip()[:width])
     if kept < len(widths):
-        import textwrap
-
         left_out = f"left out, as the terminal is narrow: {', '.join(header[kept:])}"
-        lines += textwrap.wrap(left_out, width or len(left_out))
+        lines.append(wrapped(left_out, width))
     return "\n".join(lines)
 
 
@@ -93,6 +92,19 @@ def _narrow(widths: list[int], right: Collection[int], width: int) -> None:
         if widths[widest] <= LEAST_WIDTH:
             return
         widths[widest] -= 1
+
+
+def wrapped(text: str, width: int | None = None) -> str:
+    """Return the sentences of ``text``, each of its lines broken between words.
+
+    width: of a line; None: that of the terminal, or NO_TERMINAL.
+    """
+    import textwrap
+
+    width = width or terminal_width() or NO_TERMINAL
+    return "\n".join(
+        textwrap.fill(line, width, break_on_hyphens=False) for line in text.splitlines()
+    )
 
 
 def fact_lines(facts: Iterable[tuple[str, str]], indent: int, width: int | None = None) -> str:

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from ptaskmodel.style.text import elided, fact_lines, text_table
+from ptaskmodel.style.text import NO_TERMINAL, elided, fact_lines, text_table, wrapped
 
 LONG = "/scratch/" + "a_very_long_name/" * 7
 HEADER = ("task", "a (s)", "b (s)", "change (s)", "b / a", "limit in a", "limit in b")
@@ -42,3 +42,12 @@ def test_facts_go_on_below_their_value():
     lines = fact_lines([("note", "word " * 30), ("jobs", "3")], 6, 40).splitlines()
     assert all(len(line) <= 40 for line in lines)
     assert all(line.startswith((" " * 6, "note  word", "jobs  3")) for line in lines)
+
+
+def test_sentences_are_broken_between_words_and_lines_stay_lines():
+    said = "link_from_199_195 of first-fit is full. " * 9 + "\nNo other task is slowed."
+    for width in (40, None):
+        lines = wrapped(said, width).splitlines()
+        assert all(len(line) <= (width or NO_TERMINAL) for line in lines)
+        assert " ".join(lines).split() == said.split()
+        assert lines[-1] == "No other task is slowed."
