@@ -73,6 +73,7 @@ class AloneTimes:
         self._machine = machine
         self._make = make_simulation
         self._changes = machine.has_traces
+        self._indices = machine.platform.facts.host_index
         self._core = make_simulation().core
         self._execution = PtaskExecution(machine, make_simulation(), limited=False)
         self._known: dict[Key, float] = {}
@@ -210,7 +211,7 @@ class AloneTimes:
         (work,) = work.one_round()  # that of a sequence of one stage
         if isinstance(work, TraceWork):
             return None
-        indices = tuple(machine.platform.host(name).index for name in where)
+        indices = tuple(map(self._indices.__getitem__, where))
         return self._core.router.shape(work, indices, job.competitors)[0]
 
     def _measured_in(
