@@ -154,18 +154,18 @@ def _measurement(
         raise MeasurementError(
             f"{where}: {competitors} is {count:g} in a row with interference; give a number > 0"
         )
-    runtime_s = _number(where, row, runtime) if row[runtime].strip() else None
+    runtime_s = _number(where, row, runtime) if row[runtime] else None
     if runtime_s is not None and (runtime_s <= 0.0 or math.isinf(runtime_s)):
         raise MeasurementError(
             f"{where}: {runtime} is {row[runtime]!r}; give a time > 0 s, or nothing if the "
             "run did not end"
         )
-    stddev_s = _number(where, row, "stddev_s") if row.get("stddev_s", "").strip() else None
+    stddev_s = _number(where, row, "stddev_s") if row.get("stddev_s") else None
     if stddev_s is not None and (stddev_s <= 0.0 or math.isinf(stddev_s)):
         raise MeasurementError(
             f"{where}: stddev_s is {row['stddev_s']!r}; give a value > 0 s, or nothing if unknown"
         )
-    runs = _number(where, row, "runs") if row.get("runs", "").strip() else 1.0
+    runs = _number(where, row, "runs") if row.get("runs") else 1.0
     if runs < 1 or runs != int(runs):
         raise MeasurementError(f"{where}: runs is {row['runs']!r}; give a whole number >= 1")
     return Measurement(pattern, runtime_s, stddev_s, int(runs), count if count > 0.0 else 1.0)

@@ -332,7 +332,7 @@ def with_option(of: Qos | Association, name: str, text: str) -> Any | None:
         if field in LISTS:
             inherits = isinstance(of, Association)
             value = type(value)(changed(getattr(of, field), values.names(text), inherits))
-        return replace(of, **{field: value})
+        return of if value == getattr(of, field) else replace(of, **{field: value})
     if key in _OF_ONE:
         field, resource = _OF_ONE[key]
         text = f"{resource}={text}" if text else ""

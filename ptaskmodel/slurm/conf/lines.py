@@ -90,11 +90,13 @@ def _lines_of(path: AnyPath, reading: _Reading) -> Iterator[list[Pair]]:
         if reading.lines[0] == 1 and "=" not in line and ("," in line or "|" in line):
             raise SlurmError(f"{where}: is a table of jobs; slurm.conf comes first, then the jobs")
         include = _INCLUDE.fullmatch(line)
-        with reading.account.problems():
+        try:
             if include is not None:
                 yield from _included(include[1].strip().strip('"'), where, reading)
             elif line:
                 yield _pairs(line, where)
+        except SlurmError as error:
+            reading.account.refused(error)
 
 
 def _included(name: str, where: str, reading: _Reading) -> Iterator[list[Pair]]:

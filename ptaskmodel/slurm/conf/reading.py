@@ -368,8 +368,10 @@ class _Builder:
             if entry[0] in given:
                 self.notes.append(f"{pair.where}: {pair.key} is given again: the last value holds")
             given.add(entry[0])
-            with self.account.problems():
+            try:
                 fields[entry[0]] = value_of(pair, entry[1])
+            except SlurmError as error:
+                self.account.refused(error)
         return fields
 
     def _nodes(self, pairs: list[Pair]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -191,8 +191,8 @@ def _requests(
     name = row["id"]
     if not name or not name.isprintable():
         raise SlurmError(f"id is {shown(name)}; give a printable name")
-    given = dict(by_script)
-    told: dict[str, str] = {}  # the column that gave a field
+    given: Fields = {}
+    own: Fields = {}  # what columns but extra, which is the last, give
     for column, read in readers:
         text = row.get(column, "")
         if not text and column not in NEEDED:
@@ -201,19 +201,19 @@ def _requests(
             more = read(text)
         except ValueError as fault:
             raise SlurmError(f"{column} is {shown(text)}: {fault}") from None
-        for field in more if column != EXTRA else ():
-            if field == sbatch.PASSED_OVER:
-                continue
-            if (before := told.setdefault(field, column)) != column:
-                raise SlurmError(f"{before} and {column} set the same field; keep one")
-        if given.keys().isdisjoint(more):
-            given.update(more)
+        if column == EXTRA:
+            given = more
+        elif own.keys().isdisjoint(more):
+            own.update(more)
         else:
-            given = sbatch.joined(given, more)
-    silent |= given.pop(sbatch.PASSED_OVER, frozenset())
+            _check_once(own.keys() & more.keys() - {sbatch.PASSED_OVER}, row, readers, column)
+            own = sbatch.joined(own, more)
+    whole = None if row.get(SCRIPT) or not _PARTS_OF_NODES.isdisjoint(own) else WHOLE_NODES
+    given = sbatch.joined(sbatch.joined(by_script, own), given) if by_script or given else own
+    if sbatch.PASSED_OVER in given:
+        silent |= given.pop(sbatch.PASSED_OVER)
     if "limit_min" not in given:
         raise SlurmError("has no time limit; give limit (s), or time in sbatch's format")
-    whole = None if row.get(SCRIPT) or told.keys() & _PARTS_OF_NODES else WHOLE_NODES
     fields: Fields = {"name": name, "where": where, "exclusive": whole} | given
     fields["submit_s"] += phase_s
     indices, at_most = fields.pop("array", (None, None))
@@ -222,3 +222,14 @@ def _requests(
         return
     for index in indices:
         yield JobRequest(f"{name}_{index}", array=ArrayTask(name, index, at_most), **fields)
+
+
+def _check_once(
+    fields: Collection[str], row: Mapping[str, str], readers: _Readers, column: str
+) -> None:
+    """No column before another gives one of the fields that this gives, too."""
+    for before, read in readers:
+        if before == column:
+            return
+        if row.get(before) and not read(row[before]).keys().isdisjoint(fields):
+            raise SlurmError(f"{before} and {column} set the same field; keep one")

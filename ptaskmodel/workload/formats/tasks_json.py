@@ -370,6 +370,8 @@ class _TasksReader:
                     with self._guard():
                         fail(f"/tasks/{k}/after/{j}", problem)
             before[k] = [place[other] for other in names if other in place]
+        if all(max(others, default=-1) < k for k, others in before.items()):
+            return
         for circle in in_order(before)[1]:
             # Each is after the next one; the first of the file is told first.
             circle.reverse()
