@@ -211,6 +211,25 @@ def test_what_means_nothing_here_is_told(tmp_path):
     ]
 
 
+def test_variables_of_a_script_have_their_values(tmp_path):
+    found = script(
+        tmp_path,
+        'SACCTMGR="/usr/bin/sacctmgr -i"  # no questions',
+        "export SETS='fast,normal' ; # of all",
+        "SM=$(which sacctmgr)",
+        "$SACCTMGR add qos fast MaxWall=60",
+        "${SM} -i modify user ann set qos=${SETS} || echo no ann",
+    )
+    ann = next(one for one in found.associations if one.user == "ann")
+    assert (found.qos["fast"].limits.max_wall_min, ann.qos) == (60, ("fast", "normal"))
+    assert [one.line for one in found.remarks] == [9]  # echo
+
+
+def test_calls_with_variables_of_unknown_value_are_refused(tmp_path):
+    with pytest.raises(SlurmError, match=r":6: '\$CALL add qos slow': uses shell variables"):
+        script(tmp_path, "$HERE/sacctmgr add qos fast", "$CALL -i add qos slow", "$CALL reload")
+
+
 def test_all_lines_that_are_refused_are_named(tmp_path):
     lines = "ad qos x", "add user cy account=phys colour=red", "modify user cy set maxjobs=many"
     with pytest.raises(SlurmError) as caught:

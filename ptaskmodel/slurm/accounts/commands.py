@@ -37,10 +37,17 @@ _REDIRECTED = re.compile(r"""(?<![^\s])\d?>{1,2}\s*(?:&\d|[^\s'"]+)|&>\s*\S+|<<-
 # A call whose input follows, up to a line of that word.
 # A line of a shell whose words are those between its blanks.
 _PLAIN = re.compile(r"[\w\s./,:=+@%-]*", re.ASCII)
+_OF_SHELL = "uses shell variables; write their values, or give what sacctmgr dump writes"
 _SACCTMGR = "sacctmgr"
 _HERE = re.compile(rf"""(?:{_SACCTMGR}|\s)<<-?\s*["']?([A-Za-z_]\w*)""")
 _QUOTED = re.compile(r"(?:^|[\s/])sacctmgr\s")
 _CALLED = re.compile(r"(?:.*/)?sacctmgr")
+# A variable of a shell that a line gives a value, and where a line uses one.
+_GIVEN = re.compile(
+    r"""\s*(?:(?:export|readonly)\s+)?([A-Za-z_]\w*)=("[^"$`]*"|'[^'$]*'|[^\s"'$`;&|()]*)\s*;?\s*(?:#.*)?"""
+)
+_USED = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_WHERE_IS = re.compile(r"\$\((?:which|command -v)\s+([\w./-]+)\)")
 
 
 class Command(NamedTuple):
@@ -110,6 +117,24 @@ def joined_lines(text: str) -> Iterator[tuple[int, str]]:
         yield begun, before
 
 
+class Variables:
+    """The variables of a shell to which the lines of a script so far gave plain values."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+
+    def line(self, line: str) -> str:
+        """A line with their values; nothing of one that gives a value, which is kept."""
+        if "$" in line:
+            line = _WHERE_IS.sub(r"\1", line)
+            line = _USED.sub(lambda use: self._values.get(use[1] or use[2], use[0]), line)
+        given = _GIVEN.fullmatch(line) if "=" in line else None
+        if given is None:
+            return line
+        self._values[given[1]] = given[2].strip("\"'")
+        return ""
+
+
 def calls_of(line: str) -> Iterator[Call]:
     """The calls in a line, by any path, with sudo and several times.
 
@@ -145,6 +170,8 @@ def meaning(call: Call, in_script: bool) -> Command | PassedOver:
     verb = _meant(words[0], (*_VERBS, *_LISTING, *_OTHERS))
     if verb is None:
         if in_script and not call.named:
+            if words[0].startswith("$") and _meant(" ".join(words[1:2]), (*_VERBS,)) is not None:
+                raise ValueError(f"{text}: {_OF_SHELL}")
             return PassedOver(f"{text} is not a call of sacctmgr", True)
         raise ValueError(
             f"{text}: is not a command of sacctmgr; begin it with add, modify or remove"
@@ -152,7 +179,7 @@ def meaning(call: Call, in_script: bool) -> Command | PassedOver:
     if verb in _LISTING or verb in _OTHERS:
         return PassedOver(f"{text} has no effect here", verb in _OTHERS)
     if any("$" in word for word in words):
-        raise ValueError(f"{text}: uses shell variables; write their values")
+        raise ValueError(f"{text}: {_OF_SHELL}")
     kind = _meant(words[1].removesuffix("s"), (*KINDS, *_NOT_HERE)) if len(words) > 1 else None
     if kind is None or (len(words) < 3 and kind in KINDS):
         raise ValueError(

@@ -28,6 +28,7 @@ from ptaskmodel.slurm.accounts.commands import (
     Command,
     Options,
     PassedOver,
+    Variables,
     calls_of,
     changed,
     joined_lines,
@@ -62,7 +63,7 @@ _OF_QOS = _TRES_LIMITS | {
     "maxtrespernode", "maxtresmins", "maxwall", "maxtrespu", "maxjobspu", "maxsubmitpu",
     "maxtrespa", "maxjobspa", "maxsubmitpa", "mintres", "maxjobsaccruepu", "grpjobsaccrue",
 }  # fmt: skip
-_CALLED = re.compile(r"(?:^|[\s/;&|\"'])sacctmgr\s")
+_CALLED = re.compile(r"(?:^|[\s/;&|\"'=])sacctmgr[\s\"')]")
 # Names above lines, as sacctmgr prints them without -P.
 _RULED = re.compile(r"[\w %]+\r?\n[- ]*---[- ]*\r?\n")
 # Options of add that say what is added, and where.
@@ -105,6 +106,7 @@ class _Reading:
     def __init__(self, account: Account, in_script: bool) -> None:
         plain = plain_accounts()
         self.account, self.in_script = account, in_script
+        self.variables = Variables()
         self.qos: dict[str, Qos] = dict(plain.qos)
         self.found: dict[tuple[str, str | None, str | None], Association] = {
             (one.account, one.user, one.partition): one for one in plain.associations
@@ -115,6 +117,8 @@ class _Reading:
 
     def line(self, line: str, number: int) -> None:
         where = f"{self.account.file}:{number}"
+        if self.in_script:
+            line = self.variables.line(line)
         dumped = _DUMP.fullmatch(line.strip())
         try:
             if dumped is not None:
