@@ -179,14 +179,13 @@ def for_summary(*more: Iterable[Remark | str]) -> list[dict[str, Any]]:
 def shortened(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The records of a summary; of those alike on lines of a file the first, and how many follow.
 
-    Alike: of the same level, effect, kind, file and field.
+    Alike: of the same level, effect, kind, file and field. Rows of JSON have no line.
     """
     alike: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for record in records:
         key = tuple(map(record.get, ("level", "effect", "kind", "file", "field")))
-        alike.setdefault(key if record.get("line") is not None else (record["text"],), []).append(
-            record
-        )
+        is_row = record.get("line") is not None or key[:3] == (WARNING, None, LEFT_OUT)
+        alike.setdefault(key if is_row else (record["text"],), []).append(record)
     found: list[Mapping[str, Any]] = []
     for first, *others in alike.values():
         more = len(others) + sum(each.get("more", 0) for each in (first, *others))

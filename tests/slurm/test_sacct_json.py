@@ -9,6 +9,7 @@ import json
 
 import pytest
 
+from ptaskmodel.remarks import for_summary, shortened
 from ptaskmodel.slurm.requests.sacct import read_sacct
 
 VERSIONS = ("21.08", "22.05", "23.02", "23.11", "24.05")
@@ -105,3 +106,26 @@ def test_all_versions_say_the_same(tmp_path, version):
     assert by_id["4_7"].array.at_most == 1
     assert not one.fails
     assert [remark.kind for remark in found.remarks] == ["left out", "left out"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "complaint"),
+    [
+        ("time", {"limit": "many"}, "time/limit is 'many'; give a number"),
+        ("time", 7, "time is 7; give an object"),
+        ("account", {"name": "x"}, "account is an object; give a text"),
+        ("required", {"CPUs": [4]}, "required/CPUs is a list; give a number"),
+        ("tres", {"requested": "cpu=4"}, "tres/requested is 'cpu=4'; give a list"),
+        ("state", {"current": [{}]}, "state/current is an object; give a text"),
+    ],
+)
+def test_a_value_of_a_wrong_type_costs_its_job_and_is_told(tmp_path, field, value, complaint):
+    path = tmp_path / "sacct.json"
+    bad = [job("24.05", number) | {field: value} for number in (8, 9)]
+    good = [job("24.05", number) for number in (5, 6)]
+    path.write_text(json.dumps({"jobs": [*good, *bad]}))
+    found = read_sacct(path)
+    assert [one.id for one in found.jobs] == ["5", "6"]
+    (shown,) = shortened(for_summary(found.remarks))
+    assert shown["text"].startswith(f"left out: /jobs/2: {complaint}")
+    assert shown["text"].endswith("(and 1 more such)")

@@ -44,7 +44,8 @@ _QUOTED = re.compile(r"(?:^|[\s/])sacctmgr\s")
 _CALLED = re.compile(r"(?:.*/)?sacctmgr")
 # A variable of a shell that a line gives a value, and where a line uses one.
 _GIVEN = re.compile(
-    r"""\s*(?:(?:export|readonly)\s+)?([A-Za-z_]\w*)=("[^"$`]*"|'[^'$]*'|[^\s"'$`;&|()]*)\s*;?\s*(?:#.*)?"""
+    r"\s*(?:(?:export|readonly)\s+)?([A-Za-z_]\w*)="
+    r"""("[^"$`]*"|'[^'$]*'|[^\s"'$`;&|()]*)\s*;?\s*(?:#.*)?"""
 )
 _USED = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _WHERE_IS = re.compile(r"\$\((?:which|command -v)\s+([\w./-]+)\)")

@@ -179,7 +179,7 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
     account.check_rows(number)
     if silent:
         text = several(silent, "job tells", "jobs tell")
-        account.assumed(f"{text} no nodes and CPUs: 1 each; print ReqNodes and ReqCPUS", 1)
+        account.assumed(f"{text} no nodes and CPUs: 1 each; print ReqNodes and ReqCPUS")
     for what, count in sorted(notes.items()):
         account.left_out(several(count, *what))
     if stateless:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ptaskmodel.errors import SlurmError
+from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.remarks import Account
 from ptaskmodel.style.text import several
 
@@ -177,12 +177,14 @@ def _dealt(cells: Sequence[str], forms: Sequence[re.Pattern[str] | None]) -> lis
 # Marks of Slurm for numbers that are not set, and for no limit; of memory of each CPU.
 _NO_VALUE, _INFINITE = (2**32 - 2, 2**64 - 2), (2**32 - 1, 2**64 - 1)
 _OF_CPU = 2**63
+_NUMBERS = (int, float, type(None))
 
 
-def json_rows(document: Any, where: str) -> Iterator[tuple[str, Row]]:
+def json_rows(document: Any, where: str) -> Iterator[tuple[str, Row | str]]:
     """The jobs of a `document` of ``sacct --json`` as rows of a table, with JSON pointers.
 
-    where: the file, for the SlurmError if there is no list of jobs.
+    A job with a value of a wrong type is what is wrong with it. where: the file, for the SlurmError
+    if there is no list of jobs.
     """
     jobs = document.get("jobs") if isinstance(document, dict) else None
     if not isinstance(jobs, list):
@@ -192,22 +194,40 @@ def json_rows(document: Any, where: str) -> Iterator[tuple[str, Row]]:
             f"{where}: /jobs/0: is a job of squeue or scontrol; give the output of sacct --json"
         )
     for place, job in enumerate(jobs):
-        yield f"/jobs/{place}", {name: read(job) for name, read in _OF_JSON.items()}
+        row: Row | str
+        try:
+            row = {name: read(job) for name, read in _OF_JSON.items()}
+        except ValueError as fault:
+            row = str(fault)
+        yield f"/jobs/{place}", row
 
 
 def _part(job: Any, *path: str) -> Any:
-    """A value inside a job; None if it is not there."""
-    for name in path:
-        job = job.get(name) if isinstance(job, dict) else None
+    """A value inside a job; None if it is not there. Raises ValueError if it is in no object."""
+    for depth, name in enumerate(path):
+        if job is None:
+            return None
+        if not isinstance(job, dict):
+            raise _wrong(path[:depth], job, "an object")
+        job = job.get(name)
     return job
+
+
+def _wrong(path: Sequence[str], value: Any, instead: str) -> ValueError:
+    where = "/".join(path) or "the job"
+    return ValueError(f"{where} is {shown(value)}; give {instead}, as sacct prints")
 
 
 def _text(*path: str) -> Callable[[Any], str]:
     def read(job: Any) -> str:
         value = _part(job, *path)
-        if isinstance(value, list):  # states
-            value = value[0] if value else ""
-        return "" if value is None or isinstance(value, dict) else str(value)
+        if type(value) is list and len(value) > 0 and path[0] == "state":
+            value = value[0]
+        if value in (None, []):
+            return ""
+        if type(value) not in (str, int):
+            raise _wrong(path, value, "a text")
+        return str(value)
 
     return read
 
@@ -222,6 +242,8 @@ def _amount(job: Any, *path: str) -> Any:
         if value.get("infinite"):
             return "UNLIMITED"
         value = value.get("number") if value.get("set", True) else None
+    if type(value) not in _NUMBERS:
+        raise _wrong(path, value, "a number")
     if value in _NO_VALUE:
         return None
     return "UNLIMITED" if value in _INFINITE else value
@@ -235,6 +257,17 @@ def _number(*path: str, unit: str = "") -> Callable[[Any], str]:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         return f"{value}{unit}" if value else ""
+
+    return read
+
+
+def _date(*path: str) -> Callable[[Any], str]:
+    """Unix seconds as text, or a date that is a text already."""
+    number = _number(*path)
+
+    def read(job: Any) -> str:
+        value = _part(job, *path)
+        return value if isinstance(value, str) else number(job)
 
     return read
 
@@ -256,8 +289,12 @@ def _tres(which: str) -> Callable[[Any], str]:
     def read(job: Any) -> str:
         found = _part(job, "tres", which)
         parts = []
-        for one in found if isinstance(found, list) else ():
-            kind, name, count = (_part(one, key) for key in ("type", "name", "count"))
+        if found is not None and type(found) is not list:
+            raise _wrong(("tres", which), found, "a list")
+        for one in found or ():
+            if type(one) is not dict:
+                raise _wrong(("tres", which), one, "objects")
+            kind, name, count = map(one.get, ("type", "name", "count"))
             parts.append(f"{kind}/{name}={count}" if name else f"{kind}={count}")
         return ",".join(parts)
 
@@ -290,10 +327,10 @@ _OF_JSON: Mapping[str, Callable[[Any], str]] = {
     "qos": _text("qos"),
     "partition": _text("partition"),
     "constraints": _text("constraints"),
-    "submit": _number("time", "submission"),
-    "eligible": _number("time", "eligible"),
-    "start": _number("time", "start"),
-    "end": _number("time", "end"),
+    "submit": _date("time", "submission"),
+    "eligible": _date("time", "eligible"),
+    "start": _date("time", "start"),
+    "end": _date("time", "end"),
     "elapsedraw": _number("time", "elapsed"),
     "timelimitraw": _number("time", "limit"),
     "allocnodes": _number("allocation_nodes"),
