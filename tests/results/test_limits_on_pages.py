@@ -13,6 +13,7 @@ from ptaskmodel.results.loading import Results, ShownTask, load_results
 from ptaskmodel.results.pages import interference
 from ptaskmodel.results.pages.answers import Found, answer_of, energy_section, numbers_of
 from ptaskmodel.results.pages.interference import limits_of, limits_section, spells_of
+from ptaskmodel.results.pictures.tracks import power_tracks
 from ptaskmodel.results.tables.places import link_name
 
 PLATFORM = """<?xml version="1.0"?>
@@ -126,7 +127,8 @@ def test_energy_is_told_by_outcome_and_user(tmp_path):
         ShownTask("a", None, 0.0, 3600.0, "COMPLETED_SUCCESSFULLY", ("n0",), None),
         ShownTask("b", None, 0.0, 60.0, "COMPLETED_WALLTIME_REACHED", ("n0",), None),
     ]
-    summary = {"energy": {"total_J": 1e7, "peak_W": 3e3}}
+    (tmp_path / "power.csv").write_text("time,hosts_W,links_W\n0,3000,0\n1800,60,0\n")
+    summary = {"energy": {"total_J": 1e7, "peak_W": 3e3}, "hosts": 3}
     results = Results(tmp_path, "job", summary, jobs)
     (section,) = energy_section(results, {"a": "x", "b": "y"})
     whole, users = section.tables
@@ -137,5 +139,10 @@ def test_energy_is_told_by_outcome_and_user(tmp_path):
     ]
     assert [list(row) for row in users.rows] == [["y", 3e6, 0.3], ["x", 2e6, 0.2]]
     assert section.note == "Host hours: sleeping 1, switching on 0.5, switching off 0."
+    # Of what hosts draw while some sleep nothing is called idle.
+    power, off = power_tracks(results)
+    assert [name for name, _, _ in power.layers] == ["hosts"]
+    parts = {name: float(mean.sum() * off.width_s / 3600) for name, _, mean in off.layers}
+    assert (parts, off.limit) == ({"asleep": 1.0, "switching": 0.5}, 3)
     card = numbers_of(Found(results, (), (), {}))[0]
     assert card == ["energy", "2.78 kWh", "at most 3 kW · 30 % in killed jobs"]

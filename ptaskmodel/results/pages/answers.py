@@ -9,8 +9,8 @@ import numpy as np
 
 from ptaskmodel.recording import HOST, LINK
 from ptaskmodel.results.comparison.metrics import number_of, outcomes
-from ptaskmodel.results.directory import finite, readable, rows
 from ptaskmodel.results.directory import number as as_number
+from ptaskmodel.results.directory import readable, rows
 from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.results.pages.interference import (
     NOT_SLOWED,
@@ -21,6 +21,7 @@ from ptaskmodel.results.pages.interference import (
 )
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.topology import mean_use
+from ptaskmodel.results.pictures.tracks import hosts_off
 from ptaskmodel.results.sentences import jobs_answer
 from ptaskmodel.results.states import ENDED, KILLED, OUTCOMES, count_text, outcome_of
 from ptaskmodel.results.tables.energy import ENERGY, ENERGY_COLUMNS
@@ -34,7 +35,6 @@ MOST_LOOPS = 2  # told in the answer
 MOST_NAMED = 3  # tasks that lost nothing
 MOST_LETTERS = 40  # of a name
 UNEVEN = 1.01  # of computing: the most of a rank over the mean
-MACHINE_STATES = "machine_states.csv"
 Card = list[str]
 
 
@@ -421,15 +421,9 @@ def energy_section(results: Results, users: Mapping[str, str]) -> list[Section]:
 
 def _hosts_off(results: Results) -> str:
     """How long hosts slept and switched on and off, in host hours, if any did."""
-    path = results.directory / MACHINE_STATES
-    spent = dict.fromkeys(("sleeping", "switching_on", "switching_off"), 0.0)
-    with readable(path):
-        lines = list(rows(path, "time", *(f"nb_{name}" for name in spent), optional=True))
-        dates = [finite(row["time"]) for row in lines] + [results.end_s]
-        for row, begin, end in zip(lines, dates, dates[1:], strict=False):
-            for name in spent:
-                spent[name] += max(end - begin, 0.0) * finite(row[f"nb_{name}"]) / 3600
-    if not sum(spent.values()):
+    if not (off := np.array(hosts_off(results))).size:
         return ""
-    told = (f"{name.replace('_', ' ')} {number(hours)}" for name, hours in spent.items())
+    lasted_s = np.diff(off[:, 0], append=results.end_s).clip(min=0.0)
+    hours = zip(("sleeping", "switching on", "switching off"), lasted_s @ off[:, 1:], strict=True)
+    told = (f"{name} {number(float(spent) / 3600)}" for name, spent in hours)
     return f"Host hours: {', '.join(told)}."

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform.power import host_power
 from ptaskmodel.recording import LINK
-from ptaskmodel.results.directory import POWER
+from ptaskmodel.results.directory import POWER, finite, readable
+from ptaskmodel.results.directory import rows as rows_of
 from ptaskmodel.results.loading import LOAD, Results, load_over_time, power_curve
 from ptaskmodel.results.pictures.drawing import ran
 from ptaskmodel.results.pictures.topology import platform_of
@@ -32,6 +33,7 @@ STARTS = 120  # cells of jobs started
 # A link is full from this part of its bandwidth on.
 FULL = 0.995
 WAITING = "jobs waiting"
+MACHINE_STATES = "machine_states.csv"
 MAX_MEMBERS = 200  # links of one level that are listed by a click
 
 
@@ -219,16 +221,36 @@ def start_tracks(results: Results) -> list[Track]:
 
 
 def power_tracks(results: Results) -> list[Track]:
-    """What idle hosts, working hosts and links of `results` draw, where energy was counted."""
+    """What idle hosts, working hosts and links of `results` draw, where energy was counted.
+
+    Where hosts sleep, how many do or switch, and what all hosts draw together.
+    """
     if not (results.directory / POWER).exists() or results.end_s <= 0.0:
         return []
-    floor = _idle_W(results)
+    off = hosts_off(results)
+    floor = 0.0 if off else _idle_W(results)
     rows = [(at, min(hosts, floor), max(hosts - floor, 0.0), links)
             for at, hosts, links in power_curve(results)]  # fmt: skip
     roles = {"idle": "nothing", "working" if floor else "hosts": "use", "links": "transfer"}
     track = track_of("power", roles, rows, results.end_s, kind="power")
     layers = [layer for layer in track.layers if layer[2].any()]
-    return [track._replace(layers=layers)] if layers else []
+    tracks = [track._replace(layers=layers)] if layers else []
+    if off:
+        rows = [(at, asleep, to_on + to_off) for at, asleep, to_on, to_off in off]
+        roles = {"asleep": "category-0", "switching": "category-3"}
+        whole = results.summary.get("hosts")
+        tracks.append(track_of("hosts off", roles, rows, results.end_s, whole))
+    return tracks
+
+
+def hosts_off(results: Results) -> list[Row]:
+    """(date, hosts asleep, switching on, switching off) from each change on; [] if none ever is."""
+    path = results.directory / MACHINE_STATES
+    names = ("time", "nb_sleeping", "nb_switching_on", "nb_switching_off")
+    with readable(path):
+        lines = rows_of(path, *names, optional=True)
+        found = [tuple(finite(row[name]) for name in names) for row in lines]
+    return found if any(any(row[1:]) for row in found) else []
 
 
 def _idle_W(results: Results) -> float:
@@ -327,7 +349,8 @@ def said_of(tracks: Iterable[Track], end_s: float, begin_unix_s: float | None = 
             found.append(f"{number(mean)} of {number(track.limit)} {what} in use on average.")
         elif track.name == WAITING and most is not None:
             at = date(float(most.argmax()) * track.width_s, end_s, begin_unix_s)
-            found.append(f"At most {count(round(float(most.max())), 'job')} wait, at {at}.")
+            jobs = round(float(most.max()))
+            found.append(f"At most {count(jobs, 'job')} wait{'s' * (jobs == 1)}, at {at}.")
     if fullest is not None:
         name = fullest.name.rpartition(" (")[0]
         link = name.replace("links", "link", 1) if name.startswith("links") else f"{name} link"
