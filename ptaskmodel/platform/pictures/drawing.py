@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ptaskmodel import units
-from ptaskmodel.errors import PlatformError
-from ptaskmodel.files import whole_path
 from ptaskmodel.platform.pictures.blocks import CELL_WIDTH
 from ptaskmodel.platform.pictures.layout import JUNCTION, Line, Sketch, extent, sketch
-from ptaskmodel.style.colours import text_on
+from ptaskmodel.style.colours import LIGHT, category, text_on
+from ptaskmodel.style.figures import WIDE, finished, new_figure, picture, save
+from ptaskmodel.style.text import count, duration, number
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.platform import Platform
@@ -25,15 +24,15 @@ POINTS = 72.0
 LABEL_BOX = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.75}
 SMALLEST, LARGEST = 4.5, 8.5  # font sizes of names, points
 
-MAX_WIDTH, MAX_HEIGHT, MAX_UNIT = 14.0, 9.5, 0.85
+MAX_HEIGHT, MAX_UNIT = 9.5, 0.85
 MAX_LABELS = 40
 # kind: name in the legend, colour
 STYLES = {
-    "host": ("host", "#A9C5E4"),
-    "switch": ("switch", "#F1C66A"),
-    "router": ("router", "#F1C66A"),
-    "link": ("shared link", "#8E8E8E"),
-    "junction": ("where links meet", "#8E8E8E"),
+    "host": ("host", category(1)),
+    "switch": ("switch", category(3)),
+    "router": ("router", category(3)),
+    "link": ("shared link", LIGHT.soft),
+    "junction": ("where links meet", LIGHT.soft),
 }
 
 
@@ -74,7 +73,9 @@ def add_boxes(
         colours.append(fill(box.name, box.kind))
     edge = min(0.8, 0.2 + 1.6 * unit)
     axes.add_collection(
-        PolyCollection(corners, facecolors=colours, edgecolors="#444444", linewidths=edge, zorder=3)
+        PolyCollection(
+            corners, facecolors=colours, edgecolors=LIGHT.soft, linewidths=edge, zorder=3
+        )
     )
     named = {group.name for group in drawn.groups}
     texts = {box.name: box.name for box in drawn.boxes if box.kind == "host"}
@@ -103,13 +104,13 @@ def add_groups(axes: Any, drawn: Sketch, unit: float, facts: Mapping[str, str]) 
     unit: inches of a unit of the sketch. facts: a second line for a group, by its name.
     """
     for group in drawn.groups:
-        text = f"{group.name}: {len(group.hosts):,} hosts"
+        text = f"{group.name}: {count(len(group.hosts), 'host')}"
         more = facts.get(group.name, "")
         size = _font((group.width + 1.5) * unit, max(len(text), len(more)))
         if size:
             axes.annotate(f"{text}\n{more}" if more else text, (group.x, group.y),
                           xytext=(0, 2 + 0.1 * unit * POINTS), textcoords="offset points",
-                          fontsize=size, ha="center", va="bottom", color="#333333", zorder=5,
+                          fontsize=size, ha="center", va="bottom", zorder=5,
                           style="italic", bbox=LABEL_BOX)  # fmt: skip
 
 
@@ -119,32 +120,25 @@ def _font(inches: float, letters: int) -> float:
     return size if size >= SMALLEST else 0.0
 
 
+@picture
 def draw_platform(platform: Platform, path: Path) -> None:
     """Draw a `platform` to `path` (.png, .svg or .pdf).
 
-    Raises PlatformError if it cannot be written.
+    Raises PTaskModelError if it cannot be written.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise PlatformError("drawing needs matplotlib; run: pip install matplotlib") from None
-
     drawn = sketch(platform)
     facts = _Facts(platform, drawn)
-    width, height, unit = page(drawn, MAX_WIDTH, MAX_HEIGHT, MAX_UNIT)
-    title = [f"{platform.path.name}: {len(platform.hosts):,} hosts"]
-    title[0] += f", {len(platform.links):,} links"
-    title += facts.common
-    figure = Figure(figsize=(width, height + 0.7 + 0.2 * len(title)), layout="constrained")
-    FigureCanvasAgg(figure)
+    width, height, unit = page(drawn, WIDE, MAX_HEIGHT, MAX_UNIT)
+    title = f"{platform.path.name}: {count(len(platform.hosts), 'host')}"
+    title += f", {count(len(platform.links), 'link')}"
+    figure = new_figure(width, height + 0.9 + 0.2 * len(facts.common))
     axes = figure.add_subplot()
     _draw_lines(axes, drawn, facts, unit)
     add_boxes(axes, drawn, lambda _, kind: STYLES[kind][1], unit, facts.of_hosts)
     add_groups(axes, drawn, unit, facts.of_groups)
-    axes.set_title("\n".join(title), fontsize=10, loc="left")
     _draw_legend(figure, drawn)
-    _save(figure, path)
+    said = "; ".join([title, *facts.common])
+    save(finished(figure, title, "\n".join(facts.common), f"{said}."), path)
 
 
 class _Facts:
@@ -192,16 +186,15 @@ class _Facts:
     def label(self, line: Line) -> str:
         """Bandwidth and latency of a line."""
         latency = math.fsum(self._link(name).latency_s for name in line.links)
-        rate = units.format_bandwidth(self.bandwidth_Bps(line), 4)
-        return f"{rate}\n{units.format_time(latency, 4)}"
+        return f"{number(self.bandwidth_Bps(line), 'rate')}\n{duration(latency)}"
 
     def _link(self, name: str) -> Any:
         return self._links[name] if name in self._links else self._links[f"{name}_UP"]
 
 
 def _speed(cores: int, speed_flops: float) -> str:
-    times = f"{cores} x " if cores > 1 else ""
-    return f"{times}{units.format_speed(speed_flops, 4)}"
+    times = f"{cores} × " if cores > 1 else ""
+    return f"{times}{number(speed_flops, 'work')}"
 
 
 def line_widths(platform: Platform, drawn: Sketch, unit: float) -> list[float]:
@@ -233,7 +226,7 @@ def _draw_lines(axes: Any, drawn: Sketch, facts: _Facts, unit: float) -> None:
         for path in line.paths:
             paths.append(path)
             widths.append(width)
-            colours.append("#777777" if line.links else "#BBBBBB")
+            colours.append(LIGHT.soft if line.links else LIGHT.line)
     axes.add_collection(LineCollection(paths, colors=colours, linewidths=widths, zorder=1))
     bars = {box.name for box in drawn.boxes if box.kind == "link"}  # which have labels of their own
     others = [line for line in drawn.lines if not line.in_rack and not bars.issuperset(line.links)]
@@ -241,7 +234,7 @@ def _draw_lines(axes: Any, drawn: Sketch, facts: _Facts, unit: float) -> None:
         for line in others:
             (xa, ya), (xb, yb) = line.paths[0][0], line.paths[0][-1]
             axes.annotate(facts.label(line), ((xa + xb) / 2, (ya + yb) / 2), fontsize=7, zorder=2,
-                          ha="center", va="center", color="#444444", bbox=LABEL_BOX)  # fmt: skip
+                          ha="center", va="center", color=LIGHT.soft, bbox=LABEL_BOX)  # fmt: skip
 
 
 def _draw_legend(figure: Any, drawn: Sketch) -> None:
@@ -251,18 +244,9 @@ def _draw_legend(figure: Any, drawn: Sketch) -> None:
     kinds = {box.kind for box in drawn.boxes}
     handles = [
         Line2D([], [], marker="s", color="white", markerfacecolor=colour, markersize=8,
-               markeredgecolor="#444444", label=name)
+               markeredgecolor=LIGHT.soft, label=name)
         for kind, (name, colour) in STYLES.items()
         if kind in kinds
     ]  # fmt: skip
-    handles.append(Line2D([], [], color="#777777", linewidth=2, label="link (thicker: faster)"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False,
-                  fontsize=8)  # fmt: skip
-
-
-def _save(figure: Any, path: Path) -> None:
-    """Whole or not at all; without a date inside, so that equal inputs give equal files."""
-    suffix = path.suffix.lower()
-    metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix)
-    with whole_path(path, error=PlatformError) as partial:
-        figure.savefig(partial, format=suffix[1:], dpi=150, metadata=metadata, facecolor="white")
+    handles.append(Line2D([], [], color=LIGHT.soft, linewidth=2, label="link (thicker: faster)"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
