@@ -236,15 +236,18 @@ def power_tracks(results: Results) -> list[Track]:
     layers = [layer for layer in track.layers if layer[2].any()]
     tracks = [track._replace(layers=layers)] if layers else []
     if off:
-        rows = [(at, asleep, to_on + to_off) for at, asleep, to_on, to_off in off]
+        states = [(at, asleep, to_on + to_off) for at, asleep, to_on, to_off in off]
         roles = {"asleep": "category-0", "switching": "category-3"}
         whole = results.summary.get("hosts")
-        tracks.append(track_of("hosts off", roles, rows, results.end_s, whole))
+        tracks.append(track_of("hosts off", roles, states, results.end_s, whole))
     return tracks
 
 
 def hosts_off(results: Results) -> list[Row]:
-    """(date, hosts asleep, switching on, switching off) from each change on; [] if none ever is."""
+    """Return (date, hosts asleep, switching on, switching off) of `results`, from each change on.
+
+    [] if no host ever sleeps or switches.
+    """
     path = results.directory / MACHINE_STATES
     names = ("time", "nb_sleeping", "nb_switching_on", "nb_switching_off")
     with readable(path):
