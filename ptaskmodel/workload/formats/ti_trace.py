@@ -61,10 +61,10 @@ ARRAYS = {"actions": np.int8, "first": np.int64, "start": np.int64, "values": np
 
 # A line that only traces of before SimGrid 3.20 have: a rank p0, a name with capitals that is not
 # one of now, a message without a tag, a wait for no request.
-_CAPITALS = rb"Isend|Irecv|waitAll|[a-z]+(?:Reduce|To|Gather|Scatter)[A-Za-z]*|reduceScatter"
+_CAPITALS = rb"Isend|Irecv|waitAll|[a-z]++(?:Reduce|To|Gather|Scatter)[A-Za-z]*|reduceScatter"
 OLD_LINE = re.compile(
-    rb"^[ \t]*(?:p\d+[ \t]+[A-Za-z_]+|\d+[ \t]+(?:(?:" + _CAPITALS + rb")\b|"
-    rb"(?:send|recv)[ \t]+\d+(?:[ \t]+[-+.\deE]+)?[ \t\r]*$|wait[ \t\r]*$))",
+    rb"^[ \t]*+(?:p\d++[ \t]+[A-Za-z_]+|\d++[ \t]++(?:(?:" + _CAPITALS + rb")\b|"
+    rb"(?:send|recv)[ \t]++\d++(?:[ \t]++[-+.\deE]++)?[ \t\r]*+$|wait[ \t\r]*+$))",
     re.MULTILINE,
 )
 MESSAGES = (b"send", b"recv", b"isend", b"irecv")
