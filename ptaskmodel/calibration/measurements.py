@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ptaskmodel.apps.interference import OnOff
 from ptaskmodel.errors import PTaskModelError, WorkloadError
@@ -95,7 +96,7 @@ def read_measurements(
         row = dict(zip(columns, map(str.strip, cells), strict=True))
         with account.row(line):
             made = _measurement(path, line, row, runtime, competitors)
-            groups.setdefault(tuple(row[name] for name in labels), []).append(made)
+            groups.setdefault(tuple(map(row.__getitem__, labels)), []).append(made)
     account.check_rows()
     if not groups:
         raise MeasurementError(f"{path}: no measurements below the header; add rows")
@@ -145,7 +146,7 @@ def _measurement(
         if math.isinf(off_s):
             raise MeasurementError(f"{where}: {OFF_COLUMN} is inf; write 0, 0 for no interference")
         try:
-            pattern = OnOff(on_s, off_s if on_s > 0.0 else 0.0)
+            pattern = _pattern(on_s, off_s if on_s > 0.0 else 0.0)
         except WorkloadError as error:
             raise MeasurementError(f"{where}: {error}") from None
     else:
@@ -169,6 +170,10 @@ def _measurement(
     if runs < 1 or runs != int(runs):
         raise MeasurementError(f"{where}: runs is {row['runs']!r}; give a whole number >= 1")
     return Measurement(pattern, runtime_s, stddev_s, int(runs), count if count > 0.0 else 1.0)
+
+
+# Of many rows each pattern is made, and checked, once.
+_pattern = lru_cache(1000)(OnOff)
 
 
 def _number(where: str, row: dict[str, str], column: str) -> float:

@@ -138,10 +138,10 @@ def _pairs(line: str, where: str) -> list[Pair]:
         if found is None:
             rest = shown(line[place:].strip())
             raise SlurmError(f"{where}: {rest}; write Key=Value, a value with blanks quoted")
-        if found[2]:
-            raise SlurmError(f"{where}: {found[1]}{found[2]}=: only = is known here; write it so")
-        value = found[4] if found[3] is None else found[3]
-        pairs.append(Pair(found[1], value, where))
+        key, sign, quoted, plain = found.groups()
+        if sign:
+            raise SlurmError(f"{where}: {key}{sign}=: only = is known here; write it so")
+        pairs.append(Pair(key, plain if quoted is None else quoted, where))
         place = found.end()
     return pairs
 

@@ -184,8 +184,10 @@ class _Builder:
             self.last = pairs[0].where
             first = pairs[0].key.lower()
             if first in known:
-                with self.account.problems():
+                try:
                     known[first](pairs)
+                except SlurmError as error:
+                    self.account.refused(error)
             else:
                 for pair in pairs:
                     with self.account.problems():

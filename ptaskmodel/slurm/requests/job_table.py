@@ -151,17 +151,20 @@ _Readers = Sequence[tuple[str, Callable[[str], Fields]]]
 
 
 def _readers(header: Sequence[str], account: Account) -> _Readers:
-    """What reads each column that is known, ``extra`` last; others are told."""
+    """What reads each column that gives fields, ``extra`` last; those not known are told."""
     twice = next((name for name in header if header.count(name) > 1), None)
     if twice is not None:
         raise SlurmError(f"{account.file}:1: the column {shown(twice)} occurs twice; remove one")
     unknown = [name for name in header if name not in COLUMNS and name not in sbatch.NAMES]
     if unknown:
         account.unused(f"columns that are not used: {', '.join(map(shown, unknown))}", 1)
-    known = [name for name in header if name not in unknown]
+    known = [name for name in header if name not in (*unknown, "id", SCRIPT)]
     known.sort(key=EXTRA.__eq__)
     found = [COLUMNS[name].read if name in COLUMNS else _of_sbatch(name) for name in known]
-    return list(zip(known, map(lru_cache(KEPT), found), strict=True))
+    return [
+        (name, read if name == "submit" else lru_cache(KEPT)(read))
+        for name, read in zip(known, found, strict=True)
+    ]
 
 
 def _of_sbatch(name: str) -> Callable[[str], Fields]:
@@ -194,7 +197,7 @@ def _requests(
     given: Fields = {}
     own: Fields = {}  # what columns but extra, which is the last, give
     for column, read in readers:
-        text = row.get(column, "")
+        text = row[column]
         if not text and column not in NEEDED:
             continue
         try:
