@@ -118,16 +118,15 @@ def refused_by(
     why: list[str | None] = []
     for one in partitions if conf.enforce_part_limits != "NO" else ():
         reason = waits_for(whole, one, qos, rooms.get(one.name, ANY_ROOM), least)
-        if one.name in over_memory:
-            why.append(MEMORY)
-        elif one.name in outside:
+        if one.name in outside:
             why.append(OUTSIDE)
         elif reason in (TIME, NODES, CONFIG):
             why.append(reason)
         else:
-            why.append(not_admitted.get(one.name))
+            memory = MEMORY if one.name in over_memory else None
+            why.append(not_admitted.get(one.name) or memory)
     if conf.enforce_part_limits == "ALL" and any(why):
-        return next(filter(None, why))
+        return min(filter(None, why), key=MEMORY.__eq__)  # which may be found later than others
     if conf.enforce_part_limits == "ANY" and all(why):
         return why[0]
     return TIME if _asks_too_long(request, partitions, qos) else None

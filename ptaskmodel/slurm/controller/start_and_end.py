@@ -22,7 +22,7 @@ from ptaskmodel.slurm.controller.job_list import (
     JobList,
     Running,
 )
-from ptaskmodel.slurm.controller.limits import CONFIG, DOWN, NODES, Deadlines
+from ptaskmodel.slurm.controller.limits import CONFIG, DOWN, MEMORY, NODES, Deadlines
 from ptaskmodel.slurm.controller.rules import INVALID_FEATURE, Rules
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.needs import YEAR_S
@@ -90,6 +90,8 @@ class Submission:
             limited = rules.limited(job)
         # Of a job in several partitions that gives no nodes, MinNodes is not looked at before.
         late = reason == NODES and len(job.partitions) > 1 and request.min_nodes is None
+        # So is memory that the job has not asked for.
+        late = late or (reason == MEMORY and not request.gives_memory)
         possible = reason is not None or limited is not None or rules.could_start(job, now)
         if not possible:
             late = not (job.needs[0].portions and self._allocations.lacks_portion(job))

@@ -135,6 +135,11 @@ class JobRequest:
         return None if self.tasks is None else self.tasks * self.cpus_per_task
 
     @property
+    def gives_memory(self) -> bool:
+        """Whether it asked for memory of a node or a CPU."""
+        return self.memory_per_node_MiB is not None or self.memory_per_cpu_MiB is not None
+
+    @property
     def least_nodes(self) -> int:
         """The least number of nodes that it asked for."""
         return self.nodes_asked()[0]
