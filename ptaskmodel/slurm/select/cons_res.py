@@ -48,7 +48,9 @@ class ConsRes(Consumable):
             among = within & (need.required | nodes)
             least = need.least if last else max(need.least, need.wanted)
             if (last and self._preempts) or (among & need.nodes & ~closed).bit_count() >= least:
-                found = self.place(need, among, leaves=leaves)
+                # Those that are not idle do not count when it is asked what fits if all were free.
+                kept = among & (need.required | ~self._taken.nodes) if idle_only else among
+                found = self.place(need, kept, leaves=leaves)
                 if found is not None:
                     return found
         return None
