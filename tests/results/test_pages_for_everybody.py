@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from browsing import console, opened
+from browsing import console, opened, ready
 
 from ptaskmodel.cli import main
 
@@ -198,6 +198,19 @@ def test_a_click_on_who_slowed_whom_is_seen_everywhere(pages, window):
     assert window.find_element("id", "tasks-count").text.startswith(f"{number} of 80, ")
     window.execute_script("document.querySelector('#filter button').click()")
     assert window.find_element("id", "tasks-count").text.startswith("80 in all")
+
+
+def test_a_job_that_is_picked_is_held_on_the_platform(pages, window):
+    sized(window, 1400)
+    opened(window, pages / "batch.html")
+    script = "return document.getElementById('topology').toDataURL()"
+    before = window.execute_script(script)
+    # Each eighth job is on one of the eight hosts: the others fade.
+    window.execute_script(
+        "[...document.querySelectorAll('#tasks tbody button')]"
+        ".find((button) => button.textContent % 8 === 0).click()"
+    )
+    ready(window, lambda: window.execute_script(script) != before)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ function choose(members, text, links) {
   if (filter) $("filter").firstElementChild.textContent = `Shown: ${numbers.count(members.size, data.table?.of || one)}, ${text}`;
   if (onlyTasks) onlyTasks(filter && [(k) => members.has(k), text]);
   if (panel) panel.again();
-  if (places) places.hold(filter ? links || linksOf(members) : null);
+  if (places) hold(members, links);
   if (filter && !panel) $("tasks-part").scrollIntoView();
 }
 $("filter").lastElementChild.onclick = () => choose(null);
@@ -73,7 +73,7 @@ if (panel) {
 /* Marks a task, and lists the spells in which one thing limited it. */
 function picked(k) {
   panel.choose(k);
-  if (places) places.hold(k < 0 ? null : linksOf(new Set([k])));
+  if (places) hold(k < 0 ? null : new Set([k]));
   $("spells-part").hidden = k < 0 || !data.spells;
   if ($("spells-part").hidden) return;
   const spells = data.spells.tasks[k], whole = data.spells.kept;
@@ -105,6 +105,11 @@ const numberOf = (user) => typeof user === "number" ? user : taskNumber.get(user
 function linksOf(members) {
   if (typeof data.topology !== "object") return new Set();
   return new Set(Object.keys(data.topology.users).filter((name) => usersOfLink(name).some(([user]) => members.has(numberOf(user)))));
+}
+/* Fades on the platform what none of these tasks used: other hosts; other links where it is known that they sent most over some. */
+function hold(members, links) {
+  const hosts = members && panel && !ofRanks ? [...members].flatMap((k) => panel.runs(k).flatMap(([from, to]) => data.hosts.slice(from, to))) : [];
+  places.hold(members && (links || linksOf(members)), new Set(hosts));
 }
 /* [task, start, end, bytes] of those that used a resource, most first, and how many there were. */
 function usersOf(kind, name) {

@@ -7,7 +7,7 @@ const sketch = data.topology, links = sketch.links;  // [name, mean, peak, limit
 const [NAME, KIND, X, Y, WIDTH, HEIGHT] = Array(6).keys(), BANDWIDTH = 4;
 const MOST_HIGH = 518, NAMES = 24, MOST_WIDE = 6;  // pixels; NAMES: above everything, for names of groups
 const LEVELS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";  // of the use at a time, from 0 to 100 %
-let measure = 1, cell = null, chosen = null, held = null, scale = 1, middle = [0, 0], home = null;
+let measure = 1, cell = null, chosen = null, held = null, heldHosts = null, scale = 1, middle = [0, 0], home = null;
 const sides = [Infinity, Infinity, -Infinity, -Infinity];
 const reach = (x, y) => { sides[0] = Math.min(sides[0], x); sides[1] = Math.min(sides[1], y); sides[2] = Math.max(sides[2], x); sides[3] = Math.max(sides[3], y); };
 for (const box of sketch.boxes) { reach(box[X] - box[WIDTH] / 2, box[Y] - box[HEIGHT] / 2); reach(box[X] + box[WIDTH] / 2, box[Y] + box[HEIGHT] / 2 + 0.8); }
@@ -59,6 +59,7 @@ function draw() {
     const [x, y] = toScreen(box[X], box[Y], width, height), w = box[WIDTH] * scale, h = box[HEIGHT] * scale;
     if (x + w < 0 || x - w > width || y + h < 0 || y - h > height) continue;
     const use = box[KIND] === "host" ? hostUse(box[NAME]) : box[KIND] === "link" ? barUse(box[NAME]) : null, fill = use === null ? colour("paper") : shade(use);
+    pen.globalAlpha = heldHosts && box[KIND] === "host" && !heldHosts.has(box[NAME]) ? 0.12 : 1;
     pen.fillStyle = fill;
     pen.fillRect(x - w / 2, y - h / 2, w, h);
     const mine = chosen && chosen.name === box[NAME];
@@ -66,6 +67,7 @@ function draw() {
     const size = Math.min(12, h * 0.7, w / (0.6 * box[NAME].length));
     if (box[KIND] === "host" && size >= 8) { pen.font = `${size}px system-ui, sans-serif`; pen.fillStyle = inkOn(fill); pen.fillText(box[NAME], x, y); }
   }
+  pen.globalAlpha = 1;
   for (const [name, hosts, x, y, its] of sketch.groups) {
     const text = `${name}: ${numbers.count(hosts, "host")}`, size = Math.min(13, (its + 1.5) * scale / (0.55 * text.length));
     if (size < 8) continue;
@@ -128,7 +130,7 @@ return {
   resized: () => { const was = home; fit(); if (was) scale = home.scale; draw(); },
   colour: (name) => { cell = name === "now" ? cell ?? 0 : null; if (cell === null) measure = 1 + sketch.measures.indexOf(name); redraw(); },
   now: (k) => { cell = k; redraw(); },
-  hold: (names) => { held = names && names.size ? names : null; redraw(); },
+  hold: (names, hosts) => { [held, heldHosts] = [names, hosts].map((set) => set && set.size ? set : null); redraw(); },
   pick: (kind, name) => pick({kind, name}, false),
 };
 }
