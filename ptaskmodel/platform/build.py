@@ -306,20 +306,29 @@ class PlatformBuild(Generic[P]):
     ) -> None:
         if not bypass:
             facts["symmetrical"] = "YES" if symmetrical else "NO"
-        with self._document.whole():
-            self._open(tag, facts)
+
+        def crossed() -> None:
             for link in [links] if isinstance(links, str) else links:
                 name, direction = (link, "NONE") if isinstance(link, str) else link
                 self._declare("link_ctn", {"id": name, "direction": direction})
-            self._document.end()
+
+        self._whole(tag, facts, crossed)
 
     def _declare(
         self, tag: str, facts: dict[str, str], properties: Mapping[str, str] | None = None
     ) -> None:
-        with self._document.whole():
+        self._whole(tag, facts, lambda: self._properties(properties))
+
+    def _whole(self, tag: str, facts: dict[str, str], inside: Callable[[], None]) -> None:
+        """Declare an element with what is inside; if that is refused, it leaves none open."""
+
+        def declare() -> None:
             self._open(tag, facts)
-            self._properties(properties)
+            inside()
             self._document.end()
+
+        if (error := self._document.tried(declare)) is not None:
+            raise error
 
     def _properties(self, properties: Mapping[str, str] | None) -> None:
         for key, value in (properties or {}).items():

@@ -10,7 +10,6 @@ simgrid_update_xml.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -242,18 +241,8 @@ class Document:
             else:
                 parent.children.append(element)
 
-    @contextlib.contextmanager
-    def whole(self) -> Iterator[None]:
-        """What begins in the block and is refused leaves no element open."""
-        depth = len(self._stack)
-        try:
-            yield
-        except PlatformError:
-            del self._stack[depth:]
-            raise
-
     def tried(self, do: Callable[..., None], *given: Any) -> PlatformError | None:
-        """Do something with what is `given`: the error, if refused; as `whole`, but faster."""
+        """Do something with what is `given`; if refused, return the error; nothing stays open."""
         depth = len(self._stack)
         try:
             do(*given)
