@@ -85,7 +85,7 @@ class Neighbours:
             # Of what is told of a place at one time, the last holds.
             _, at = np.unique(places[first:last][::-1], return_index=True)
             at = last - 1 - at
-            self._go_on(float(rates["date"][first]))
+            self._advance(float(rates["date"][first]))
             self._change(places[at], tasks[at], rates[at])
 
     def rows(self) -> NDArray[np.void]:
@@ -109,7 +109,7 @@ class Neighbours:
         """These numbers will be given to other patterns."""
         self._found.forget(patterns)
 
-    def _go_on(self, date: float) -> None:
+    def _advance(self, date: float) -> None:
         """Add to the sum of each seat its part of the use of its resource until ``date``."""
         passed, self._date = date - self._date, date
         if passed <= 0.0 or not self._n_seats:

@@ -34,11 +34,11 @@ _NOT_HERE = (
 # A word of a command may be cut to so many letters.
 _SHORT = 3
 _REDIRECTED = re.compile(r"""(?<![^\s])\d?>{1,2}\s*(?:&\d|[^\s'"]+)|&>\s*\S+|<<-?\s*\S+""")
-# A call whose input follows, up to a line of that word.
 # A line of a shell whose words are those between its blanks.
 _PLAIN = re.compile(r"[\w\s./,:=+@%-]*", re.ASCII)
 _OF_SHELL = "uses shell variables; write their values, or give what sacctmgr dump writes"
 _SACCTMGR = "sacctmgr"
+# A call whose input follows, up to a line of that word.
 _HERE = re.compile(rf"""(?:{_SACCTMGR}|\s)<<-?\s*["']?([A-Za-z_]\w*)""")
 _QUOTED = re.compile(r"(?:^|[\s/])sacctmgr\s")
 _CALLED = re.compile(r"(?:.*/)?sacctmgr")
