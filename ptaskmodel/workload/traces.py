@@ -50,7 +50,7 @@ from ptaskmodel.workload.actions import (
     least_fields,
 )
 
-IN_MEMORY_BYTES = 1 << 21
+IN_MEMORY_BYTES = 1 << 23
 SLICE = 1 << 16  # elements looked at together
 
 
@@ -70,7 +70,7 @@ class Spooled:
         return self._size
 
     def append(self, piece: NDArray[Any]) -> None:
-        """Add a copy of ``piece``, an array of the same type, at the end."""
+        """Add ``piece``, an array of the same type that is not changed later, at the end."""
         self._size += len(piece)
         if self._file is None and self._size * self.dtype.itemsize > IN_MEMORY_BYTES:
             import tempfile
@@ -81,13 +81,17 @@ class Spooled:
                 self._file.write(earlier.data)
             self._pieces.clear()
         if self._file is None:
-            self._pieces.append(piece.copy())
+            base = piece.base
+            is_part = isinstance(base, np.ndarray) and base.size > 2 * piece.size
+            self._pieces.append(piece.copy() if is_part else piece)
         elif len(piece):
             self._file.write(np.ascontiguousarray(piece).data)
 
     def whole(self) -> NDArray[Any]:
         """The array, which can be written to."""
         if self._file is None:
+            if len(self._pieces) == 1:
+                return self._pieces[0]
             return np.concatenate([np.empty(0, dtype=self.dtype), *self._pieces])
         self._file.flush()
         return np.frombuffer(mmap.mmap(self._file.fileno(), 0), dtype=self.dtype)
@@ -106,10 +110,8 @@ def let_go(array: NDArray[Any]) -> None:
 
 IntArray = NDArray[np.int64]
 Ranks = NDArray[np.int32]
-SENDRECV_TAG = 0
-
 FloatArray = NDArray[np.float64]
-
+SENDRECV_TAG = 0
 LARGEST = 2.0**53
 
 EXPECTED = {
@@ -348,10 +350,8 @@ def trace_of(lines: Lines, ranks: int, account: Account) -> Trace:
 def _idle(first: IntArray) -> list[str]:
     """A note on the ranks that have no actions, if there are any."""
     idle = np.flatnonzero(np.diff(first) == 0)
-    if not len(idle):
-        return []
-    if len(idle) == 1:
-        return [f"rank {idle[0]} has no actions"]
+    if len(idle) < 2:
+        return [f"rank {rank} has no actions" for rank in idle]
     if idle[-1] - idle[0] + 1 == len(idle):
         return [f"ranks {idle[0]} to {idle[-1]} have no actions"]
     return [f"{len(idle):,} ranks have no actions, the first of them rank {idle[0]}"]
@@ -364,10 +364,11 @@ def _check(lines: Lines, ranks: int, account: Account) -> int:
     """
     counts = np.diff(lines.start)
     beyond = 0
+    there = np.bincount(lines.actions, minlength=len(ACTIONS)).tolist()
     for action, fields in FIELDS.items():
-        rows = np.flatnonzero(lines.actions == action)
-        if not len(rows):
+        if not there[action]:
             continue
+        rows = np.flatnonzero(lines.actions == action)
         names = fields_of(action, ranks)
         least = least_fields(action, ranks)
         for row in rows[counts[rows] < least][:MOST]:
@@ -415,9 +416,10 @@ def _check_fields(
 ) -> None:
     """Tell values that make no sense. fields: their names, and how many ranks there are."""
     names, ranks = fields
+    begin, given = lines.start[rows], counts[rows]
     for k, name in enumerate(names):
-        there = rows[counts[rows] > k]
-        values = lines.values[lines.start[there] + k]
+        has = given > k
+        there, values = rows[has], lines.values[begin[has] + k]
         for at in np.flatnonzero(_wrong(name, values, ranks))[:MOST].tolist():
             kind = ACTIONS[lines.actions[there[at]]]
             what = (
@@ -428,21 +430,20 @@ def _check_fields(
 
 
 def _wrong(name: str, values: FloatArray, ranks: int) -> NDArray[np.bool_]:
-    finite = np.abs(values) <= (
-        np.finfo(np.float64).max if name in ("flop", "seconds") else LARGEST
-    )
+    largest = np.finfo(np.float64).max if name in ("flop", "seconds") else LARGEST
+    if name in ("count", "flop", "seconds"):
+        return ~((values >= 0) & (values <= largest))
     whole = values == np.floor(values)
     if name in STAND_FOR:
-        is_rank = whole & (values >= 0) & (values < ranks)
-        return ~(is_rank | np.isin(values, STAND_FOR[name]))
+        wrong = ~(whole & (values >= 0) & (values < ranks))
+        return wrong & ~np.isin(values, STAND_FOR[name]) if wrong.any() else wrong
+    finite = np.abs(values) <= largest
     if name in ("tag", "any tag"):
         wrong = ~(finite & whole)
         return wrong if name == "any tag" else wrong | (values == ANY_TAG)
     if name == "type":
         return ~(whole & (values >= -1) & (values < len(DATATYPE_BYTES)))
-    if name == "any count":
-        return ~finite
-    return ~(finite & (values >= 0))
+    return ~finite
 
 
 def trace_of_actions(ranks: Sequence[Iterable[Action]], origin: str = "trace") -> Trace:

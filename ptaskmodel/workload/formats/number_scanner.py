@@ -361,18 +361,15 @@ def scan(text, names, lengths, meant, is_unread, tens, ranks, actions, lines, st
     starts[0] = 0
     while at < size:
         line += 1
-        end = at
-        while end < size and text[end] != NEW_LINE:
-            end += 1
         word = 0
         action = -1
-        while at < end:
-            while at < end and is_between(text[at]):
+        while True:
+            while at < size and is_between(text[at]):
                 at += 1
-            if at == end or (word == 0 and text[at] == HASH):
+            if at == size or text[at] == NEW_LINE or (word == 0 and text[at] == HASH):
                 break
             first = at
-            while at < end and not is_between(text[at]):
+            while at < size and text[at] != NEW_LINE and not is_between(text[at]):
                 at += 1
             if word == 0:
                 rank = 0
@@ -416,5 +413,7 @@ def scan(text, names, lengths, meant, is_unread, tens, ranks, actions, lines, st
             lines[n] = line
             n += 1
             starts[n] = used
-        at = end + 1
+        while at < size and text[at] != NEW_LINE:
+            at += 1
+        at += 1
     return n, FINE, 0, oddities

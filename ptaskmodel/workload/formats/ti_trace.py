@@ -37,6 +37,7 @@ from ptaskmodel.workload.formats.number_scanner import (
     TENS,
     scan,
 )
+from ptaskmodel.workload.formats.old_traces import HEAD, OldLines, is_old, may_be_old
 from ptaskmodel.workload.traces import Lines, Spooled, Trace, trace_of
 
 AnyPath = str | os.PathLike[str]
@@ -47,8 +48,7 @@ MAX_TRACE_BYTES = 2**33
 # what the arrays of a packed one may.
 PART_OF_ROOM = 0.25
 PART_OF_MEMORY = 0.25
-HEAD = 1 << 16  # bytes that say what a file is
-PIECE = 1 << 18  # bytes of text read at a time
+PIECE = 1 << 20  # bytes of text read at a time
 PACK_BYTES = 1 << 22  # between two calls of a writer's progress
 PACKED = b"PK"  # how a .npz file begins
 FORMAT = "ptaskmodel-ti-trace-1"
@@ -59,18 +59,8 @@ UNREADABLE = (
 )
 ARRAYS = {"actions": np.int8, "first": np.int64, "start": np.int64, "values": np.float64}
 
-# A line that only traces of before SimGrid 3.20 have: a rank p0, a name with capitals that is not
-# one of now, a message without a tag, a wait for no request.
-_CAPITALS = rb"Isend|Irecv|waitAll|[a-z]++(?:Reduce|To|Gather|Scatter)[A-Za-z]*|reduceScatter"
-OLD_LINE = re.compile(
-    rb"^[ \t]*+(?:p\d++[ \t]+[A-Za-z_]+|\d++[ \t]++(?:(?:" + _CAPITALS + rb")\b|"
-    rb"(?:send|recv)[ \t]++\d++(?:[ \t]++[-+.\deE]++)?[ \t\r]*+$|wait[ \t\r]*+$))",
-    re.MULTILINE,
-)
-MESSAGES = (b"send", b"recv", b"isend", b"irecv")
-# The names of now, by those in lower case.
-NOW = {name.lower().encode(): name.encode() for name in ACTIONS}
-
+# The first word of a line that is no comment, and the begin of its second, if there is one.
+FIRST_LINE = re.compile(rb"^[ \t]*+([^\s#]\S*+)[ \t]*+(\S?)", re.MULTILINE)
 # Of calls whose lines cannot be replayed, what does the same; by names in traces, in lower case.
 INSTEAD = {
     "waitsome": "MPI_Waitany or MPI_Waitall",
@@ -212,47 +202,8 @@ def _is_list(content: bytes) -> bool:
     """Whether a file names traces, instead of being one: no line of it begins with a rank."""
     if content[:2] == PACKED:
         return False
-    for line in content[:HEAD].splitlines():
-        words = line.split()
-        if words and not words[0].startswith(b"#"):
-            return not (words[0].removeprefix(b"p").isdigit() and len(words) > 1)
-    return True
-
-
-class OldLines:
-    """Turn lines of before SimGrid 3.20 (2018) into those of now.
-
-    Ranks may be called p0, p1; names have capitals; messages have no tag; a wait, or a test, names
-    no request: it is for the last that its rank has open.
-    """
-
-    def __init__(self) -> None:
-        self._open: dict[bytes, list[tuple[bytes, bytes]]] = {}
-
-    def as_now(self, content: bytes) -> bytes:
-        """The lines of a piece of `content`, as many as it has."""
-        return b"\n".join(map(self._line, content.split(b"\n")))
-
-    def _line(self, line: bytes) -> bytes:
-        words = line.split()
-        if len(words) < 2 or words[0].startswith(b"#"):
-            return line
-        rank, action = words[0].removeprefix(b"p"), NOW.get(words[1].lower(), words[1])
-        fields = words[2:]
-        if action in MESSAGES and fields:
-            peer = fields[0].removeprefix(b"p")
-            size = fields[1:2] or [b"-1"]
-            if action in (b"isend", b"irecv"):
-                ends = (rank, peer) if action == b"isend" else (peer, rank)
-                self._open.setdefault(rank, []).append(ends)
-            fields = [peer, b"0", *size, *fields[2:]]
-        elif action in (b"wait", b"test") and not fields and self._open.get(rank):
-            fields = [*self._open[rank][-1], b"0"]
-            if action == b"wait":
-                self._open[rank].pop()
-        elif action == b"waitall":
-            self._open.pop(rank, None)
-        return b" ".join([rank, action, *fields])
+    first = FIRST_LINE.search(content, 0, HEAD)
+    return first is None or not (first[1].removeprefix(b"p").isdigit() and first[2])
 
 
 class _Reading:
@@ -311,11 +262,6 @@ class _Reading:
 
     def piece(self, content: bytes, rank: int | None = None) -> int:
         """Read lines, as `file`."""
-        where = self._files[-1][0]
-        whole = content[:HEAD] if len(content) <= HEAD else content[: content.rfind(b"\n", 0, HEAD)]
-        if self._line == 0 and OLD_LINE.search(whole):
-            self._old = OldLines()
-            self._tell_old(where)
         if self._old is not None:
             content = self._old.as_now(content)
         return self._lines(content, rank)
@@ -337,6 +283,12 @@ class _Reading:
             text, NAMES, LENGTHS, MEANT, IS_UNREAD, TENS, ranks, actions, numbers, start, values,
             odd,
         )  # fmt: skip
+        is_first = self._line == 0 and self._old is None
+        may_be = is_first and (why != FINE or may_be_old(actions[:n], start[: n + 1]))
+        if may_be and is_old(content):
+            self._old = OldLines()
+            self._tell_old(where)
+            return self._lines(self._old.as_now(content), rank)
         rest = b""
         if why != FINE:
             self._refuse(f"{where}:{self._line + line}: {_why(content, why, line)}")
