@@ -11,7 +11,8 @@ import matplotlib as mpl
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from relations import NAMES, TITLES, values
+from causes import values
+from relations import NAMES, TITLES
 
 from ptaskmodel.style.colours import CATEGORIES, LIGHT
 from ptaskmodel.style.figures import picture

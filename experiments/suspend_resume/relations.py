@@ -6,18 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+import causes
 import numpy as np
+from causes import values
+from study import mean_use
 
 from ptaskmodel.campaign import Finding, ordered, stated
 
-# Why what is published in words may fail here, by words of it; where none fit, it is the queue.
-CAUSES = (
-    ("drops before the huge job", "other large jobs made the machine drain before it, too"),
-    ("starts the huge job at once", "jobs of its own priority have hosts that it needs"),
-    ("over shuffles", "samples by work have other jobs; a shuffled order has the same"),
-    ("of the whole", "a sample begins and ends with an empty machine, and its queue has less time"),
-)
 Row = Mapping[str, Any]
+Around = Mapping[tuple[str, int], Mapping[str, Any]]
 Claim = tuple[str, bool, str]
 
 NAMES = ("bf", "bf rand", "sr rand", "bf size", "sr size")
@@ -55,21 +52,12 @@ TITLES = {
 }
 
 
-def values(rows: Sequence[Row], part: str, policy: str, measure: str) -> np.ndarray:
-    """One number for each order, sample or factor, in their order."""
-    scale = 100.0 if measure == "utilisation" else 1.0
-    chosen = [row for row in rows if row["part"] == part and row["policy"] == policy]
-    return np.array([scale * row[measure] for row in chosen])
-
-
 def spread(found: np.ndarray) -> float:
     """Deviation (of the population) over mean, %."""
     return float(100 * found.std() / found.mean())
 
 
-def report(
-    rows: Sequence[Row], around: Mapping[tuple[str, int], Mapping[str, Any]]
-) -> tuple[str, list[Claim]]:
+def report(rows: Sequence[Row], around: Around) -> tuple[str, list[Claim]]:
     """Tables of one log as Markdown, the orders found, and which relations hold."""
     made = {row["part"] for row in rows}
     parts, claims = [], []
@@ -77,6 +65,9 @@ def report(
         parts += [_policies(rows, "shuffled"), _transforms(rows)]
         claims += [*orders(rows, "shuffled"), *constancy(rows, "shuffled"), *drop(around)]
         claims += invariants(rows)
+    if "queue" in made:
+        parts.append(_policies(rows, "queue"))
+        claims += orders(rows, "queue")
     if "contention" in made:
         parts.append(_policies(rows, "contention"))
         claims += [*orders(rows, "contention"), *constancy(rows, "contention")]
@@ -84,7 +75,7 @@ def report(
         parts.append(_policies(rows, "headline", ("bf", "bf size", "sr size")))
     said = [
         f"  {part}: {measure}: {' < '.join(_found_order(rows, part, measure))}"
-        for part in ("shuffled", "contention")
+        for part in ("shuffled", "queue", "contention")
         for measure in ORDERS
         if part in made
     ]
@@ -92,8 +83,11 @@ def report(
     return "\n".join([f"\n{rows[0]['log']}", *parts, "", *said]), claims
 
 
-def findings(rows: Sequence[Row], claims: Sequence[Claim]) -> list[Finding]:
-    """Published figures beside those of one log: orders of policies, the headline, and claims."""
+def findings(rows: Sequence[Row], claims: Sequence[Claim], alone: Around) -> list[Finding]:
+    """Published figures beside those of one log: orders of policies, the headline, and claims.
+
+    alone: as around the huge job, where no other job has priority.
+    """
     log, found = rows[0]["log"], []
     parts = [part for part in ("shuffled", "headline") if any(row["part"] == part for row in rows)]
     for part in parts:
@@ -101,30 +95,32 @@ def findings(rows: Sequence[Row], claims: Sequence[Claim]) -> list[Finding]:
             here = {name: float(values(rows, part, name, measure).mean()) for name in theirs}
             unit = "s" if measure.endswith("_s") else "%" if measure == "utilisation" else ""
             what = f"{log}: {part}: {TITLES[measure].split(' (')[0]}"
-            cause = _cause(rows, part)
+            cause = f"unknown: the mean wait is {causes.queue_of(rows, part):.2g} run times"
+            if part == "shuffled":
+                cause = causes.of_order(rows, measure, tuple(theirs))
             found.append(ordered(what, theirs, here, unit=unit, cause=cause))
     orders_said = {what for what, *_ in orders(rows, "shuffled")} if "shuffled" in parts else set()
-    # With contention nothing was published.
-    said = (c for c in claims if c[0] not in orders_said and not c[0].startswith("contention"))
+    # With contention nothing was published; the longer queue is a test of a cause.
+    other = ("contention", "queue")
+    said = (c for c in claims if c[0] not in orders_said and not c[0].startswith(other))
     return found + [
-        stated(f"{log}: {what}", how, holds, cause=_cause_of(what, rows))
+        stated(f"{log}: {what}", how, holds, cause=_cause_of(what, rows, alone))
         for what, holds, how in said
     ]
 
 
-def _cause_of(what: str, rows: Sequence[Row]) -> str:
-    """Why a claim may fail here: what its words point to, else the queue."""
-    return next((why for words, why in CAUSES if words in what), None) or _cause(rows, "shuffled")
-
-
-def _cause(rows: Sequence[Row], part: str) -> str:
-    """How long the queue is here, on which the order of the policies depends."""
-    name = "bf" if part == "shuffled" else "bf size"
-    waits, responses = (values(rows, part, name, m) for m in ("waiting_s", "response_s"))
-    ratio = waits.mean() / (responses - waits).mean()
-    theirs = 10 if part == "shuffled" else None
-    against = f"; theirs {theirs} times" if theirs else ""
-    return f"another log: with {name} the mean wait is {ratio:.2g} times the mean run time{against}"
+def _cause_of(what: str, rows: Sequence[Row], alone: Around) -> str:
+    """Why a claim fails here, by the test of the cause that its words point to."""
+    if "drops before the huge job" in what:
+        _, drops, how = next(drop(alone))
+        return causes.of_drop((drops, how))
+    if "starts the huge job at once" in what:
+        return causes.of_start(rows)
+    if "over shuffles" in what:
+        return causes.of_samples(rows)
+    if "of the whole" in what:
+        return causes.of_use(rows, what.partition(":")[0])
+    return "unknown"
 
 
 def _found_order(rows: Sequence[Row], part: str, measure: str) -> list[str]:
@@ -199,7 +195,7 @@ def constancy(rows: Sequence[Row], part: str) -> Iterator[Claim]:
         yield f"{part}: response - waiting is larger with {name}", bool(larger.all()), how
 
 
-def drop(around: Mapping[tuple[str, int], Mapping[str, Any]]) -> Iterator[Claim]:
+def drop(around: Around) -> Iterator[Claim]:
     """The use of the machine from the submission of the huge job to its start."""
     seeds = sorted({seed for _, seed in around})
     waits = [around["bf size", s]["start_s"] - around["bf size", s]["submit_s"] for s in seeds]
@@ -243,13 +239,6 @@ def drop(around: Mapping[tuple[str, int], Mapping[str, Any]]) -> Iterator[Claim]
             pushed < 1.5 * needed,
             f"{pushed / needed:.2f} times the hosts needed",
         )
-
-
-def mean_use(found: Mapping[str, Any], since: float, to: float) -> float:
-    """Share of the hosts in use between two dates."""
-    dates, used = np.array(found["dates"]), np.array(found["used"])
-    edges = np.clip(np.append(dates, np.inf), since, to)
-    return float((np.diff(edges) * used).sum() / ((to - since) * found["hosts"]))
 
 
 def invariants(rows: Sequence[Row]) -> Iterator[Claim]:

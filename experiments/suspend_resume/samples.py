@@ -25,6 +25,7 @@ LARGE, HEADLINE = 700 / 3000, 3800 / 57600
 NODES = {"CEA-Curie": 16, "RICC": 8, "SDSC-BLUE": 8}
 WORK_RATIOS = (0.5, 0.75, 1.0, 1.5, 2.0)  # times the ratio of the other samples
 SYNTHETIC = "synthetic"
+HUGE = "huge"  # the id of that job
 
 
 @cache
@@ -73,14 +74,15 @@ def made(parameters: Mapping[str, Any]) -> Workload:
     if parameters["part"] == "headline":
         given = parameters["log"], parameters["headline"], parameters["headline_load"]
         return shuffled(headline_of(*given), parameters["seed"])
-    whole = whole_of(parameters["log"], parameters["whole"], parameters["load"])
+    load = parameters["queue_load" if parameters["part"] == "queue" else "load"]
+    whole = whole_of(parameters["log"], parameters["whole"], load)
     if parameters["part"] == "whole":
         return whole
     kept = min(parameters["jobs"], len(whole.jobs))
     ratio = len(whole.jobs) / kept
     if parameters["part"] == "systematic":
         return sampled(whole, ratio, offset=int(parameters["seed"] * ratio / 5))
-    if parameters["part"] == "work":
+    if parameters["part"] in ("work", "work orders"):
         chosen = max(1.0, ratio * WORK_RATIOS[parameters["seed"]])
         return sampled(whole, chosen, method="work")
     found = shuffled(sampled(whole, ratio, method="work"), parameters["seed"])
@@ -93,7 +95,7 @@ def with_huge(workload: Workload, share: float) -> Workload:
     first, last = workload.jobs[0].submit_time_s, workload.jobs[-1].submit_time_s
     lasts = (last - first) / 50
     huge = Job(
-        "huge",
+        HUGE,
         (first + last) / 2,
         math.ceil(share * workload.num_hosts),
         "huge",
@@ -105,15 +107,23 @@ def with_huge(workload: Workload, share: float) -> Workload:
 
 
 def with_priority(workload: Workload, who: str, seed: int, large: float = LARGE) -> Workload:
-    """Each job with its priority, 1 or 0, in a field."""
+    """Each job with its priority, 1 or 0, in a field.
+
+    who: random; size, from a share ``large`` of the hosts on; or the id of the only such job.
+    """
     assert workload.num_hosts is not None
-    lot = np.random.default_rng((seed, 1)).random(len(workload.jobs)) < RANDOM_SHARE
-    bar = large * workload.num_hosts
-    jobs = tuple(
-        replace(job, extra={"priority": int(lucky if who == "random" else job.num_hosts >= bar)})
-        for job, lucky in zip(workload.jobs, lot.tolist(), strict=True)
+    jobs = workload.jobs
+    first = np.array([job.num_hosts for job in jobs]) >= large * workload.num_hosts
+    if who == "random":
+        first = np.random.default_rng((seed, 1)).random(len(jobs)) < RANDOM_SHARE
+    elif who == HUGE:
+        first = np.array([job.id == HUGE for job in jobs])
+    return workload.with_jobs(
+        tuple(
+            replace(job, extra={"priority": int(own)})
+            for job, own in zip(jobs, first.tolist(), strict=True)
+        )
     )
-    return workload.with_jobs(jobs)
 
 
 def likeness(workload: Workload, whole: Workload) -> dict[str, float]:

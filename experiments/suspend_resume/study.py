@@ -5,7 +5,8 @@ shuffled. Policies: backfilling without priorities (bf), with priority for jobs 
 of many hosts (bf rand, bf size: they come first in the queue), and with those pushing the others
 aside (sr rand, sr size: suspend/resume). Parts: shuffled orders; one huge job in the middle; other
 samples; all times shrunk; jobs with contention, as parallel tasks on a torus; and the headline,
-a sample of a whole log, in which jobs of 6.6 % of the machine are large.
+a sample of a whole log, in which jobs of 6.6 % of the machine are large. Tests of causes: the
+orders at a higher load; the huge job as the only one of priority; orders of each sample by work.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 from samples import (
     HEADLINE,
+    HUGE,
     LARGE,
     likeness,
     log_of,
@@ -43,6 +45,8 @@ from ptaskmodel.batch import (
     walltime_or_inf,
 )
 from ptaskmodel.platform import Platform, Torus
+from ptaskmodel.workload.jobs import Workload
+from ptaskmodel.workload.transforms.sampling import shuffled
 
 # Who has priority, and whether by suspending the others.
 POLICIES = {
@@ -52,6 +56,8 @@ POLICIES = {
     "bf size": ("size", False),
     "sr size": ("size", True),
 }
+BEGIN = 0.3  # of the submissions, until when the machine fills
+SAMPLE_ORDERS = 5  # of each sample by work
 MOST_HOSTS = 128  # of a machine that is simulated with contention
 
 
@@ -95,10 +101,10 @@ def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
             return {"jobs": 0}
         parameters["jobs"] = max(1, int(parameters["jobs"] * parameters["contending"]))
     workload = made(parameters)
-    if parameters["part"] == "huge":
+    if parameters["part"] in ("huge", "huge alone"):
         workload = with_huge(workload, parameters["huge"])
     large = HEADLINE if parameters["part"] == "headline" else LARGE
-    who = POLICIES[parameters["policy"]][0]
+    who = HUGE if parameters["part"] == "huge alone" else POLICIES[parameters["policy"]][0]
     workload = with_priority(workload, who, parameters["seed"], large)
     policy = policy_of(parameters["policy"])
     assert workload.num_hosts is not None
@@ -116,16 +122,33 @@ def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
             limited=plan.limited,
         ).run()
         alone = np.array(plan.alone_s(list(schedule.ended())))
+    elif parameters["part"] == "work orders":
+        return in_orders(workload, policy)
     else:
-        schedule = BatchSimulation(
-            workload.jobs, workload.num_hosts, policy, estimate=walltime_or_inf
-        ).run()
+        schedule = simulated(workload, policy)
     found = measured(schedule, alone)
     found |= likeness(workload, whole)
     found["high"] = sum(job.extra["priority"] for job in workload.jobs)
-    if parameters["part"] == "huge":
-        found["series"] = around_huge(schedule)
+    if parameters["part"] in ("huge", "huge alone"):
+        around = found["series"] = around_huge(schedule)
+        found["huge_waits_s"] = around["start_s"] - around["submit_s"]
     return found
+
+
+def simulated(workload: Workload, policy: Policy) -> Schedule:
+    """The schedule of jobs without contention, on the hosts of their log."""
+    assert workload.num_hosts is not None
+    return BatchSimulation(
+        workload.jobs, workload.num_hosts, policy, estimate=walltime_or_inf
+    ).run()
+
+
+def in_orders(workload: Workload, policy: Policy) -> dict[str, Any]:
+    """The means of the measures over orders of one sample, and the deviation of the waits."""
+    every = [measured(simulated(shuffled(workload, k), policy), None) for k in range(SAMPLE_ORDERS)]
+    found = {name: float(np.mean([each[name] for each in every])) for name in every[0]}
+    spread = float(np.std([each["waiting_s"] for each in every]))
+    return found | {"spread_waiting_s": spread, "orders": SAMPLE_ORDERS}
 
 
 def measured(schedule: Schedule, alone_s: np.ndarray | None) -> dict[str, Any]:
@@ -140,10 +163,26 @@ def measured(schedule: Schedule, alone_s: np.ndarray | None) -> dict[str, Any]:
         "slowdown": float(slowdown.mean()),
         "weighted_slowdown": float((slowdown * times.asked_hosts).mean()),
         "utilisation": metrics(schedule)["utilisation"],
+        "steady_utilisation": steady(schedule),
         "suspended_s": float(times.suspended_s.mean()),
         "suspended_jobs": int((times.suspended_s > 0).sum()),
         "contention": float((times.execution_s / base).mean()),
     }
+
+
+def steady(schedule: Schedule) -> float:
+    """Share of the hosts in use from when `BEGIN` of the time of submissions is over to its end."""
+    found, submitted = load(schedule), [attempt.job.submit_time_s for attempt in schedule.final]
+    first, last = min(submitted), max(submitted)
+    use = {"dates": found.date_s, "used": found.used_hosts, "hosts": schedule.num_hosts}
+    return mean_use(use, first + BEGIN * (last - first), last)
+
+
+def mean_use(found: Mapping[str, Any], since: float, to: float) -> float:
+    """Share of the hosts in use between two dates."""
+    dates, used = np.array(found["dates"]), np.array(found["used"])
+    edges = np.clip(np.append(dates, np.inf), since, to)
+    return float((np.diff(edges) * used).sum() / ((to - since) * found["hosts"]))
 
 
 def around_huge(schedule: Schedule) -> dict[str, Any]:

@@ -37,20 +37,26 @@ def main() -> None:
     ]
     rows = [row_of(parameters, record["metrics"]) for parameters, record in made]
     write_table(pandas.DataFrame(rows), output / "runs.csv")
-    around = {
-        (stem_of(p["log"]), p["policy"], p["seed"]): record["series"]
-        for p, record in made
-        if p["part"] == "huge"
-    }
+    around, alone = (
+        {
+            (stem_of(p["log"]), p["policy"], p["seed"]): record["series"]
+            for p, record in made
+            if p["part"] == part
+        }
+        for part in ("huge", "huge alone")
+    )
     for path in draw(output, rows, around):
         print(path)
     found: list[Finding] = []
     for log in dict.fromkeys(row["log"] for row in rows):
-        own = {key[1:]: found for key, found in around.items() if key[0] == log}
+        own, own_alone = (
+            {key[1:]: found for key, found in each.items() if key[0] == log}
+            for each in (around, alone)
+        )
         mine = [row for row in rows if row["log"] == log]
         text, claims = report(mine, own)
         print(text)
-        found += findings(mine, claims)
+        found += findings(mine, claims, own_alone)
     print(write_findings(output, found))
 
 
