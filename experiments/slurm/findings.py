@@ -6,16 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
 from math import inf
 
 import numpy as np
 from common import Row
-from parameters import AT_LOAD
-from suspension import ORDERS
+from parameters import AT_LOAD, HALF
+from scipy import stats
+from suspension import LONGER, ORDERS
 
 from ptaskmodel.campaign import Finding, between, near, ordered, stated
 
-OTHER_QUEUE = "another log and machine, whose queue has another length"
 MANY_JOBS = 40
 # [T], tables 4.4 to 4.6, in the orders of `ORDERS`.
 SUSPENSION = {
@@ -30,17 +32,23 @@ SUSPENDED = {"linear": (1.0, 0.05), "cons": (2.0, 0.25)}
 WAITS = {"knl": (9.8, 9.7), "slx": (14.7, 9.5)}
 BACKFILLED = {"knl": (18.0, 34.0), "slx": (44.0, 51.0)}
 AT_LIMIT = {"knl": (77.0, 54.0), "slx": (77.0, 51.0)}
+PHASES, JOBS = "threads' phases", "jobs and their cores"
 # [M]: deviations of five runs over their means, %, with one controller.
 DEVIATIONS = {"knl": 100 * 0.01 / 9.76, "slx": 100 * 0.27 / 14.87}
 # [M]: waits on SLX with shared nodes, and parts started by backfill; one controller.
 SHARED = {"none": (14.7, 44.0), "sockets": (12.3, 56.0), "cores": (12.8, 58.0)}
 # [J]: how much worse (below 0: better) measures become, %, by the change of the nodes.
+BACKFILL_OF_HALF = 5.5 / 2, 0.25  # [J]: its time over that with all nodes; how near ours must be
 NODES = {-0.25: (100, 140), -0.125: (40, 60), 0.125: (-40, -30), 0.25: (-70, -50)}
 
 
 def found(tables: Mapping[str, Sequence[Row]]) -> list[Finding]:
     """A line for each published figure that the tables have something of."""
-    return [line for name, of in PARTS.items() if tables.get(name) for line in of(tables[name])]
+    parts = PARTS | {
+        "separate": partial(_separate, draws=tables.get("phases", ())),
+        "suspension": partial(_suspension, longer=tables.get("queue", ())),
+    }
+    return [line for name, of in parts.items() if tables.get(name) for line in of(tables[name])]
 
 
 def _of(rows: Sequence[Row], column: str, **fixed: object) -> np.ndarray:
@@ -51,6 +59,26 @@ def _of(rows: Sequence[Row], column: str, **fixed: object) -> np.ndarray:
 
 def _mean(rows: Sequence[Row], column: str, **fixed: object) -> float:
     return float(_of(rows, column, **fixed).mean())
+
+
+def _chance(what: str, published: float, drawn: np.ndarray) -> str:
+    """Whether a published figure is in the 95 % interval of the mean of draws (Student's t)."""
+    if len(drawn) < 2:
+        return "unknown: one draw"
+    half = float(stats.t.ppf(0.975, len(drawn) - 1) * drawn.std(ddof=1) / len(drawn) ** 0.5)
+    shown = f"{what}: {drawn.mean():.2f} ± {half:.2f} in {len(drawn)} draws"
+    found = (
+        "chance of the" if abs(published - drawn.mean()) <= half else "unknown, not chance of the"
+    )
+    return f"{found} {shown}"
+
+
+def _how_often(what: str, holds: Sequence[bool]) -> str:
+    """Whether a relation holds in most of some draws."""
+    if len(holds) < 2:
+        return "unknown: one draw"
+    found = "chance of the" if 2 * sum(holds) > len(holds) else "unknown, not chance of the"
+    return f"{found} {what}: it holds in {sum(holds)} of {len(holds)} draws"
 
 
 def _accuracy(rows: Sequence[Row]) -> list[Finding]:
@@ -98,7 +126,7 @@ def _parameters(rows: Sequence[Row]) -> list[Finding]:
     for interval in (7, 15):
         better = -_mean(rows, "waiting_s_off_%", setting="bf_interval", value=interval)
         what = f"[J] wait better with bf_interval {interval} s than with 30 s"
-        lines.append(between(what, -inf, 1.0, better, unit="%", cause=OTHER_QUEUE))
+        lines.append(between(what, -inf, 1.0, better, unit="%", cause="unknown"))
     usual = sorted(row["value"] for row in rows if row["setting"] == "nodes")[len(NODES) // 2]
     loads = dict.fromkeys(row["setting"] for row in rows if row["setting"].startswith(AT_LOAD))
     for change, (low, high) in NODES.items():
@@ -114,21 +142,30 @@ def _parameters(rows: Sequence[Row]) -> list[Finding]:
             cause = f"the queue: {shown}" if queue else f"unknown, not the queue: {shown}"
             what = f"[J] {key.removesuffix('_s')} with {100 * change:+g} % nodes"
             lines.append(between(what, low, high, here, unit="%", cause=cause))
-    half = [row["tests"] for row in rows if row["setting"] == "of half"]
+    more = {}
+    for name in dict.fromkeys(row["setting"] for row in rows if row["setting"].startswith(HALF)):
+        all_nodes, half = (row["tests"] for row in rows if row["setting"] == name)
+        more[name.removeprefix(HALF)] = half / all_nodes if all_nodes else inf
+    here, (published, within) = more.pop(""), BACKFILL_OF_HALF
+    shown = ", ".join(f"{value:.3g}{name}" for name, value in more.items())
+    low, high = min(more.values()), max(more.values())
+    queue = low <= (1 + within) * published and high >= (1 - within) * published
+    cause = f"the queue: {shown}" if queue else f"unknown, not the queue: {shown}"
     what = "[J] time in backfill with half the nodes over that with all; here tests"
-    more = half[1] / half[0] if half[0] else inf
-    lines.append(near(what, 5.5 / 2, more, 0.25, cause=OTHER_QUEUE))
+    lines.append(near(what, published, here, within, cause=cause))
     return lines
 
 
-def _separate(rows: Sequence[Row]) -> list[Finding]:
+def _separate(rows: Sequence[Row], draws: Sequence[Row]) -> list[Finding]:
+    """draws: with costs, of the threads' phases."""
     lines, test_s = [], max(row["test_s"] for row in rows)
     for kind in WAITS:
         one, two = ({"test_s": test_s, "kind": kind, "controllers": n} for n in (1, 2))
         theirs = WAITS[kind][1] / WAITS[kind][0]
         here = _mean(rows, "waiting_h", **two) / _mean(rows, "waiting_h", **one)
         what = f"[M] {kind}: wait with two controllers over that with one"
-        lines.append(near(what, theirs, here, 0.1, cause=OTHER_QUEUE))
+        cause = _chance(PHASES, theirs, _of_draws(draws, "waiting_h", kind, np.divide))
+        lines.append(near(what, theirs, here, 0.1, cause=cause))
         for column, title, pair in (
             ("backfilled_%", "jobs started by backfill", BACKFILLED[kind]),
             ("at_limit_%", "cycles at bf_max_time", AT_LIMIT[kind]),
@@ -136,8 +173,16 @@ def _separate(rows: Sequence[Row]) -> list[Finding]:
             here_by = {"one": _mean(rows, column, **one), "two": _mean(rows, column, **two)}
             by = dict(sorted(zip(("one", "two"), pair, strict=True), key=lambda each: each[1]))
             what = f"[M] {kind}: {title}, by controllers"
-            lines.append(ordered(what, by, here_by, unit="%", cause=OTHER_QUEUE))
+            more = _of_draws(draws, column, kind, np.subtract) * (pair[1] - pair[0])
+            cause = _how_often(PHASES, (more > 0).tolist())
+            lines.append(ordered(what, by, here_by, unit="%", cause=cause))
     return lines
+
+
+def _of_draws(draws: Sequence[Row], column: str, kind: str, how: np.ufunc) -> np.ndarray:
+    """By draw: a column of one kind of nodes with two controllers, ``how`` with one."""
+    one, two = (_of(draws, column, kind=kind, controllers=n) for n in (1, 2))
+    return how(two, one)
 
 
 def _phases(rows: Sequence[Row]) -> list[Finding]:
@@ -161,25 +206,33 @@ def _sharing(rows: Sequence[Row]) -> list[Finding]:
         if way != "none":
             here = _mean(mine, "waiting_h", sharing=way) / _mean(mine, "waiting_h", sharing="none")
             what = f"[M] wait with nodes shared by {way} over that with none"
-            lines.append(near(what, wait / SHARED["none"][0], here, 0.1, cause=OTHER_QUEUE))
+            theirs = wait / SHARED["none"][0]
+            drawn = [_of(mine, "waiting_h", sharing=each) for each in (way, "none")]
+            cause = _chance(JOBS, theirs, np.divide(*drawn))
+            lines.append(near(what, theirs, here, 0.1, cause=cause))
     backfilled = {way: _mean(mine, "backfilled_%", sharing=way) for way in SHARED}
-    what, theirs = (
-        "[M] jobs started by backfill, by sharing",
-        {w: b for w, (_, b) in SHARED.items()},
-    )
-    lines.append(ordered(what, theirs, backfilled, unit="%", cause=OTHER_QUEUE))
+    by_way = {way: part for way, (_, part) in SHARED.items()}
+    by_draw = np.array([_of(mine, "backfilled_%", sharing=way) for way in SHARED])
+    cause = _how_often(JOBS, (np.diff(by_draw, axis=0) > 0).all(axis=0).tolist())
+    what = "[M] jobs started by backfill, by sharing"
+    lines.append(ordered(what, by_way, backfilled, unit="%", cause=cause))
     return lines
 
 
-def _suspension(rows: Sequence[Row]) -> list[Finding]:
+def _suspension(rows: Sequence[Row], longer: Sequence[Row]) -> list[Finding]:
+    """longer: the same with a longer queue."""
     lines = []
     for log in dict.fromkeys(row["log"] for row in rows):
         for measure, order in ORDERS.items():
-            here = {name: _mean(rows, measure, log=log, policy=name) for name in order}
+            here, then = (
+                {name: _mean(table, measure, log=log, policy=name) for name in order}
+                for table in (rows, longer)
+            )
             theirs = dict(zip(order, SUSPENSION[measure], strict=True))
             unit = "s" if measure.endswith("_s") else ""
             what = f"[T] {log}: {measure.removesuffix('_s').replace('_', ' ')}"
-            lines.append(ordered(what, theirs, here, unit=unit, cause=OTHER_QUEUE))
+            cause = _queue(order, here, then)
+            lines.append(ordered(what, theirs, here, unit=unit, cause=cause))
         rest = {
             name: _mean(rows, "response_s", log=log, policy=name)
             - _mean(rows, "waiting_s", log=log, policy=name)
@@ -191,6 +244,15 @@ def _suspension(rows: Sequence[Row]) -> list[Finding]:
         cause = "limits killed other jobs"
         lines.append(stated(what, f"{shown} s", holds, rule="within 1 s", cause=cause))
     return lines
+
+
+def _queue(order: Sequence[str], here: Mapping[str, float], longer: Mapping[str, float]) -> str:
+    """How many of the inequalities that fail hold with a longer queue."""
+    failing = [pair for pair in pairwise(order) if not here[pair[0]] < here[pair[1]]]
+    mended = sum(longer[low] < longer[high] for low, high in failing)
+    found = "the queue" if mended == len(failing) else "the queue, in part"
+    shown = f"{mended} of {len(failing)} that fail hold at a load of {LONGER:g}"
+    return f"{found if mended else 'unknown, not the queue'}: {shown}"
 
 
 def _victims(rows: Sequence[Row]) -> list[Finding]:

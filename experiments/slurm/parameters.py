@@ -15,6 +15,7 @@ DEPTHS = (20, 50, 100)
 CHANGES = (-0.25, -0.125, 0.0, 0.125, 0.25)
 LOADS = (0.9, 1.3, 2.0)  # at which nodes are varied, too: is it the queue?
 AT_LOAD = "nodes at load "
+HALF, HALF_LOADS = "of half", (2.0, 4.0)  # half the nodes, at the usual load and at these
 
 
 def varied(log: str | Path, nodes: int, count: int, load: float) -> list[Row]:
@@ -26,10 +27,12 @@ def varied(log: str | Path, nodes: int, count: int, load: float) -> list[Row]:
     loads["nodes"] = usual
     for name in loads:
         settings += [(name, round(nodes * (1 + c)), "bf_interval=30", c) for c in CHANGES]
-    settings += [("of half", round(nodes * (1 + c)), "bf_interval=30", c) for c in (0.0, -0.5)]
+    halves = {HALF: usual} | {f"{HALF} at load {x:g}": loaded(usual, x / load) for x in HALF_LOADS}
+    for name in halves:
+        settings += [(name, round(nodes * (1 + c)), "bf_interval=30", c) for c in (0.0, -0.5)]
     rows = []
     for name, value, options, change in settings:
-        workload = loads.get(name, usual)
+        workload = {**loads, **halves}.get(name, usual)
         size = round(nodes * (1 + change))
         conf = configuration(
             "SelectType=select/linear",
@@ -37,7 +40,7 @@ def varied(log: str | Path, nodes: int, count: int, load: float) -> list[Row]:
             f"NodeName=n[1-{size}] CPUs=1",
             "PartitionName=p Nodes=ALL Default=YES",
         )
-        most = (0.5 if name == "of half" else 0.75) * nodes
+        most = (0.5 if name in halves else 0.75) * nodes
         fitting = workload.with_jobs(tuple(j for j in workload.jobs if j.num_hosts <= most))
         run = simulate_slurm(conf, submissions_of(fitting, conf, NODES).jobs, compiled=True)
         rows.append(
@@ -49,8 +52,7 @@ def varied(log: str | Path, nodes: int, count: int, load: float) -> list[Row]:
                 "tests": run.loop.statistics.tested,
             }
         )
-    usuals = {"bf_interval": 30, "bf_max_job_test": 100, "of half": nodes}
-    usuals |= dict.fromkeys(loads, nodes)
+    usuals = {"bf_interval": 30, "bf_max_job_test": 100, **dict.fromkeys((*halves, *loads), nodes)}
     for name, value in usuals.items():
         mine = [row for row in rows if row["setting"] == name]
         base = next(row for row in mine if row["value"] == value)

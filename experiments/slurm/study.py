@@ -4,7 +4,8 @@ accuracy: recorded runs of a real Slurm, fed with their dates and free. speed: s
 hour. log: what a log says of its users. parameters: bf_interval, depth and nodes varied. separate:
 one controller or two, with and without costs; phases: the same with the threads' phases drawn anew.
 sharing: nodes shared by sockets and cores, and what neighbours cost. suspension, shrunk, filled:
-suspend/resume against backfilling; victims: how many CPUs it stops; snapshots: why that many.
+suspend/resume against backfilling; queue: suspension with a longer one; victims: how many CPUs it
+stops; snapshots: why that many.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ TOLD = {
     "phases": "waiting_h",
     "sharing": "waiting_h",
     "suspension": "waiting_s",
+    "queue": "waiting_s",
     "victims": "stopped_cpus",
     "snapshots": "stopped_cpus",
     "shrunk": "slowdown",
@@ -49,10 +51,10 @@ def _log(given: Mapping[str, Any]) -> tuple[str | Path, int]:
     return (MODEL, MODEL_NODES) if given["log"] == MODEL else (Path(given["log"]), KTH_NODES)
 
 
-def _suspension(given: Mapping[str, Any]) -> list[Row]:
+def _suspension(given: Mapping[str, Any], load: float) -> list[Row]:
     """Those of the model, too."""
     machines = dict.fromkeys([(MODEL, MODEL_NODES), _log(given)])
-    every = (suspension.measured(*one, given["jobs"], 1.2, given["orders"]) for one in machines)
+    every = (suspension.measured(*one, given["jobs"], load, given["orders"]) for one in machines)
     return [row for rows in every for row in rows]
 
 
@@ -70,7 +72,8 @@ TABLES: dict[str, Callable[[Mapping[str, Any]], list[Row]]] = {
     "sharing": lambda given: sharing.measured(
         given["shared_nodes"], given["shared_jobs"], 1.2, given["draws"]
     ),
-    "suspension": _suspension,
+    "suspension": lambda given: _suspension(given, 1.2),
+    "queue": lambda given: _suspension(given, suspension.LONGER),
     "victims": lambda given: victims.measured(
         given["log"], given["victim_jobs"], 1.0, given["orders"]
     ),

@@ -29,6 +29,7 @@ POLICIES = {
     "bf size": ("size", False),
     "sr size": ("size", True),
 }
+LONGER = 2.0  # an offered load: are the orders those of a longer queue?
 FACTORS = (0.5, 0.1, 0.0625)
 # Published orders of the means, smallest first.
 ORDERS = {

@@ -18,6 +18,7 @@ MEANS = {
     "sharing": (("memory", "sharing"), "seed"),
     "phases": (("test_s", "controllers", "kind"), "phase"),
     "suspension": (("log", "policy"), "order"),
+    "queue": (("log", "policy"), "order"),
     "victims": (("log", "select"), "order"),
     "snapshots": (("sizes", "asked"), "seed"),
 }
