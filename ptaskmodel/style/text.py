@@ -278,15 +278,15 @@ def column(
 ) -> Column:
     """Return the unit of a column from the median of its values that are not 0.
 
-    values, kind: as of `number`. like: a column that has the unit already; None: none has.
+    The median has three digits, but the largest value at most four where it has decimals. values, kind: as of `number`. like: a column that has the unit already; None: none has.
     """
     known = sorted(abs(v) for v in values if v is not None and math.isfinite(v) and v)
     median = (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2 if known else 0.0
     scale, unit = unit_of(median, kind) if like is None else (like.scale, like.unit)
     if all(abs(value / scale - round(value / scale)) < 1e-9 for value in known):
         return Column(scale, unit, 0)
-    exponent = math.floor(math.log10(median / scale))
-    return Column(scale, unit, min(max(DIGITS - 1 - exponent, 0), DIGITS))
+    middle, largest = (math.floor(math.log10(x / scale)) for x in (median, known[-1]))
+    return Column(scale, unit, min(max(min(DIGITS - 1 - middle, DIGITS - largest), 0), DIGITS))
 
 
 def unit_of(value: float, kind: str) -> tuple[float, str]:
@@ -323,7 +323,10 @@ def ticks(begin_s: float, end_s: float, most: float) -> tuple[str, list[float], 
     """
     step = round_time((end_s - begin_s) / most)
     units = UNITS["time"]
-    scale, name = next(((s, n) for _, s, n in reversed(units) if step >= s), units[0][1:])
+    # Half seconds are told as parts of 1 s, unless three digits do not tell them apart.
+    told = step if step >= 1.0 or end_s > 100.0 * step else max(step, min(10.0 * step, end_s))
+    told *= 1 + 1e-9
+    scale, name = next(((s, n) for _, s, n in reversed(units) if told >= s), units[0][1:])
     first, last = (k / step for k in (begin_s, end_s))
     marks = range(math.ceil(first - 1e-9), math.floor(last * (1 + 1e-9)) + 1)
     return name, [float(f"{k * step / scale:.12g}") for k in marks], scale

@@ -49,11 +49,13 @@ function columnUnit(kind, values) {
   return [unit, median / unit[0]];
 }
 const timeUnit = (x) => !x ? TIMES[0] : x < 120 ? unitOf(TIMES, x) : x < 7200 ? [MINUTE, "min"] : x < 48 * HOUR ? [HOUR, "h"] : [DAY, "d"];
-/* [unit, how a value is written] of a column: one unit, and as many decimals everywhere as its median has of three digits. */
+/* [unit, how a value is written] of a column: one unit, and as many decimals everywhere as its median has of three digits,
+   but not more than its largest value has of four. */
 function format(kind, values) {
   const [[scale, name], median] = columnUnit(kind, values);
   const whole = kind === "count" || values.every((x) => missing(x) || Math.abs(x / scale - Math.round(x / scale)) < 1e-9);
-  const decimals = whole ? 0 : Math.min(Math.max(2 - Math.floor(Math.log10(median)), 0), 3);
+  const largest = values.reduce((most, x) => missing(x) ? most : Math.max(most, Math.abs(x / scale)), 0);
+  const decimals = whole ? 0 : Math.min(Math.max(Math.min(2 - Math.floor(Math.log10(median)), 3 - Math.floor(Math.log10(largest))), 0), 3);
   return [name, (x) => missing(x) ? UNKNOWN : signed(x, grouped(Math.abs(x / scale).toFixed(decimals)))];
 }
 /* [unit, texts] of a column. */
@@ -92,7 +94,7 @@ function timeStep(span, most) {
 /* [unit, ticks in this unit, its seconds] of an axis of time. */
 function ticks(from, to, most) {
   const by = timeStep(to - from, most);
-  const [scale, name] = by < 1 ? unitOf(TIMES, by) : by < MINUTE ? TIMES[0] : by < HOUR ? [MINUTE, "min"] : by < DAY ? [HOUR, "h"] : [DAY, "d"];
+  const [scale, name] = by < 1 ? unitOf(TIMES, to > 100 * by ? by : Math.max(by, Math.min(10 * by, to))) : by < MINUTE ? TIMES[0] : by < HOUR ? [MINUTE, "min"] : by < DAY ? [HOUR, "h"] : [DAY, "d"];
   return [name, multiples(by / scale, from / scale, to / scale), scale];
 }
 /* [[date, its text], ...] for an axis of a run's time, `room` pixels wide; span, epoch: as of `date`. */
