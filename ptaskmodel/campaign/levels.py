@@ -30,7 +30,7 @@ SUCCEEDED = "succeeded"
 MOST_TOLD = 4
 NOT_APART = "not told apart"
 # Metrics whose levels over the jobs of a run make a curve: (part, statistic).
-LEVELS = ((0.0, "min"), (0.5, "p50"), (0.9, "p90"), (0.95, "p95"), (0.99, "p99"), (1.0, "max"))
+LEVELS = ((0.5, "p50"), (0.9, "p90"), (0.95, "p95"), (0.99, "p99"), (1.0, "max"))
 # Kinds of metrics by what their names end with, or hold.
 KINDS = (
     (re.compile(r"_s(\.|$)"), "time"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ptaskmodel.remarks import EFFECTS, WARNING, shortened
 from ptaskmodel.results.states import ENDED, NOT_SUBMITTED, count_text
 from ptaskmodel.results.tables.mpi import SPANS
-from ptaskmodel.style.text import count, duration
+from ptaskmodel.style.text import count, duration, number
 
 if TYPE_CHECKING:
     from ptaskmodel.results.loading import Results
@@ -63,6 +63,11 @@ def jobs_answer(counts: Mapping[str, int], summary: Mapping[str, Any]) -> list[s
             if waits.get("max")
             else "No job waits."
         )
+    jobs = summary.get("jobs")
+    if isinstance(jobs, dict) and (again := jobs.get("lost_runs")):
+        times = "once" if again == 1 else f"{count(again)} times"
+        lost_h = number((summary.get("lost_host_s") or 0.0) / 3600)
+        lines.append(f"Jobs were stopped and started again {times}: {lost_h} host hours are lost.")
     return lines
 
 

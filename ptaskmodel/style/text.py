@@ -278,7 +278,9 @@ def column(
 ) -> Column:
     """Return the unit of a column from the median of its values that are not 0.
 
-    The median has three digits, but the largest value at most four where it has decimals. values, kind: as of `number`. like: a column that has the unit already; None: none has.
+    The median has three digits, but the largest value at most four where it has decimals.
+
+    values, kind: as of `number`. like: a column that has the unit already; None: none has.
     """
     known = sorted(abs(v) for v in values if v is not None and math.isfinite(v) and v)
     median = (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2 if known else 0.0

@@ -11,6 +11,8 @@ from ptaskmodel.cli import main
 from ptaskmodel.results.loading import results_of
 from ptaskmodel.results.pages.flows import (
     WIDE,
+    Flows,
+    answer_of_flows,
     cables_of,
     flow_sections,
     flows_of,
@@ -18,6 +20,7 @@ from ptaskmodel.results.pages.flows import (
     routes_of,
 )
 from ptaskmodel.results.pages.report import answer_in, command_of, facts_of, write_report
+from ptaskmodel.results.pictures.load import Sure
 
 PLATFORM = """<platform version="4.1">
   <cluster id="c" prefix="n" suffix="" radical="0-7" speed="1Gf" bw="100Gbps" lat="1us"
@@ -94,6 +97,14 @@ def test_a_page_begins_with_the_latest_task_its_range_and_the_longest_queue(plac
     assert "How sure it is" in text
     assert "made without --attribution" not in text
     assert "--routes" in command_of(results)
+
+
+def test_ranges_without_width_are_said_to_have_none():
+    ranges = [Sure("a", 2.0, 2.0), Sure("b", 1.0, 1.0)]
+    (said,) = answer_of_flows(Flows(ranges, [], {}), {})
+    assert said == "Routes and starts change no duration: each is the same in 80 % of cases."
+    (said,) = answer_of_flows(Flows([Sure("c", 2.0, 3.0), *ranges], [], {}), {})
+    assert said == "c may take longest: 2 s to 3 s in 80 % of cases."
 
 
 def test_a_run_without_draws_and_routes_has_no_such_sections(place):

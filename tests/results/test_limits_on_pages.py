@@ -92,7 +92,7 @@ def test_the_bottleneck_is_what_was_shared_longest(results, tmp_path):
     assert asked == "Which task slowed which was not recorded: run again with --neighbours."
     lonely = load_results(run(tmp_path, TASKS[2:]))
     said = answer_of(Found(lonely, limits_of(lonely), (), {}))
-    assert said == "No task slows another one: 1 task takes 1 s in all, as long as alone."
+    assert said == "1 task takes 1 s in all, as long as alone."
 
 
 def test_a_click_on_a_limit_filters_and_one_on_a_task_tells_its_spells(results, tmp_path, browser):

@@ -219,7 +219,7 @@ def test_a_job_that_is_picked_is_held_on_the_platform(pages, window):
         ("batch", r"\d+ of 80 jobs end; \d+ killed at walltime"),
         ("stopped", r"\d+ of 80 jobs end; .*jobs were still to come"),
         ("four", r"cost each other [\d.]+ s on (link|host) "),
-        ("one", r"No task slows another one: 1 task takes [\d.]+ s in all, as long as alone\."),
+        ("one", r"^1 task takes [\d.]+ s in all, as long as alone\."),
     ],
 )
 def test_a_page_begins_with_its_answer(pages, name, said):

@@ -16,6 +16,7 @@ from ptaskmodel.results.loading import load_results
 from ptaskmodel.results.pages.report import command_of
 from ptaskmodel.results.pictures.catalogue import draw_results
 from ptaskmodel.results.pictures.charts import Cumulative, curves
+from ptaskmodel.results.sentences import jobs_answer
 from ptaskmodel.runs.slurm_live import LiveComparison, Pair, comparison_figure
 from ptaskmodel.style.figures import save, sentence_of
 from ptaskmodel.style.text import number
@@ -170,3 +171,9 @@ def test_times_below_a_second_have_an_axis_of_their_own():
     assert reach(0.0035, 0.0217) == pytest.approx((0.00217, 0.0217))
     assert reach(0.0002, 0.0217) == pytest.approx((0.0002, 0.0217))
     assert reach(0.0035, 21.7) == (1.0, 86400.0)
+
+
+def test_jobs_that_were_started_again_are_told():
+    summary = {"jobs": {"lost_runs": 3}, "lost_host_s": 7200.0}
+    (_, said) = jobs_answer({"ended": 2}, summary)
+    assert said == "Jobs were stopped and started again 3 times: 2 host hours are lost."

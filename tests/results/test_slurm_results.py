@@ -116,11 +116,12 @@ def test_who_gains_and_who_loses(runs):
     assert [(g.name, g.gain) for g in found.groups("size")] == [("5-16 CPUs", 1), ("17-64 CPUs", 0)]
     assert found.settings() == [("scheduler_type", "sched/builtin", "sched/backfill")]
     means = [duration(sum(waits.values()) / 3) for waits in (before, after)]
-    verdict = f"Mean wait falls from {means[0]} to {means[1]}; of 2 users 1 gains, 0 lose."
+    verdict = f"Mean wait falls from {means[0]} to {means[1]}; of 2 users 1 waits less on "
+    verdict += "average, 0 longer."
     assert found.answer().splitlines()[0] == verdict
     assert found.answer().endswith("1 job gains, 0 lose, 2 wait about as long.")
     again = compare_slurm(runs / "builtin", runs / "builtin").answer()
-    assert again.startswith(f"Mean wait stays {means[0]}; of 2 users 0 gain, 0 lose.")
+    assert again.startswith(f"Mean wait stays {means[0]}; of 2 users 0 wait less on average, 0 ")
     assert found.most_changed(5)[0][0].job_id == "c"
 
 

@@ -83,7 +83,7 @@ def test_of_many_runs_numbers_are_called_runs_and_warnings_that_are_alike_are_cu
     ]  # fmt: skip
     found = standings(many)
     assert found.head() == (
-        "run 7 ends 7 of 7 jobs, run 6 6, run 5 5, run 4 4, run 3 3, 2 more at least 1."
+        "run 7 ends 7 of 7 jobs, run 6 6, run 5 5, run 4 4, run 3 3, 2 others 1 to 2."
     )
     (said,) = warnings_of_runs(found.runs)
     assert said.startswith("1: the load is 1.5; 2: the load is 2.5; ")
@@ -229,3 +229,9 @@ def test_allocations_are_told_in_the_order_of_their_contention_slowdown(tmp_path
         found.runs[name] = replace(results, tasks=tasks)
     again = standings(list(found.runs.values())).sentences()
     assert again[1] == "Mean contention slowdown: narrow 1.5, wide 3."
+
+
+def test_a_value_that_falls_to_nothing_falls_by_all_of_it():
+    assert change_text("number", 20.0, 0.0) == "100 % less"
+    assert change_text("number", 20.0, 19.9) == "0.5 % less"
+    assert change_text("share", 0.5, 0.62) == "12 points more"

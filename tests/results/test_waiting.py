@@ -1,10 +1,12 @@
 """Who waited, on the page of a batch."""
 
+from dataclasses import replace
+
 import pytest
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results, ShownTask
-from ptaskmodel.results.pages.waits import waiting_sections
+from ptaskmodel.results.pages.waits import slowdown_sections, waiting_sections
 from ptaskmodel.results.pictures.waiting import MOST_NAMED, waited, waiting_figure
 from ptaskmodel.style.figures import sentence_of
 
@@ -59,6 +61,14 @@ def test_where_nobody_waited_is_no_section(tmp_path):
     jobs = [job("a", 1, 30, 0.0), job("b", 1, 30, 0.0)]
     assert waiting_sections(Results(tmp_path, "job", {}, jobs), {}) == []
     assert waiting_sections(Results(tmp_path, "job", {}, []), {}) == []
+
+
+def test_slowdowns_are_drawn_where_a_task_is_slowed(tmp_path):
+    alone = [replace(job(name, 1, 30, 0.0), slowdown=1.0) for name in "ab"]
+    slowed = [alone[0], replace(alone[1], slowdown=1.5)]
+    assert slowdown_sections(Results(tmp_path, "job", {}, alone)) == []
+    (section,) = slowdown_sections(Results(tmp_path, "job", {}, slowed))
+    assert section.charts[0]["series"][0]["at"][-1] == [1.5, 1.0]
 
 
 def test_the_picture_of_who_waited(tmp_path):

@@ -225,8 +225,7 @@ def _head(found: Standings) -> Iterable[str]:
         done, whole = counts[order[0]]
         texts = [f"{_run(order[0])} ends {count(done)} of {count(whole, what)}"]
         texts += [f"{_run(name)} {count(counts[name][0])}" for name in order[1:MOST_NAMED]]
-        if more := order[MOST_NAMED:]:
-            texts.append(f"{len(more)} more at least {count(counts[more[-1]][0])}")
+        texts += _others([count(counts[name][0]) for name in reversed(order[MOST_NAMED:])])
         yield ", ".join(texts) + _wasted(found, order) + "."
         yield from _slowed(found, order)
     for name, why in found.apart.items():
@@ -256,7 +255,16 @@ def _each(name: str, kind: str, values: Mapping[str, float]) -> Iterable[str]:
     """The values of a metric in the first runs; nothing where all are the same."""
     if values and max(values.values()) > min(values.values()) * (1 + SAME):
         shown = [f"{_run(run)} {number(value, kind)}" for run, value in values.items()]
-        yield f"{name[0].upper()}{name[1:]}: {', '.join(shown[:MOST_NAMED])}."
+        others = _others([number(x, kind) for x in sorted([*values.values()][MOST_NAMED:])])
+        yield f"{name[0].upper()}{name[1:]}: {', '.join([*shown[:MOST_NAMED], *others])}."
+
+
+def _others(texts: Sequence[str]) -> list[str]:
+    """What is told of runs that are not named, from their ascending values; nothing of no run."""
+    if not texts:
+        return []
+    reach = dict.fromkeys((texts[0], texts[-1]))
+    return [f"{count(len(texts), 'other')} {' to '.join(reach)}"]
 
 
 def _first_difference(found: Standings, order: Sequence[str]) -> Iterable[str]:

@@ -238,12 +238,13 @@ def change_text(kind: str, before: float, after: float) -> str:
         return f"{count(round(abs(change)))} {'more' if change > 0 else 'fewer'}"
     more = "more" if change > 0 else "less"
     if kind == SHARE:
-        return f"{abs(100 * change):.2g} points {more}"
+        return f"{number(float(f'{abs(100 * change):.2g}'))} points {more}"
     if before <= 0.0:
         return f"{number(abs(change), kind)} {more}"
     if after >= 2.0 * before:
         return f"{number(after / before)} times"
-    return f"{100 * abs(change) / before:.2g} % {more}"
+    part = min(float(f"{abs(change) / before:.2g}"), 1.0)
+    return f"{number(part, SHARE)} {more}"
 
 
 # What says how a run was made, where its options are not recorded.
@@ -302,12 +303,14 @@ def repetitions(runs: Mapping[str, Results]) -> dict[str, list[Results]]:
             made = {**chosen(results.summary), SEED: None}
             key = str(sorted(made.items())), str(inputs_of(results.summary))
         found.setdefault(key, []).append(name)
-    return {_of_all(names): [runs[name] for name in names] for names in found.values()}
+    return {_of_all(names, runs): [runs[name] for name in names] for names in found.values()}
 
 
-def _of_all(names: Sequence[str]) -> str:
+def _of_all(names: Sequence[str], runs: Mapping[str, Results]) -> str:
     if len(names) == 1:
         return names[0]
+    seeds = {str(chosen(runs[name].summary).get(SEED)) for name in names}
     words = [PARTS_OF_NAMES.findall(name) for name in names]
     shared = "".join(words[0][: _alike(words)]).strip(" _-=,.")
-    return f"{shared or names[0]} ({len(names)} seeds)"
+    which = f"{len(names)} seeds" if len(seeds) == len(names) else f"{len(names)} runs alike"
+    return f"{shared or names[0]} ({which})"

@@ -205,10 +205,9 @@ class SlurmComparison:
         users = (np.array(its) for its in grouped(self.jobs_a, "user").values())
         moved = [float(np.nanmean(self.changes_s[its])) for its in users if known[its].any()]
         gain, lose = (sum(sign * x > SAME_s for x in moved) for sign in (-1, 1))
-        return (
-            f"{means}; of {count(len(moved), 'user')} {count(gain)} gain{'s' * (gain == 1)}, "
-            f"{count(lose)} lose{'s' * (lose == 1)}."
-        )
+        waits = "waits" if gain == 1 else "wait"
+        of = count(len(moved), "user")
+        return f"{means}; of {of} {count(gain)} {waits} less on average, {count(lose)} longer."
 
     def waits(self) -> Cumulative:
         """How long the jobs in both wait, cumulative, in a and in b."""

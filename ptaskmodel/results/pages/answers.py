@@ -91,7 +91,8 @@ def _of_tasks(found: Found) -> str:
         return f"{took}; what slowed them was not recorded."
     slowed = [task for task in known if (task.slowdown or 1.0) > NOT_SLOWED]
     if not slowed:
-        return f"No task slows another one: {took}, {'each ' * several}as long as alone."
+        slows = "No task slows another one: " * several
+        return f"{slows}{took}, {'each ' * several}as long as alone."
     lost = sum(map(lost_s, known))
     of = count(len(known), "task")
     who = f"All {of}" if len(slowed) == len(known) > 1 else f"{count(len(slowed))} of {of}"
@@ -288,8 +289,10 @@ def _slowdowns(found: Found) -> Card | None:
     slow = [task.slowdown for task in tasks if task.slowdown is not None]
     if not slow:
         return None
-    half, tail = np.quantile(slow, (0.5, 0.95), method="inverted_cdf")
+    half, tail = np.quantile(slow, (0.5, 0.95))
     about = f"half at most {number(half)} · 95 %: {number(tail)} · most {number(max(slow))}"
+    if max(slow) <= NOT_SLOWED:
+        about = f"no {found.results.what} is slowed"
     if len(slow) < len(tasks):
         about += f" · of {count(len(slow))} of {count(len(tasks), found.results.what)}"
     return ["mean contention slowdown", number(float(np.mean(slow))), about]
@@ -308,7 +311,7 @@ def _task_numbers(found: Found) -> list[Card]:
     cards = [_end(results), [f"{results.what}s", count(results.submitted), about]]
     cards += [card] if (card := _slowdowns(found)) is not None else []
     lost, spent = sum(map(lost_s, results.tasks)), sum(t.duration_s or 0.0 for t in results.tasks)
-    if lost > 0.0:
+    if any((task.slowdown or 1.0) > NOT_SLOWED for task in results.tasks):
         about = f"{number(lost / spent, 'share')} of the time of all tasks"
         cards.append(["lost to others", duration(lost), about])
     return [*_energy(results), *cards]

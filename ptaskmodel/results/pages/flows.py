@@ -31,6 +31,7 @@ from ptaskmodel.style.text import count, duration, number
 
 # A range whose upper end is so many times its lower one says little of a single task.
 WIDE = 1.5
+NARROW = 0.001  # less, of its lower end, is no range
 
 
 class Cable(NamedTuple):
@@ -105,11 +106,15 @@ def answer_of_flows(flows: Flows, places: Mapping[str, Place]) -> list[str]:
     ranges, cables, _ = flows
     if ranges:
         low, high = duration(ranges[0].low_s), duration(ranges[0].high_s)
-        half = number(float(np.median([one.width for one in ranges])) - 1.0, "share")
-        said.append(
-            f"{ranges[0].task_id} may take longest: {low} to {high} in 80 % of cases; half of the "
-            f"ranges end {half} or more above their beginning."
-        )
+        half = float(np.median([one.width for one in ranges])) - 1.0
+        text = f"{ranges[0].task_id} may take longest: {low} to {high} in 80 % of cases"
+        if max(one.width for one in ranges) - 1.0 < NARROW:
+            text = "Routes and starts change no duration: each is the same in 80 % of cases"
+        elif half >= NARROW:
+            text += (
+                f"; half of the ranges end {number(half, 'share')} or more above their beginning"
+            )
+        said.append(f"{text}.")
     if cables and cables[0].queue_B > 0.0:
         longest = cables[0]
         text = f"The longest queue, {number(longest.queue_B, 'bytes')}, is on link "
@@ -165,12 +170,14 @@ def _sure(results: Results, ranges: list[Sure], crowded: Mapping[str, str]) -> l
     lines = [
         [
             one.task_id, took.get(one.task_id), one.low_s, one.high_s, one.width,
-            crowded.get(one.task_id, "run again with --routes"),
+            *([crowded.get(one.task_id, "")] if crowded else []),
         ]
         for one in ranges
     ]  # fmt: skip
-    heads = ("task", "this run", "from", "to", "to / from", "most crowded cable")
-    kinds = ("text", "time", "time", "time", "number", "text")
+    heads = ["task", "this run", "from", "to", "to / from", *["most crowded cable"] * bool(crowded)]
+    kinds = ["text", "time", "time", "time", "number", *["text"] * bool(crowded)]
+    if not crowded:
+        points.append("Which cable is crowded was not recorded: run again with --routes.")
     table = Table(
         heads, lines, kinds=kinds, caption="Ranges of durations", order=(3, True), key=(2, 3),
         same=(1, 2, 3), file=TASKS,

@@ -10,6 +10,7 @@ import numpy as np
 
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pages.drawn import MIDDLE, Mark, cell
+from ptaskmodel.results.pages.interference import NOT_SLOWED
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.charts import Strip
 from ptaskmodel.results.pictures.waiting import RUNNING, TAU_S, Waited, slowdown_chart, waited
@@ -110,8 +111,11 @@ def _fairness(jobs: Waited, tau_s: float, what: str) -> tuple[Table, ...]:
 
 
 def slowdown_sections(results: Results) -> list[Section]:
-    """Return the cumulative slowdowns of `results`, of those killed a curve of its own."""
-    if results.what == "rank" or len(results.tasks) < 2:
+    """Return the cumulative slowdowns of `results`, of those killed a curve of its own.
+
+    Where no task is slowed there is nothing to draw.
+    """
+    chart = slowdown_chart(results) if results.what != "rank" and len(results.tasks) > 1 else None
+    if chart is None or max(curve.high[-1] for curve in chart.curves) <= NOT_SLOWED:
         return []
-    chart = slowdown_chart(results)
-    return [] if chart is None else [Section("Slowdowns", charts=(chart.data(),))]
+    return [Section("Slowdowns", charts=(chart.data(),))]

@@ -130,7 +130,7 @@ def slowdown_chart(results: Results) -> Cumulative | None:
         return _bounded(results)
     found = curves({f"{name}: {count(len(its), what)}": [its] for name, its in slow.items()})
     roles = [role for role, its in zip(("use", "lost"), slow.values(), strict=True) if its]
-    half, tail = np.percentile(known, (50, 95), method="inverted_cdf")
+    half, tail = np.percentile(known, (50, 95))
     missing = len(results.tasks) - len(known)
     of = f"{count(len(known))} of " * bool(missing) + count(len(results.tasks), what)
     said = (
@@ -152,7 +152,7 @@ def _bounded(results: Results) -> Cumulative | None:
     ]
     if results.what != "job" or not values:
         return None
-    half, tail = np.percentile(values, (50, 95), method="inverted_cdf")
+    half, tail = np.percentile(values, (50, 95))
     of = count(len(values), "job")
     said = (
         f"Half of {of} have a bounded slowdown of at most {number(float(half))}, 5 % more than "

@@ -92,8 +92,9 @@ const charts = {
       });
       draw(svg, "text", {x: (left + right) / 2, y: bottom + 32, "text-anchor": "middle"}, `${elided(spec.label, Math.floor((right - left) / 6.4) - 15)}, at most (log)`);
       return bottom + 48 + 18 * spec.series.length;
-    }, () => ({heads: [`${spec.label}, at most`, ...[10, 25, 50, 75, 90, 95, 99, 100].map((part) => `${part} %`)], kinds: ["text", ...Array(8).fill(spec.axis)], same: [1, 2, 3, 4, 5, 6, 7, 8],
-      rows: spec.series.map((one) => [one.name, ...[0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1].map((part) => (one.at.find(([, reached]) => reached >= part - 1e-9) || one.at[one.at.length - 1])[0])])}));
+    }, () => { const parts = spec.joined ? spec.series[0].at.map(([, part]) => part) : [0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1]; return {
+      heads: [`${spec.label}, at most`, ...parts.map((part) => numbers.share(part))], kinds: ["text", ...parts.map(() => spec.axis)], same: parts.map((_, k) => k + 1),
+      rows: spec.series.map((one) => [one.name, ...parts.map((part) => (one.at.find(([, reached]) => reached >= part - 1e-9) || one.at[one.at.length - 1])[0])])}; });
   },
   /* A matrix: {rows, columns: names, cells, sums: how many columns at the right are sums, kind, picked(row, column)}; the cell's colour is its part of the largest. */
   matrix(node, spec) {
