@@ -6,6 +6,7 @@ not regular or outside the allowed directory is an error of one line.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import functools
@@ -18,7 +19,7 @@ import shlex
 import stat
 import sys
 import zlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
@@ -40,6 +41,10 @@ _NOT_FINITE = (
 _GZIP = b"\x1f\x8b"
 UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_AS_LATIN_1 = "ptaskmodel-latin-1"  # how bytes that are not UTF-8 are decoded
+codecs.register_error(
+    _AS_LATIN_1, lambda fault: (fault.object[fault.start : fault.end].decode("latin-1"), fault.end)
+)
 # A writer holds a lock until the end: a partial file that can be locked was left by a killed run.
 _PARTIAL = ".ptaskmodel-partial"
 _NAME_KEPT = 48  # characters, so that what is added never makes a name too long
@@ -135,21 +140,38 @@ def _reading(path: AnyPath, most: int, error: Kind) -> Iterator[None]:
         raise error(f"{shown_path(path)}: cannot be read: {_reason(fault)}") from None
 
 
-def read_text(path: AnyPath, *, most: int = MAX_BYTES, error: Kind = PTaskModelError) -> str:
+def read_text(
+    path: AnyPath,
+    *,
+    most: int = MAX_BYTES,
+    error: Kind = PTaskModelError,
+    told: Callable[[str, int], object] | None = None,
+) -> str:
     """Return the text of the UTF-8 file at `path`, without a byte order mark; see `read_bytes`.
 
-    most: largest content, bytes. Raises ``error`` with the number of a line that is not UTF-8.
+    most: largest content, bytes. told: called with a sentence and a line where bytes that are not
+    UTF-8 are read as Latin-1. Raises ``error`` with the number of such a line if it is None, or if
+    the file is binary.
     """
-    return text_of(read_bytes(path, most=most, error=error), path, error=error)
+    return text_of(read_bytes(path, most=most, error=error), path, error=error, told=told)
 
 
-def text_of(content: bytes, path: AnyPath, *, error: Kind = PTaskModelError) -> str:
-    """Decode the `content` of the file at `path` as `read_text` does; `error` is what it raises."""
+def text_of(
+    content: bytes,
+    path: AnyPath,
+    *,
+    error: Kind = PTaskModelError,
+    told: Callable[[str, int], object] | None = None,
+) -> str:
+    """Decode the `content` of the file at `path` as `read_text` does, with its `error`, `told`."""
     content = content.removeprefix(UTF8_MARK)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as fault:
         line = content.count(b"\n", 0, fault.start) + 1
+        if told is not None and b"\0" not in content:
+            told("bytes that are not UTF-8 are read as Latin-1", line)
+            return content.decode("utf-8", errors=_AS_LATIN_1)
         found = "is not UTF-8"
         if content.startswith(_UTF16_MARKS):
             found += " but UTF-16"

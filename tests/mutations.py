@@ -15,6 +15,9 @@ GWF = "# JobID SubmitTime ...\n" + "".join(
     f"{k} {10 * k} 5 {60 + k} 2 -1 -1 2 600 -1 1 u{k % 3} g1 -1 q1 -1" + 13 * " -1" + "\n"
     for k in range(1, 9)
 )
+WORKFLOWS = "WorkflowID,JobID,SubmitTime,RunTime,NProcs,ReqNProcs,Dependencies\n" + "".join(
+    f"{k // 4},{k},{10 * k},{60 + k},2,2,{k - 1 if k % 4 else ''}\n" for k in range(8)
+)
 PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
 <platform version="4.1">
@@ -177,6 +180,7 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "batsim": ("w.json", WORKLOAD, ("batch", "c.xml", "w.json")),
     "swf": ("l.swf", SWF, ("batch", "c.xml", "l.swf")),
     "gwf": ("l.gwf", GWF, ("batch", "c.xml", "l.gwf")),
+    "workflows": ("w.gwf", WORKFLOWS, ("batch", "c.xml", "w.gwf", "--dependencies")),
     "measurements": ("m.csv", MEASURED, ("calibrate", "m.csv", "--fit-on", "endpoints")),
     "transfers": ("x.csv", TRANSFERS, (*WIRES, "x.csv", "--bandwidth", "10Gbps")),
     "measured loops": (

@@ -3,6 +3,7 @@
 import ast
 import json
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -194,6 +195,41 @@ def test_a_bad_line_of_external_events_is_left_out_and_told(folder):
     with pytest.warns(UserWarning, match="e.txt:2: left out: is not JSON"):
         events = read_external_events("e.txt", 2, False)
     assert [event.date_s for event in events] == [3, 9]
+
+
+LATIN_1 = {"swf": " 1 1 -1 1", "gwf": "u1", "sacct": "ann", "jobs.csv": "ann", "events": "ann",
+           "script": "ann", "slurm.conf": "big"}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("kind", LATIN_1)
+def test_bytes_that_are_no_utf_8_cost_no_log_and_are_told(folder, capsys, kind):
+    name, text, words = mutations.KINDS[kind]
+    if kind == "swf":  # whose results have users' names
+        words = ("slurm", "slurm.conf", name)
+    old = LATIN_1[kind]
+    new = old.replace("1 1", "1 Jos\xe9") if kind == "swf" else old + "\xe9"
+    assert old in text
+    (folder / name).write_bytes(text.replace(old, new).encode("latin-1"))
+    assert command(words) == 0, capsys.readouterr().err
+    summary = json.loads((folder / "out" / "summary.json").read_text())
+    told = [one for one in summary["remarks"] if "read as Latin-1" in one["text"]]
+    assert [one["file"] for one in told] == [name]
+    (folder / name).write_bytes(text.encode("utf-16"))
+    assert command(words) == 2
+    assert re.search(f"error: {name}(:1)?: is .*UTF-16; save it as UTF-8", capsys.readouterr().err)
+
+
+def test_the_trace_of_one_rank_alone_says_that_others_are_missing(folder, capsys):
+    for rank, says in (
+        (0, "r0.txt:3: send: field 1 is 1; .* Its trace is missing: give those of all ranks"),
+        (1, "rank 1 in 'recv .*; 1 of 2 ranks have no actions: give the traces of all ranks"),
+    ):
+        lines = [line for line in mutations.TRACE.splitlines() if line.startswith(str(rank))]
+        own = [line for line in lines if "allreduce" not in line]
+        (folder / f"r{rank}.txt").write_text("\n".join(own))
+        assert main(["replay", "p.xml", f"r{rank}.txt", "-o", "out"]) == 2
+        assert re.search(says, capsys.readouterr().err)
 
 
 CIRCLES = """sacctmgr -i add account a,x

@@ -312,7 +312,10 @@ class Applications:
         shown = "; ".join(f"rank {r} in '{self._action(first + r)}'" for r in waiting[:8])
         more = f" and {len(waiting) - 8} more" if len(waiting) > 8 else ""
         who = "1 rank waits" if len(waiting) == 1 else f"{len(waiting)} ranks wait"
-        return f"{self._of_app[app].origin}: {who} forever: {shown}{more}"
+        trace = self._of_app[app]
+        if idle := int((np.diff(trace.first) == 0).sum()):
+            more += f"; {idle} of {n} ranks have no actions: give the traces of all ranks"
+        return f"{trace.origin}: {who} forever: {shown}{more}"
 
 
 def _want_kernels() -> None:

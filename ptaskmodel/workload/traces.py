@@ -113,7 +113,6 @@ Ranks = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
 SENDRECV_TAG = 0
 LARGEST = 2.0**53
-
 EXPECTED = {
     "count": "give a number of elements, 0 or more (2^53 at most)",
     "any count": "give a number of elements",
@@ -422,9 +421,11 @@ def _check_fields(
         there, values = rows[has], lines.values[begin[has] + k]
         for at in np.flatnonzero(_wrong(name, values, ranks))[:MOST].tolist():
             kind = ACTIONS[lines.actions[there[at]]]
+            remedy = EXPECTED[name].format(last=ranks - 1)
+            if name in STAND_FOR and LARGEST > values[at] >= ranks:
+                remedy += ". Its trace is missing: give those of all ranks"
             what = (
-                f"{lines.place(int(there[at]))}: {kind}: field {k + 1} is "
-                f"{values[at]:g}; {EXPECTED[name].format(last=ranks - 1)}"
+                f"{lines.place(int(there[at]))}: {kind}: field {k + 1} is {values[at]:g}; {remedy}"
             )
             account.refused(WorkloadError(what))
 

@@ -1,6 +1,8 @@
 """Accounts from what sacctmgr reads and prints."""
 
 import contextlib
+import shutil
+import subprocess
 
 import pytest
 from hypothesis import given, settings
@@ -228,6 +230,72 @@ def test_variables_of_a_script_have_their_values(tmp_path):
 def test_calls_with_variables_of_unknown_value_are_refused(tmp_path):
     with pytest.raises(SlurmError, match=r":6: '\$CALL add qos slow': uses shell variables"):
         script(tmp_path, "$HERE/sacctmgr add qos fast", "$CALL -i add qos slow", "$CALL reload")
+
+
+LOOPS = """SM="sacctmgr -i"
+USERS="ann bob"
+declare -a MORE=(eve "fay")
+$SM add account phys,bio,root2
+for u in $USERS; do $SM add user $u account=phys; done
+for u in "${MORE[@]}"
+do
+    echo "adding; $u"   # a comment; with a mark
+    limit=3
+    sacctmgr -i add user ${u} account=bio fairshare=2 \\
+        maxjobs=$limit
+done
+for a in phys bio; do
+  for k in $(seq 1 2); do
+    sacctmgr -i add user $a$k account=$a
+  done
+  for k in `seq 8 9`; do sacctmgr -i add user $a$k account=$a; done
+done
+set -e; for n in g{08..10} {x,y}z 'w' w{3..1}; do sacctmgr -i add user "$n" account=bio; done; date
+for n in $(seq -w 8 10) $(seq 2)
+do sacctmgr -i add user s$n account=root2; done
+sacctmgr -i modify user where name=s$n set fairshare=7
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_loops_of_a_script_do_what_bash_does(tmp_path):
+    found = accounts_of(tmp_path, LOOPS)
+    shell = 'sacctmgr() { echo sacctmgr "$@"; }\n' + LOOPS
+    made = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True)
+    calls = [line for line in made.stdout.splitlines() if line.startswith("sacctmgr")]
+    assert len(calls) == 1 + 2 + 2 + 8 + 9 + 5 + 1
+    plain = accounts_of(tmp_path, "\n".join(calls))
+
+    def bare(accounts):
+        return [
+            (one.account, one.user, one.shares, one.limits, one.qos)
+            for one in accounts.associations
+        ]
+
+    assert bare(found) == bare(plain)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("u=ann\nfor u in $(cat users); do sacctmgr add user $u account=root; done", ":2: .*'"),
+        ("for u in *.txt\ndo\nsacctmgr add user $u account=root\ndone", ":3: .*shell variables"),
+        (
+            "for u in a b; do\n[ $u = a ] && continue\nsacctmgr add user $u account=root\ndone",
+            ":3:",
+        ),
+        ("for u in a b; do\nsacctmgr add user $u account=root\n", ":2: .*uses shell variables"),
+        ("for u in {1..10001}; do sacctmgr add user $u account=root; done", "than 10,000 turns"),
+        (
+            "for u in {1..200}; do for v in {1..200}; do sacctmgr add user $u$v; done; done",
+            "than 10,000 turns",
+        ),
+        ("for u in a b; do sacctmgr add user $u acount=root; done", ":1: .*give|has no account"),
+    ],
+)
+def test_loops_that_cannot_be_unrolled_are_refused(tmp_path, text, says):
+    with pytest.raises(SlurmError, match=says):
+        accounts_of(tmp_path, text)
 
 
 def test_all_lines_that_are_refused_are_named(tmp_path):

@@ -168,7 +168,7 @@ OTHER_NAMES = {"mtu_B": "mss_B"}
 # In the <config> of a platform, before the name of a field.
 CONFIG = "wire/"
 # The least values that are not 0.
-LEAST = {"mss_B": 1.0}
+LEAST = {"mss_B": 1.0, "queue_packets": 1.0}
 
 
 @reader(SimulationError)

@@ -37,18 +37,8 @@ _REDIRECTED = re.compile(r"""(?<![^\s])\d?>{1,2}\s*(?:&\d|[^\s'"]+)|&>\s*\S+|<<-
 # A line of a shell whose words are those between its blanks.
 _PLAIN = re.compile(r"[\w\s./,:=+@%-]*", re.ASCII)
 _OF_SHELL = "uses shell variables; write their values, or give what sacctmgr dump writes"
-_SACCTMGR = "sacctmgr"
-# A call whose input follows, up to a line of that word.
-_HERE = re.compile(rf"""(?:{_SACCTMGR}|\s)<<-?\s*["']?([A-Za-z_]\w*)""")
 _QUOTED = re.compile(r"(?:^|[\s/])sacctmgr\s")
 _CALLED = re.compile(r"(?:.*/)?sacctmgr")
-# A variable of a shell that a line gives a value, and where a line uses one.
-_GIVEN = re.compile(
-    r"\s*(?:(?:export|readonly)\s+)?([A-Za-z_]\w*)="
-    r"""("[^"$`]*"|'[^'$]*'|[^\s"'$`;&|()]*)\s*;?\s*(?:#.*)?"""
-)
-_USED = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-_WHERE_IS = re.compile(r"\$\((?:which|command -v)\s+([\w./-]+)\)")
 
 
 class Command(NamedTuple):
@@ -88,52 +78,6 @@ class Call(NamedTuple):
 
     words: tuple[str, ...]
     named: bool
-
-
-def joined_lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of the `text` of a script, those that end in a backslash with what continues them.
-
-    Each comes with the number of its first; comments are empty lines. Lines that are the input of
-    a command (``<<EOF``), such as sacctmgr or mysql, are as if it was called with each.
-    """
-    begun, before, end, reads = 0, "", None, ""
-    for number, raw in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
-        begun = begun or number
-        line = "" if not before and raw.lstrip().startswith("#") else before + raw
-        if end is not None:
-            end = None if line.strip() == end else end
-            if not line.strip() or end is None:
-                line = ""
-            elif reads == _SACCTMGR or _SACCTMGR not in line:
-                line = f"{reads} {line}"
-        elif (here := _HERE.search(line)) is not None:
-            end = here[1]
-            reads = _SACCTMGR if _SACCTMGR in line else line.split()[0]
-        if line.endswith("\\"):
-            before = line[:-1]
-            continue
-        yield begun, line
-        begun, before = 0, ""
-    if before:
-        yield begun, before
-
-
-class Variables:
-    """The variables of a shell to which the lines of a script so far gave plain values."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, str] = {}
-
-    def line(self, line: str) -> str:
-        """A line with their values; nothing of one that gives a value, which is kept."""
-        if "$" in line:
-            line = _WHERE_IS.sub(r"\1", line)
-            line = _USED.sub(lambda use: self._values.get(use[1] or use[2], use[0]), line)
-        given = _GIVEN.fullmatch(line) if "=" in line else None
-        if given is None:
-            return line
-        self._values[given[1]] = given[2].strip("\"'")
-        return ""
 
 
 def calls_of(line: str) -> Iterator[Call]:

@@ -28,10 +28,8 @@ from ptaskmodel.slurm.accounts.commands import (
     Command,
     Options,
     PassedOver,
-    Variables,
     calls_of,
     changed,
-    joined_lines,
     key_of,
     meaning,
     with_option,
@@ -45,6 +43,7 @@ from ptaskmodel.slurm.accounts.facts import (
     plain_accounts,
 )
 from ptaskmodel.slurm.accounts.fair_share import ShareTree
+from ptaskmodel.slurm.accounts.scripts import Variables, joined_lines, unrolled
 from ptaskmodel.slurm.conf import values
 
 MAX_BYTES = 2**28
@@ -83,14 +82,17 @@ def read_accounts(path: AnyPath, account: Account) -> Accounts:
 
     account: of the file.
     """
-    text = read_text(path, most=MAX_BYTES, error=SlurmError)
+    text = read_text(path, most=MAX_BYTES, error=SlurmError, told=account.taken)
     if _RULED.match(text):
         raise SlurmError(
             f"{account.file}:1: is a table without | between its columns; print it with "
             "sacctmgr -P (--parsable2), or give what sacctmgr dump writes"
         )
     reading = _Reading(account, in_script=_CALLED.search(text) is not None)
-    for number, line in joined_lines(text):
+    lines = joined_lines(text)
+    if reading.in_script:
+        lines = unrolled(lines, reading.variables, account.file)
+    for number, line in lines:
         if line.strip():
             with account.problems(number):
                 reading.line(line, number)

@@ -82,7 +82,14 @@ def read_lines(path: AnyPath, account: Account) -> Iterator[list[Pair]]:
 
 def _lines_of(path: AnyPath, reading: _Reading) -> Iterator[list[Pair]]:
     name = shown_path(path)
-    for number, line in _joined(read_text(path, most=MAX_BYTES, error=SlurmError)):
+
+    def told(what: str, number: int) -> None:
+        is_first = name == reading.account.file
+        reading.account.taken(
+            what if is_first else f"{name}:{number}: {what}", number if is_first else None
+        )
+
+    for number, line in _joined(read_text(path, most=MAX_BYTES, error=SlurmError, told=told)):
         reading.lines[0] += 1
         where = f"{name}:{number}"
         if reading.lines[0] > MAX_LINES:

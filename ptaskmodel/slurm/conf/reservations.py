@@ -240,7 +240,7 @@ def read_reservations(path: AnyPath, account: Account, conf: Conf, t0: int) -> R
     Raises SlurmError with all lines that make no sense.
     """
     found: dict[str, Reservation] = {}
-    for number, text in _entries(read_text(path, error=SlurmError)):
+    for number, text in _entries(read_text(path, error=SlurmError, told=account.taken)):
         entry = _Entry(account, number, text.lower().startswith(f"{NAMES[1]}="))
         fields = entry.printed_fields(text) if entry.printed else entry.fields(text)
         if fields is None:

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from ptaskmodel.errors import cut, shown
 from ptaskmodel.files import AnyPath, read_text
-from ptaskmodel.slurm.accounts.commands import PassedOver, calls_of, joined_lines, meaning
+from ptaskmodel.slurm.accounts.commands import PassedOver, calls_of, meaning
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.accounts.scripts import Variables, joined_lines, unrolled
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.live.cluster import Cluster
 from ptaskmodel.slurm.live.processes import how
@@ -55,9 +56,10 @@ def start_accounting(cluster: Cluster, accounts: AnyPath | None) -> None:
 
 def _calls(text: str) -> Iterator[list[str]]:
     """The words of each command of a script that changes something, for our cluster."""
-    for number, line in joined_lines(text):
+    variables = Variables()
+    for number, line in unrolled(joined_lines(text), variables, "the accounts"):
         try:
-            for call in calls_of(line):
+            for call in calls_of(variables.line(line)):
                 if not isinstance(meaning(call, True), PassedOver):
                     yield [word for word in call.words if not word.startswith("cluster=")]
         except ValueError as fault:

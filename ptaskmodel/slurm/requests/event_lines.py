@@ -45,7 +45,8 @@ def read_events(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Su
     names: set[str] = set()
     open_ended: set[str] = set()
     rows = 0
-    for line, raw in enumerate(read_text(path, error=SlurmError).split("\n"), start=1):
+    text = read_text(path, error=SlurmError, told=account.taken)
+    for line, raw in enumerate(text.split("\n"), start=1):
         if not raw.strip() or raw.lstrip().startswith("#"):
             continue
         rows += 1

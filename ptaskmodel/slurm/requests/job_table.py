@@ -115,7 +115,7 @@ def read_jobs(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Subm
     file and line, if most rows are such.
     """
     silent: set[str] = set()
-    text = read_text(path, error=SlurmError)
+    text = read_text(path, error=SlurmError, told=account.taken)
     if not looks_like(text[:4096].encode()):
         raise SlurmError(
             f"{account.file}:1: columns are missing; give id, submit, limit and run, "

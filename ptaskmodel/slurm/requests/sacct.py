@@ -99,7 +99,7 @@ def read_sacct(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Sub
         rows = json_rows(read_json(Path(path)), account.file)
         found = _found(((None, f"{account.file}: {at}", row) for at, row in rows), account)
     else:
-        text = read_text(path, error=SlurmError).replace("\r\n", "\n")
+        text = read_text(path, error=SlurmError, told=account.taken).replace("\r\n", "\n")
         found = _found(_of_table(text, account), account)
     if not found.jobs:
         raise SlurmError(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import WorkloadError, shown
+from ptaskmodel.files import text_of
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.remarks import Account
 from ptaskmodel.style.text import several as several_of
@@ -100,12 +101,12 @@ def read_lines(content: bytes, layout: Layout, account: Account) -> LogLines:
     if rows is not None:
         if b"," in content[len(head) :]:
             account.taken(_SEPARATED[","])
-        text = head.decode("utf-8", errors="surrogateescape")
+        text = text_of(head, account.file, error=WorkloadError, told=account.taken)
         reading = _Reading(layout, account)
         for number, line in enumerate(text.splitlines(), start=1):
             reading.line(number, line)
         return LogLines(tuple(reading.comments), rows, {}, {})
-    text = content.decode("utf-8", errors="surrogateescape")
+    text = text_of(content, account.file, error=WorkloadError, told=account.taken)
     if not text.strip():
         raise WorkloadError(f"{account.file}: is empty; give a log")
     reading = _Reading(layout, account)
@@ -167,7 +168,7 @@ class _Reading:
 
     def _scan(self, lines: Sequence[str], several: Mapping[int, tuple[float, ...]]) -> bool:
         """Read plain lines by the scanner; whether they are. several: numbers, by line."""
-        body = "\n".join(lines).encode("utf-8", errors="surrogateescape")
+        body = "\n".join(lines).encode()
         rows = parsed(body, self._num_fields, LARGEST, 0)
         if rows is None:
             return False

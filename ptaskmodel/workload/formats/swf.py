@@ -432,7 +432,7 @@ def write_swf(log: SwfLog, path: str | os.PathLike[str]) -> None:
     """Write a log, whole or not at all; gzipped if the name ends in .gz."""
     lines = [f"; {key}: {value}" if value else f"; {key}".rstrip() for key, value in log.header]
     head = "".join(f"{line}\n" for line in lines)
-    pieces = [head.encode("utf-8", errors="surrogateescape")]
+    pieces = [head.encode()]
     for begin in range(0, len(log.rows), LINES_AT_ONCE):
         rows = log.rows[begin : begin + LINES_AT_ONCE]
         columns = list(map(_column, rows.T))

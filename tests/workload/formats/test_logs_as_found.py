@@ -241,6 +241,50 @@ def test_a_log_of_a_grid_is_read(read, tmp_path):
         write_workload(made, tmp_path / "again.gwf")
 
 
+WORKFLOWS = """WorkflowID, JobID, SubmitTime, RunTime, NProcs, ReqNProcs, Dependencies
+7, 0, 100, 10, 1, 1,
+7, 1, 100, 20, 2, 4, 0
+7, 2, 100, 30, 1, 1, 0 1
+8, 3, 105, 5, 1, 1, -1
+8, 4, 105, 5, 1, 1, 3 9
+8, 5, soon, 5, 1, 1, 3
+"""
+
+
+@pytest.mark.parametrize("name", ["grid.gwf", "grid"])
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_a_log_of_workflows_is_read_with_its_dependencies(read, name, mark):
+    made = read("# of two sites\n" + WORKFLOWS.replace(",", mark), name)
+    assert [(j.id, j.submit_time_s, j.num_hosts, j.preceding_job) for j in made.jobs] == [
+        ("1", 100, 1, None), ("2", 100, 4, "1"), ("3", 100, 1, ("1", "2")),
+        ("4", 105, 1, None), ("5", 105, 1, "4"),
+    ]  # fmt: skip
+    told = "\n".join(made.notes)
+    for what in (
+        ":8: left out: submittime is 'soon'; give a number",
+        ":7: depends on job '9', which the log lacks",
+        "JobIDs are counted from 1",
+    ):
+        assert what in told
+
+
+def test_jobs_of_workflows_that_number_each_its_own_are_told_apart(read):
+    lines = ["WorkflowID,JobID,SubmitTime,RunTime,Dependencies,Color"]
+    lines += [f"{flow},{job},0,5,{job - 1 if job else ''},red" for flow in "ab" for job in range(2)]
+    made = read("\n".join(lines), "grid.gwf")
+    assert [(j.id, j.preceding_job) for j in made.jobs] == [
+        ("1", None), ("2", "1"), ("3", None), ("4", "3"),
+    ]  # fmt: skip
+    told = "\n".join(made.notes)
+    assert "jobs are numbered from 1" in told
+    assert "no column NProcs: each job has one processor" in told
+    assert "columns that are not used: Color" in told
+    with pytest.raises(WorkloadError, match=r"grid.gwf:1: .* without the column runtime"):
+        read("WorkflowID,JobID,SubmitTime\n1,2,3\n", "grid.gwf")
+    with pytest.raises(WorkloadError, match="has no jobs"):
+        read(lines[0], "grid.gwf")
+
+
 def mutated(text, draw):
     """The text with a line or a field changed, in one of many ways."""
     lines = text.splitlines()
@@ -268,11 +312,11 @@ def mutated(text, draw):
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("name", ["log.swf", "grid.gwf"])
+@pytest.mark.parametrize("name", ["log.swf", "grid.gwf", "workflows.gwf"])
 def test_mutations_are_refused_in_one_message_or_told(read, name):
     whole = (
-        GWF
-        if name == "grid.gwf"
+        {"grid.gwf": GWF, "workflows.gwf": WORKFLOWS}[name]
+        if name != "log.swf"
         else "; MaxProcs: 8\n"
         + swf(*((k, k, 10 + k, -1 if k < 3 else f"{k - 1}&{k - 2}", 1) for k in range(1, 9)))
     )
