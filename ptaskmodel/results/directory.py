@@ -6,7 +6,7 @@ import csv
 import json
 import math
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -135,6 +135,19 @@ def rows(path: Path, *columns: str, optional: bool = False) -> Iterator[dict[str
                     f"{path.name}:{reader.line_num}: not {len(reader.fieldnames or ())} fields"
                 )
             yield row
+
+
+def read_table(
+    path: Path, remedy: str = "", /, optional: bool = False, **columns: Callable[[str], Any]
+) -> list[tuple[Any, ...]]:
+    """Return the values of these columns of a table, a tuple a line.
+
+    path, remedy: as of `readable`. optional: a file that is not there has no line. columns: what
+    reads the texts of each, such as `finite`. Raises PTaskModelError if the table is damaged.
+    """
+    with readable(path, remedy):
+        found = rows(path, *columns, optional=optional)
+        return [tuple(read(row[name]) for name, read in columns.items()) for row in found]
 
 
 def finite(text: str) -> float:

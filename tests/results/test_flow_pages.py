@@ -17,10 +17,10 @@ from ptaskmodel.results.pages.flows import (
     flow_sections,
     flows_of,
     ranges_of,
-    routes_of,
 )
 from ptaskmodel.results.pages.report import answer_in, command_of, facts_of, write_report
 from ptaskmodel.results.pictures.load import Sure
+from ptaskmodel.results.pictures.topology import routes_of
 
 PLATFORM = """<platform version="4.1">
   <cluster id="c" prefix="n" suffix="" radical="0-7" speed="1Gf" bw="100Gbps" lat="1us"

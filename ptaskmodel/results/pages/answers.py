@@ -10,7 +10,7 @@ import numpy as np
 from ptaskmodel.recording import HOST, LINK
 from ptaskmodel.results.comparison.metrics import number_of, outcomes
 from ptaskmodel.results.directory import number as as_number
-from ptaskmodel.results.directory import readable, rows
+from ptaskmodel.results.directory import read_table
 from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.results.pages.interference import (
     NOT_SLOWED,
@@ -24,7 +24,7 @@ from ptaskmodel.results.pictures.topology import mean_use
 from ptaskmodel.results.pictures.tracks import hosts_off
 from ptaskmodel.results.sentences import jobs_answer
 from ptaskmodel.results.states import ENDED, KILLED, OUTCOMES, count_text, outcome_of
-from ptaskmodel.results.tables.energy import ENERGY, ENERGY_COLUMNS
+from ptaskmodel.results.tables.energy import ENERGY
 from ptaskmodel.results.tables.places import Place, level_of, link_name
 from ptaskmodel.style.text import count, duration, elided, number
 
@@ -378,14 +378,12 @@ def _energy(results: Results) -> list[Card]:
 
 def _energies(results: Results) -> dict[str, float]:
     """The energy of each job or task, J."""
-    path = results.directory / ENERGY
     known = {task.task_id for task in results.tasks}
-    with readable(path):
-        return {
-            row["name"]: as_number(row["share_J"]) or 0.0
-            for row in rows(path, *ENERGY_COLUMNS, optional=True)
-            if row["kind"] == results.what and row["name"] in known
-        }
+    found = read_table(
+        results.directory / ENERGY, optional=True, kind=str, name=str, share_J=as_number
+    )
+    return {name: joules or 0.0 for kind, name, joules in found
+            if kind == results.what and name in known}  # fmt: skip
 
 
 def _outcomes(results: Results) -> dict[str, str]:

@@ -11,22 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.files import split_names
-from ptaskmodel.results.directory import finite, readable, rows
-from ptaskmodel.results.directory import number as as_number
+from ptaskmodel.results.directory import finite
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.load import Sure, packet_spells, ranges_of
+from ptaskmodel.results.pictures.topology import routes_of
 from ptaskmodel.results.tables.places import Place, link_name
-from ptaskmodel.results.tables.tasks import (
-    PAUSE_COLUMNS,
-    PAUSES,
-    QUEUE_COLUMNS,
-    QUEUES,
-    ROUTE_COLUMNS,
-    ROUTES,
-    TASKS,
-)
+from ptaskmodel.results.tables.tasks import PAUSES, QUEUES, TASKS
 from ptaskmodel.style.text import count, duration, number
 
 # A range whose upper end is so many times its lower one says little of a single task.
@@ -47,14 +38,6 @@ class Cable(NamedTuple):
     waits_for: str
 
 
-def routes_of(results: Results) -> list[tuple[str, tuple[str, ...]]]:
-    """The task of each flow of `results`, and its links; none without routes.csv."""
-    place = results.directory / ROUTES
-    with readable(place, "simulate again"):
-        found = rows(place, *ROUTE_COLUMNS, optional=True)
-        return [(row["task"], split_names(row["path"])) for row in found]
-
-
 def cables_of(results: Results, routes: Iterable[tuple[str, Iterable[str]]]) -> list[Cable]:
     """The links of `results`, by longest queue, then by the flows that cross them.
 
@@ -63,15 +46,13 @@ def cables_of(results: Results, routes: Iterable[tuple[str, Iterable[str]]]) -> 
     flows = Counter(link for _, links in routes for link in dict.fromkeys(links))
     queue: dict[str, float] = {}
     if (results.directory / QUEUES).exists():
-        for name, _, _, queue_B in packet_spells(results, QUEUES, QUEUE_COLUMNS):
+        for name, _, _, queue_B in packet_spells(results, QUEUES, largest_queue_B=finite):
             queue[name] = max(queue.get(name, 0.0), queue_B)
     paused: dict[str, dict[str, float]] = {}
-    with readable(results.directory / PAUSES, "simulate again"):
-        for row in rows(results.directory / PAUSES, *PAUSE_COLUMNS, optional=True):
-            ahead = paused.setdefault(row["link"], {})
-            until_s = as_number(row["end_s"])
-            spell_s = (results.end_s if until_s is None else until_s) - finite(row["begin_s"])
-            ahead[row["toward"]] = ahead.get(row["toward"], 0.0) + spell_s
+    if (results.directory / PAUSES).exists():
+        for name, begin_s, end_s, toward in packet_spells(results, PAUSES, toward=str):
+            ahead = paused.setdefault(name, {})
+            ahead[toward] = ahead.get(toward, 0.0) + (end_s - begin_s)
     found = []
     for name in dict.fromkeys((*flows, *queue)):
         ahead = paused.get(name, {})

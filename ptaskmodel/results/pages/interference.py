@@ -8,6 +8,7 @@ used.
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from ptaskmodel.recording import HOST, LINK, WAITING
-from ptaskmodel.results.directory import finite, readable, rows
+from ptaskmodel.results.directory import finite, read_table
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.charts import Matrix
 from ptaskmodel.results.tables.places import Place, link_name
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 Key = TypeVar("Key")
 INTERFERENCE = "interference.csv"
 COLUMNS = ("task_id", "slowed_by", "limited_by", "resource", "seconds")
-NEIGHBOURS, NEIGHBOUR_COLUMNS = "neighbours.csv", ("job_id", "slowed_by", "seconds")
+NEIGHBOURS = "neighbours.csv"
 # Rows and columns of the matrix; names of those that slowed a task.
 MOST, MOST_SHARERS = 15, 8
 MOST_COSTS = 1_000_000  # in interference.csv
@@ -114,24 +115,16 @@ def read_costs(results: Results) -> list[Cost] | None:
 
     Raises PTaskModelError if interference.csv, or neighbours.csv of a batch, is damaged.
     """
-    path = results.directory / INTERFERENCE
-    columns: tuple[str, ...] = COLUMNS
-    if not path.exists():
-        path, columns = results.directory / NEIGHBOURS, NEIGHBOUR_COLUMNS
-    if not path.exists():
+    by_task, by_job = results.directory / INTERFERENCE, results.directory / NEIGHBOURS
+    if by_task.exists():
+        found = read_table(by_task, task_id=str, slowed_by=str, limited_by=str, resource=str,
+                           seconds=finite)  # fmt: skip
+    elif by_job.exists():
+        rows = read_table(by_job, job_id=str, slowed_by=str, seconds=finite)
+        found = [(job, other, "", "", seconds) for job, other, seconds in rows]
+    else:
         return None
-    with readable(path):
-        costs = [
-            Cost(
-                row[columns[0]],
-                row["slowed_by"],
-                row.get("limited_by") or "",
-                row.get("resource") or "",
-                finite(row["seconds"]),
-            )
-            for row in rows(path, *columns)
-        ]
-    return sorted(costs, key=lambda cost: -cost.seconds)
+    return sorted(itertools.starmap(Cost, found), key=lambda cost: -cost.seconds)
 
 
 def sharers_by_cost(costs: Iterable[Cost]) -> dict[str, str]:

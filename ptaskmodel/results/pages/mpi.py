@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.directory import finite, readable, rows
+from ptaskmodel.results.directory import finite, read_table
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures import mpi as mpi_pictures
+from ptaskmodel.results.pictures.mpi import REMEDY
 from ptaskmodel.results.tables.mpi import (
     ACTION_TIMES,
     CRITICAL_LINKS,
@@ -26,7 +28,6 @@ from ptaskmodel.results.tables.mpi import (
 from ptaskmodel.results.tables.places import Place, link_name
 from ptaskmodel.style.text import count
 
-REPLAYED_ANEW = "replay anew"
 MAX_SPANS = 150_000  # of more, cells of time are shown
 MAX_MESSAGES = 4_000
 MAX_PARTS = 20_000  # of the critical path
@@ -54,22 +55,13 @@ def replay_sections(results: Results, places: Mapping[str, Place]) -> list[Secti
 
 
 def _time_by_kind(results: Results) -> Section:
-    place = results.directory
-    lines = _read(place / ACTION_TIMES, "action", "state", "count", "mean_rank_s", "max_rank_s")
     span = results.end_s or 1.0
-    timed = [row for row in lines if finite(row["mean_rank_s"]) > 0.0]
-    timed.sort(key=lambda row: -finite(row["mean_rank_s"]))
-    shown = [
-        (
-            row["action"],
-            row["state"],
-            int(row["count"]),
-            finite(row["mean_rank_s"]),
-            finite(row["mean_rank_s"]) / span,
-            finite(row["max_rank_s"]),
-        )
-        for row in timed
-    ]
+    lines = read_table(
+        results.directory / ACTION_TIMES, REMEDY, optional=True, action=str, state=str, count=int,
+        mean_rank_s=finite, max_rank_s=finite,
+    )  # fmt: skip
+    timed = sorted((row for row in lines if row[3] > 0.0), key=lambda row: -row[3])
+    shown = [(*row[:4], row[3] / span, row[4]) for row in timed]
     head = ("action", "a rank is", "calls", "mean of a rank", "of the makespan", "most of a rank")
     kinds = ("text", "text", "count", "time", "share", "time")
     table = Table(head, shown, kinds=kinds, key=(3, 4), file=ACTION_TIMES)
@@ -85,12 +77,10 @@ def _critical_path(place: Path, path: dict[str, Any], places: Mapping[str, Place
     ]
     head: tuple[str, ...] = ("on the path", "time", "part")
     tables = [Table(head, spent_on, kinds=("text", "time", "share"), caption="The critical path")]
-    links = []
-    for row in itertools.islice(_read(place / CRITICAL_LINKS, "link", "bytes"), MAX_LINKS):
-        spent = [finite(row[f"{name}_s"]) for name in ("latency", "transfer", "contention")]
-        links.append(
-            (link_name(row["link"], places), int(row["messages"]), finite(row["bytes"]), *spent)
-        )
+    links = read_table(
+        place / CRITICAL_LINKS, REMEDY, optional=True, link=partial(link_name, places=places),
+        messages=int, bytes=finite, latency_s=finite, transfer_s=finite, contention_s=finite,
+    )[:MAX_LINKS]  # fmt: skip
     if links:
         head = ("link", "messages", "bytes", "latency", "transfer", "contention")
         kinds = ("text", "count", "bytes", "time", "time", "time")
@@ -121,32 +111,36 @@ def timeline_data(results: Results) -> dict[str, Any] | None:
     tick = (results.end_s or 1.0) / TICKS
     ranks: list[list[int]] = [[] for _ in results.tasks]
     ends = [0] * len(ranks)
+
+    def dated(row: Sequence[Any]) -> list[Any]:
+        return [*row[:2], *(round(date / tick) for date in row[2:4])]
+
     try:
-        for rank, state, begin, until in _spans(results):
-            start, end = round(begin / tick), round(until / tick)
+        for rank, state, start, end in map(dated, _spans(results)):
             # The gap since the last, how long, what: small numbers make a small page.
             ranks[rank] += (start - ends[rank], end - start, state)
             ends[rank] = end
-        messages = []
-        if _count(place / MESSAGES) <= MAX_MESSAGES:
-            for row in _read(place / MESSAGES, "source", "target", "start_s", "end_s"):
-                messages.append([int(row["source"]), int(row["target"]), *_dates(row, tick)])
-        path = _path(place, tick)
-    except (ValueError, KeyError, IndexError) as error:
-        raise PTaskModelError(f"{place}: a timeline that cannot be read ({error})") from None
+    except IndexError:
+        raise PTaskModelError(
+            f"{place / SPANS}: a timeline that cannot be read; {REMEDY}"
+        ) from None
+    messages, path = [], []
+    if 0 < _count(place / MESSAGES) <= MAX_MESSAGES:
+        messages = mpi_pictures.messages_of(place)
+    if 0 < _count(place / CRITICAL_PATH) <= MAX_PARTS:
+        path = mpi_pictures.path_of(place)
     return {
         "tick": tick,
         "states": [[name, mpi_pictures.ROLES[name]] for name in STATES],
         "ranks": ranks,
-        "messages": messages,
-        "path": path,
+        "messages": list(map(dated, messages)),
+        "path": list(map(dated, path)),
     }
 
 
 def _spans(results: Results) -> Iterable[tuple[int, int, float, float]]:
     """(rank, state, begin, end) of what each rank did, of too many spans in cells of time."""
-    path = results.directory / SPANS
-    columns = mpi_pictures.columns_of(_read(path, "rank", "action", "start_s", "end_s"))
+    columns = mpi_pictures.spans_of(results.directory)
     if len(columns[0]) <= MAX_SPANS:
         yield from zip(*(column.tolist() for column in columns), strict=True)
         return
@@ -161,44 +155,17 @@ def _spans(results: Results) -> Iterable[tuple[int, int, float, float]]:
                 yield rank, state, begin * end_s / cells, at * end_s / cells
 
 
-def _path(place: Path, tick: float) -> list[list[int]]:
-    """The critical path: [rank, to which, start, end], the parts of a message as one."""
-    if _count(place / CRITICAL_PATH) > MAX_PARTS:
-        return []
-    rows = _read(place / CRITICAL_PATH, "start_s", "end_s", "rank", "to_rank", "message")
-    return [[rank, to, round(begin / tick), round(end / tick)]
-            for rank, to, begin, end, _ in mpi_pictures.path_parts(rows)]  # fmt: skip
-
-
 def ranks_table(results: Results) -> dict[str, Any] | None:
     """Of a replay: each rank, its host, its end and its seconds in each state that occurs."""
     if results.what != "rank":
         return None
-    place = results.directory / RANKS
-    columns = {name: column_of(name) for name in STATES}
-    lines = list(_read(place, "rank", "host", "end_s", *columns.values()))
-    with readable(place, REPLAYED_ANEW):
-        shown = {
-            name: column
-            for name, column in columns.items()
-            if any(finite(row[column]) > 0.0 for row in lines)
-        }
-        values = [
-            [f"rank {row['rank']}", row["host"], finite(row["end_s"])]
-            + [finite(row[column]) for column in shown.values()]
-            for row in lines
-        ]
-    heads = ["rank", "host", "end (s)", *(f"{name} (s)" for name in shown)]
+    columns = {column_of(name): finite for name in STATES}
+    lines = read_table(results.directory / RANKS, REMEDY, rank=str, host=str, end_s=finite,
+                       **columns)  # fmt: skip
+    shown = [k for k, name in enumerate(STATES, 3) if any(row[k] > 0.0 for row in lines)]
+    values = [[f"rank {row[0]}", *row[1:3], *(row[k] for k in shown)] for row in lines]
+    heads = ["rank", "host", "end (s)", *(f"{STATES[k - 3]} (s)" for k in shown)]
     return {"heads": heads, "rows": values, "texts": [0, 1], "order": [2, True]}
-
-
-def _dates(row: dict[str, str], tick: float) -> tuple[int, int]:
-    return round(finite(row["start_s"]) / tick), round(finite(row["end_s"]) / tick)
-
-
-def _read(path: Path, *columns: str) -> Iterable[dict[str, str]]:
-    with readable(path, REPLAYED_ANEW):
-        yield from rows(path, *columns, optional=True)
 
 
 def _count(path: Path) -> int:

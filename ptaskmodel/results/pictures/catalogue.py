@@ -14,13 +14,9 @@ import numpy as np
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results import COLOURS, GANTT_COLOURS, PICTURES
 from ptaskmodel.results.directory import number as csv_number
-from ptaskmodel.results.directory import readable, rows
+from ptaskmodel.results.directory import read_table
 from ptaskmodel.results.loading import Results, ShownLimit, ShownTask, results_of
-from ptaskmodel.results.pictures.charts import (
-    Dot,
-    DotPanel,
-    dots,
-)
+from ptaskmodel.results.pictures.charts import Dot, DotPanel, dots
 from ptaskmodel.results.pictures.drawing import NEEDS_ATTRIBUTION, time_axis
 from ptaskmodel.results.pictures.gantt import gantt
 from ptaskmodel.results.pictures.load import (
@@ -38,7 +34,6 @@ from ptaskmodel.results.pictures.mpi import matrix, ranks, times
 from ptaskmodel.results.pictures.topology import routes, topology
 from ptaskmodel.results.pictures.waiting import slowdown_figure, waiting_figure
 from ptaskmodel.results.states import is_cut_off
-from ptaskmodel.results.tables.tasks import COLUMNS as DRAW_COLUMNS
 from ptaskmodel.results.tables.tasks import DRAWS
 from ptaskmodel.style.colours import LIGHT
 from ptaskmodel.style.figures import (
@@ -120,10 +115,11 @@ def ranges(results: Results) -> Figure:
     if not place.exists():
         raise PTaskModelError(f"{place}: is missing; simulate with --draws")
     durations: dict[str, list[float]] = {}
-    with readable(place, "simulate again"):
-        for row in rows(place, *DRAW_COLUMNS):
-            if (seconds := csv_number(row["execution_time"])) is not None:
-                durations.setdefault(row["task_id"], []).append(seconds)
+    for name, seconds in read_table(
+        place, "simulate again", task_id=str, execution_time=csv_number
+    ):
+        if seconds is not None:
+            durations.setdefault(name, []).append(seconds)
     found = [one for one in ranges_of(results) if one.task_id in durations]
     order = sorted(found, key=lambda one: one.low_s - one.high_s)[:MOST_RANGES]
     if not order:

@@ -4,7 +4,7 @@ of queues of links."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.recording import HOST, LINK
-from ptaskmodel.results.directory import finite, readable, rows
+from ptaskmodel.results.directory import finite, read_table, readable, rows
 from ptaskmodel.results.directory import number as as_number
 from ptaskmodel.results.loading import LOAD, Results, power_curve
 from ptaskmodel.results.pictures.charts import Pane, areas, heat_rows, time_panel
@@ -34,9 +34,7 @@ from ptaskmodel.results.pictures.tracks import (
 from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.results.tables.places import Place, link_name
 from ptaskmodel.results.tables.tasks import (
-    PAUSE_COLUMNS,
     PAUSES,
-    QUEUE_COLUMNS,
     QUEUES,
     RANGE_COLUMNS,
     TASKS,
@@ -244,9 +242,9 @@ def queues_figure(results: Results) -> Figure:
 
     results: of a run with packets in queues.
     """
-    spells, pauses = packet_spells(results, QUEUES, QUEUE_COLUMNS), []
+    spells, pauses = packet_spells(results, QUEUES, largest_queue_B=finite), []
     if (results.directory / PAUSES).exists():
-        pauses = packet_spells(results, PAUSES, PAUSE_COLUMNS)
+        pauses = packet_spells(results, PAUSES)
     if not spells:
         raise PTaskModelError(f"{results.directory / QUEUES}: no link had a queue; nothing to draw")
     places = places_of(results)
@@ -263,7 +261,7 @@ def queues_figure(results: Results) -> Figure:
     def draw(axes: Any) -> None:
         names = [link_name(name, places) for name in shown]
         heat_rows(axes, names, table, end_s, f"longest queue in a cell, of {size}; grey: none")
-        for name, begin_s, until_s, _ in pauses:
+        for name, begin_s, until_s in pauses:
             if name in row_of:
                 at = row_of[name]
                 axes.hlines(at, begin_s, until_s, color=LIGHT.lost, linewidth=3)
@@ -273,7 +271,7 @@ def queues_figure(results: Results) -> Figure:
     title = f"The longest queue is {size}, of {link_name(most[0], places)} after "
     title += duration(most[1])
     if pauses:
-        name, begin_s, until_s, _ = max(pauses, key=lambda pause: pause[2] - pause[1])
+        name, begin_s, until_s = max(pauses, key=lambda pause: pause[2] - pause[1])
         longest = duration(until_s - begin_s)
         title += f"; {count(len(pauses), 'pause')}, of {link_name(name, places)} the "
         title += f"longest, {longest}"
@@ -288,35 +286,29 @@ def ranges_of(results: Results) -> list[Sure]:
     """The ranges of the tasks of `results`, the latest end first; none without draws."""
     if not results.summary.get("draws"):
         return []
-    place = results.directory / TASKS
-    found = []
-    with readable(place, "simulate again"):
-        for row in rows(place, "task_id", *RANGE_COLUMNS):
-            low, high = (as_number(row[name]) for name in RANGE_COLUMNS)
-            if low is not None and high is not None and high > 0.0:
-                found.append(Sure(row["task_id"], low, high))
-    return sorted(found, key=lambda one: -one.high_s)
+    low, high = RANGE_COLUMNS
+    columns: dict[str, Any] = {"task_id": str, low: as_number, high: as_number}
+    found = read_table(results.directory / TASKS, "simulate again", **columns)
+    known = [Sure(*row) for row in found if None not in row and row[2] > 0.0]
+    return sorted(known, key=lambda one: -one.high_s)
 
 
 def packet_spells(
-    results: Results, file: str, columns: tuple[str, ...]
-) -> list[tuple[str, float, float, float]]:
-    """(link, begin, end, longest queue or 0) of each line of a table of packets.
+    results: Results, file: str, **more: Callable[[str], Any]
+) -> list[tuple[Any, ...]]:
+    """(link, begin, end, values of more columns) of each line of a table of packets.
 
-    results: of a run with packets in queues. file: QUEUES or PAUSES, which has the ``columns``.
-    What goes on at the end of the run ends there.
+    results: of a run with packets in queues. file: QUEUES or PAUSES. more: what reads the texts of
+    other columns. What goes on at the end of the run ends there.
     """
     place = results.directory / file
     if not place.exists():
         raise PTaskModelError(f"{place}: is missing; simulate with --network-level packets")
-    with readable(place, "simulate again"):
-        return [
-            (
-                row["link"], finite(row["begin_s"]), finite(row["end_s"] or f"{results.end_s}"),
-                finite(row.get("largest_queue_B", "0")),
-            )
-            for row in rows(place, *columns)
-        ]  # fmt: skip
+
+    def end_s(text: str) -> float:
+        return finite(text) if text else results.end_s
+
+    return read_table(place, "simulate again", link=str, begin_s=finite, end_s=end_s, **more)
 
 
 @picture

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.directory import finite, readable, rows
+from ptaskmodel.results.directory import finite, read_table
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures.charts import Matrix, areas
 from ptaskmodel.results.pictures.drawing import time_axis, unit_axis
@@ -52,6 +53,7 @@ PLAIN_LINES = 300  # more lines are drawn thinner and paler, so that what is bel
 MOST_CELLS = 256  # in a row of a matrix
 MOST_NUMBERS = 16  # of more rows cells have a colour and no number
 CELLS = 1600  # of time, where there are more ranks
+REMEDY = "replay anew"
 NEEDS_TIMELINE = "this picture needs a replay with --timeline"
 
 
@@ -66,17 +68,16 @@ def ranks(
 
     results: of a replay. since_s, until_s: draw only this part. messages: whether to draw them.
     """
-    directory = results.directory
-    count = len(_rows(directory, RANKS))
-    whole = _rows(directory, SPANS)
-    since_s = 0.0 if since_s is None else since_s
-    spans = _within(whole, since_s, until_s)
-    if not spans:
+    directory, count = results.directory, len(results.tasks)
+    since_s, last_s = since_s or 0.0, math.inf if until_s is None else until_s
+    spans = spans_of(directory)
+    inside = (spans[3] > since_s) & (spans[2] < last_s)
+    if not inside.any():
         problem = "no action took time"
-        if whole:
-            problem += f" there: the run is from 0 to {max(float(r['end_s']) for r in whole):.9g} s"
+        if len(inside):
+            problem += f" there: the run is from 0 to {spans[3].max():.9g} s"
         raise PTaskModelError(f"{directory / SPANS}: {problem}; nothing to draw")
-    rank, state, begin, end = columns_of(spans)
+    rank, state, begin, end = (each[inside] for each in spans)
     span_s = float(end.max()) if until_s is None else until_s
     figure = new_figure(WIDE, min(max(2.4, 1.2 + 0.22 * count), 9.0))
     axes = figure.add_subplot()
@@ -90,8 +91,9 @@ def ranks(
         colours = np.array([to_rgb(COLOURS[name]) for name in STATES] + [(1.0, 1.0, 1.0)])
         extent = (*window, count - 0.5, -0.5)
         axes.imshow(colours[cells], aspect="auto", interpolation="nearest", extent=extent)
-    sent = _within(_rows(directory, MESSAGES), since_s, until_s) if messages else []
-    lines = _draw_messages(axes, sent)
+    sent = messages_of(directory) if messages else []
+    lines = _draw_messages(axes, [((begin, source), (end, target)) for source, target, begin, end
+                                  in sent if end > since_s and begin < last_s])  # fmt: skip
     path = _draw_path(axes, directory)
     _legend(axes, state, lines, path)
     axes.set_ylim(count - 0.5, -0.5)
@@ -106,12 +108,25 @@ def ranks(
     return finished(figure, title, "", f"{title}.")
 
 
-def columns_of(spans: Iterable[Mapping[str, str]]) -> tuple[Any, Any, Any, Any]:
-    """Return the rank, the state, the begin and the end of each of ``spans``, as arrays."""
-    table = [(int(row["rank"]), STATES.index(doing(NUMBER[row["action"]])), finite(row["start_s"]),
-              finite(row["end_s"])) for row in spans]  # fmt: skip
-    rank, state, begin, end = np.array(table).T
+def spans_of(directory: Path) -> tuple[Any, Any, Any, Any]:
+    """Return the rank, the state, the begin and the end of all that ranks did, as arrays.
+
+    directory: of results.
+    """
+    found = _table(directory, SPANS, rank=int, action=_state, start_s=finite, end_s=finite)
+    rank, state, begin, end = np.array(found, dtype=np.float64).reshape(-1, 4).T
     return rank.astype(np.int64), state.astype(np.int64), begin, end
+
+
+def _state(action: str) -> int:
+    if action not in NUMBER:
+        raise ValueError(f"{action!r} is no action")
+    return STATES.index(doing(NUMBER[action]))
+
+
+def messages_of(directory: Path) -> list[tuple[Any, ...]]:
+    """Return (source, target, begin, end) of each message, from a ``directory`` of results."""
+    return _table(directory, MESSAGES, source=int, target=int, start_s=finite, end_s=finite)
 
 
 def _shares(seconds: Sequence[float]) -> str:
@@ -122,32 +137,17 @@ def _shares(seconds: Sequence[float]) -> str:
     return ", ".join(named[:4])
 
 
-def _within(
-    rows: list[dict[str, str]], since_s: float, until_s: float | None
-) -> list[dict[str, str]]:
-    """The rows of what lasts, at least in part, from one date to another."""
-    return [
-        row
-        for row in rows
-        if float(row["end_s"]) > since_s and (until_s is None or float(row["start_s"]) < until_s)
-    ]
-
-
 def _bars(
     axes: Any, rank: np.ndarray, state: np.ndarray, begin: np.ndarray, end: np.ndarray
 ) -> None:
     """Draw each action as a bar."""
     from matplotlib.collections import PolyCollection
 
+    corners = np.stack([begin, rank - 0.4, end, rank - 0.4, end, rank + 0.4, begin, rank + 0.4])
+    shapes = corners.T.reshape(-1, 4, 2)
     for k, name in enumerate(STATES):
-        own = state == k
-        y = rank[own]
-        a, b = begin[own], end[own]
-        low, high = y - 0.4, y + 0.4
-        corners = np.stack(
-            [np.stack([a, b, b, a], axis=1), np.stack([low, low, high, high], axis=1)], axis=2
-        )
-        axes.add_collection(PolyCollection(list(corners), facecolors=COLOURS[name], linewidths=0))
+        own = list(shapes[state == k])
+        axes.add_collection(PolyCollection(own, facecolors=COLOURS[name], linewidths=0))
 
 
 def mostly(
@@ -168,19 +168,12 @@ def mostly(
     return found
 
 
-def _draw_messages(axes: Any, rows: list[dict[str, str]]) -> str:
+def _draw_messages(axes: Any, lines: list[Any]) -> str:
     """Draw messages; what the legend says of them, empty if there are none."""
-    if len(rows) > MOST_LINES:
-        return f"{len(rows):,} messages, not drawn: choose a shorter time"
-    lines = [
-        (
-            (float(row["start_s"]), int(row["source"])),
-            (float(row["end_s"]), int(row["target"])),
-        )
-        for row in rows
-    ]
+    if len(lines) > MOST_LINES:
+        return f"{len(lines):,} messages, not drawn: choose a shorter time"
     _draw_lines(axes, lines, LIGHT.ink, 0.6, 0.5)
-    return f"message ({len(rows):,})" if lines else ""
+    return f"message ({len(lines):,})" if lines else ""
 
 
 def _draw_lines(axes: Any, lines: list[Any], colour: str, width: float, opacity: float) -> None:
@@ -200,7 +193,7 @@ def _draw_path(axes: Any, directory: Path) -> str:
     """Draw the critical path: along ranks, and messages from one to the next; its legend."""
     if not (directory / CRITICAL_PATH).exists():
         return ""
-    parts = path_parts(_rows(directory, CRITICAL_PATH))
+    parts = path_of(directory)
     points = [at for rank, to, begin, end, _ in parts for at in ((begin, rank), (end, to))]
     pairs = list(pairwise(points))
     between = [pair for pair in pairs if pair[0][1] != pair[1][1]]
@@ -217,18 +210,18 @@ def _draw_path(axes: Any, directory: Path) -> str:
     return f"critical path ({count:,} message{'' if count == 1 else 's'})" if points else ""
 
 
-def path_parts(rows: Iterable[Mapping[str, str]]) -> list[tuple[int, int, float, float, str]]:
-    """Return (rank, to which, begin, end, message) of a critical path's ``rows``.
+def path_of(directory: Path) -> list[tuple[int, int, float, float, str]]:
+    """Return (rank, to which, begin, end, message) of the critical path, a message in one part.
 
-    The parts of a message, up to three, are one.
+    directory: of results.
     """
     found: list[tuple[int, int, float, float, str]] = []
-    for row in rows:
-        rank, begin, message = int(row["rank"]), finite(row["start_s"]), row["message"]
+    columns = {"rank": int, "to_rank": str, "start_s": finite, "end_s": finite, "message": str}
+    for rank, to, begin, end, message in _table(directory, CRITICAL_PATH, **columns):
+        target = int(to or rank)
         if message and found and message == found[-1][4]:
             rank, _, begin, *_ = found.pop()
-        to = int(row["to_rank"] or row["rank"])
-        found.append((rank, to, begin, finite(row["end_s"]), message))
+        found.append((rank, target, begin, end, message))
     return found
 
 
@@ -257,12 +250,11 @@ def message_matrix(directory: Path, ranks: int, most: int) -> Matrix | None:
     side = -(-ranks // most)
     blocks = -(-ranks // side)
     cells = np.zeros((blocks, blocks))
-    total, largest = 0.0, ("", "", 0.0)
-    for row in _rows(directory, MATRIX):
-        sent = finite(row["bytes"])
-        cells[int(row["source"]) // side, int(row["target"]) // side] += sent
+    total, largest = 0.0, (0, 0, 0.0)
+    for source, target, sent in _table(directory, MATRIX, source=int, target=int, bytes=finite):
+        cells[source // side, target // side] += sent
         total += sent
-        largest = max(largest, (row["source"], row["target"], sent), key=lambda one: one[2])
+        largest = max(largest, (source, target, sent), key=lambda one: one[2])
     if not total:
         return None
     members = [list(range(k * side, min((k + 1) * side, ranks))) for k in range(blocks)]
@@ -292,12 +284,8 @@ def matrix(results: Results) -> Figure:
 def times(results: Results) -> Figure:
     """How long each rank did what: states on each other, ranks side by side."""
     directory = results.directory
-    columns = [column_of(name) for name in STATES]
-    with readable(directory / RANKS, "replay anew"):
-        lines = [
-            [finite(row[name]) for name in columns] for row in rows(directory / RANKS, *columns)
-        ]
-    spent = np.array(lines).reshape(-1, len(STATES))
+    columns = {column_of(name): finite for name in STATES}
+    spent = np.array(read_table(directory / RANKS, REMEDY, **columns)).reshape(-1, len(STATES))
     if not spent.sum() > 0.0:
         raise PTaskModelError(f"{directory / RANKS}: no rank took any time; nothing to draw")
     edges = np.arange(len(spent) + 1, dtype=np.float64) - 0.5
@@ -316,8 +304,7 @@ def times(results: Results) -> Figure:
     return finished(figure, title, "How long each rank does what", f"{title}.")
 
 
-def _rows(directory: Path, name: str) -> list[dict[str, str]]:
+def _table(directory: Path, name: str, **columns: Callable[[str], Any]) -> list[tuple[Any, ...]]:
     if not (directory / name).exists():
         raise PTaskModelError(f"{directory / name}: is not there; {NEEDS_TIMELINE}")
-    with readable(directory / name, "replay anew"):
-        return list(rows(directory / name))
+    return read_table(directory / name, REMEDY, **columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import digest, split_names
 from ptaskmodel.results import COLOURS
-from ptaskmodel.results.directory import readable, rows
+from ptaskmodel.results.directory import read_table
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures.drawing import (
     NEEDS_ATTRIBUTION,
@@ -22,7 +23,7 @@ from ptaskmodel.results.pictures.drawing import (
     use_scale,
 )
 from ptaskmodel.results.tables.places import Place, link_places
-from ptaskmodel.results.tables.tasks import ROUTE_COLUMNS, ROUTES
+from ptaskmodel.results.tables.tasks import ROUTES
 from ptaskmodel.style.colours import LIGHT
 from ptaskmodel.style.figures import WIDE, finished, new_figure, picture
 from ptaskmodel.style.text import count, elided, number
@@ -89,11 +90,8 @@ def routes(results: Results, platform: Platform | None = None) -> Figure:
     place = results.directory / ROUTES
     if not place.exists():
         raise PTaskModelError(f"{place}: is missing; simulate with --routes")
-    flows: Counter[str] = Counter()
-    with readable(place, "simulate again"):
-        paths = [split_names(row["path"]) for row in rows(place, *ROUTE_COLUMNS)]
-    for path in paths:
-        flows.update(set(path))
+    paths = [set(path) for _, path in routes_of(results)]
+    flows = Counter(itertools.chain.from_iterable(paths))
     if not flows:
         raise PTaskModelError(f"{place}: no flow crosses a link; nothing to draw")
     most = max(flows.values())
@@ -106,6 +104,12 @@ def routes(results: Results, platform: Platform | None = None) -> Figure:
     title += f"{places.get(worst, worst)}, {count(most, 'flow')}"
     note = "Links by the number of flows that cross them; width: bandwidth of links"
     return finished(figure, title, note, f"{title}.")
+
+
+def routes_of(results: Results) -> list[tuple[Any, ...]]:
+    """The task of each flow of `results`, and its links; none without routes.csv."""
+    place = results.directory / ROUTES
+    return read_table(place, "simulate again", optional=True, task=str, path=split_names)
 
 
 def _paint(

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform.power import host_power
 from ptaskmodel.recording import LINK
-from ptaskmodel.results.directory import POWER, finite, readable
-from ptaskmodel.results.directory import rows as rows_of
+from ptaskmodel.results.directory import POWER, finite, read_table
 from ptaskmodel.results.loading import LOAD, Results, load_over_time, power_curve
 from ptaskmodel.results.pictures.drawing import ran
 from ptaskmodel.results.pictures.topology import platform_of
@@ -248,11 +247,10 @@ def hosts_off(results: Results) -> list[Row]:
 
     [] if no host ever sleeps or switches.
     """
-    path = results.directory / MACHINE_STATES
-    names = ("time", "nb_sleeping", "nb_switching_on", "nb_switching_off")
-    with readable(path):
-        lines = rows_of(path, *names, optional=True)
-        found = [tuple(finite(row[name]) for name in names) for row in lines]
+    found = read_table(
+        results.directory / MACHINE_STATES, optional=True, time=finite, nb_sleeping=finite,
+        nb_switching_on=finite, nb_switching_off=finite,
+    )  # fmt: skip
     return found if any(any(row[1:]) for row in found) else []
 
 
