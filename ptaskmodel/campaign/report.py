@@ -404,8 +404,7 @@ def _runs(
                     "" if row[k] is None else f"{row[k]:g}" if kinds[k] == "said" else str(row[k])
                 )
     heads = [words_of(name) if name in metrics else name for name in names]
-    texts = [k for k, kind in enumerate(kinds) if kind == "text"]
-    return {"heads": heads, "rows": rows, "kinds": kinds, "texts": texts, "order": [0, False]}
+    return Table(heads, rows, kinds=kinds, order=(0, False)).data("Runs")
 
 
 def _plain(value: Any) -> Any:

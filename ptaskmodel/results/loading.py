@@ -148,7 +148,7 @@ class Results:
     what: "task", "job" or "rank". limits and utilisation ((resource, kind): list of (start_s,
     end_s, share) in order of time) are empty where the run was made without ``--attribution``, as
     are link_users (link: how many tasks used it, and those that sent most; of a replay pairs of
-    ranks).
+    ranks). jobs: of Slurm, with all that its table says.
     """
 
     directory: Path
@@ -160,6 +160,7 @@ class Results:
         default_factory=dict
     )
     link_users: dict[str, tuple[int, list[ShownUser]]] = field(default_factory=dict)
+    jobs: list[slurm_reading.SlurmJob] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"<Results in {self.directory}: {len(self.tasks)} {self.what}s>"
@@ -210,8 +211,9 @@ def load_results(directory: str | Path) -> Results:
     try:
         summary = _summary((place / SUMMARY).read_bytes())
         what = next((name for name, table in TABLES.items() if (place / table).exists()), "task")
-        read = _slurm_jobs if slurm_reading.is_slurm(summary) else READERS[what]
-        tasks = list(read(place))
+        is_slurm = slurm_reading.is_slurm(summary)
+        jobs = list(slurm_reading.jobs_of(place)) if is_slurm else []
+        tasks = list(map(_of_slurm, jobs) if is_slurm else READERS[what](place))
         lines = rows(place / "bottlenecks.csv", *LIMIT_COLUMNS, optional=True)
         limits = [_limit(row) for row in lines]
         utilisation: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
@@ -232,7 +234,7 @@ def load_results(directory: str | Path) -> Results:
         raise PTaskModelError(f"{place / SUMMARY}: not the summary of a run: {error}") from None
     except (OSError, ValueError, csv.Error) as error:
         raise PTaskModelError(f"{place}: results that cannot be read ({error})") from None
-    return Results(place, what, summary, tasks, limits, utilisation, users)
+    return Results(place, what, summary, tasks, limits, utilisation, users, jobs)
 
 
 def main_limits(limits: list[ShownLimit]) -> dict[str, tuple[str, float, str]]:
@@ -360,17 +362,9 @@ def _jobs(place: Path) -> Iterator[ShownTask]:
         )
 
 
-def _slurm_jobs(place: Path) -> Iterator[ShownTask]:
-    for job in slurm_reading.jobs_of(place):
-        yield ShownTask(
-            job.job_id,
-            None,
-            job.start_s,
-            job.end_s,
-            job.state,
-            slurm_reading.node_names(job.nodes),
-            job.slowdown,
-        )
+def _of_slurm(job: slurm_reading.SlurmJob) -> ShownTask:
+    hosts = slurm_reading.node_names(job.nodes)
+    return ShownTask(job.job_id, None, job.start_s, job.end_s, job.state, hosts, job.slowdown)
 
 
 def _host_numbers(text: str) -> list[str]:

@@ -23,7 +23,6 @@ from ptaskmodel.results.tables.slurm_reading import (
     SlurmJob,
     length_class,
     queue_depth,
-    read_jobs,
     size_class,
     thinned,
     used,
@@ -85,7 +84,7 @@ def test_results_are_read_like_those_of_any_batch(runs):
     by_id = {task.task_id: task for task in results.tasks}
     assert by_id["a"].hosts == ("n1", "n2", "n3")
     assert by_id["a"].duration_s == 400
-    assert [job.cpus for job in read_jobs(runs / "backfill")] == [24, 32, 8]
+    assert [job.cpus for job in results.jobs] == [24, 32, 8]
 
 
 @pytest.mark.parametrize("kind", ["gantt", "load", "waits", "reasons", "backfill"])
@@ -268,8 +267,9 @@ def test_waits_are_held_against_those_of_the_log(runs, tmp_path, browser, capsys
     place = tmp_path / "run"
     command = ["slurm", str(runs / "backfill.conf"), str(tmp_path / "log.txt"), "-o", str(place)]
     assert main(command) == 0
-    first, second = (job.wait_s for job in read_jobs(place)[:2])
-    assert [job.logged_wait_s for job in read_jobs(place)] == [0.0, 1800.0, None]
+    jobs = load_results(place).jobs
+    first, second = (job.wait_s for job in jobs[:2])
+    assert [job.logged_wait_s for job in jobs] == [0.0, 1800.0, None]
     found = json.loads((place / "summary.json").read_text())["against_log"]
     assert found["jobs"] == 2
     assert found["logged_waiting_s"]["mean"] == 900.0

@@ -36,14 +36,7 @@ from ptaskmodel.results.comparison.metrics import (
     short_names,
 )
 from ptaskmodel.results.loading import Results, ShownTask, results_of
-from ptaskmodel.results.pictures.charts import (
-    Cumulative,
-    Curve,
-    Dot,
-    DotPanel,
-    curves,
-    draw_dots,
-)
+from ptaskmodel.results.pictures.charts import Cumulative, Curve, Dot, DotPanel, curves, draw_dots
 from ptaskmodel.style.colours import run_role, run_sign
 from ptaskmodel.style.figures import WIDE, check_picture, finished, new_figure, picture, save
 from ptaskmodel.style.text import UNKNOWN, count, duration, elided, number

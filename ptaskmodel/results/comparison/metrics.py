@@ -12,7 +12,7 @@ import numpy as np
 
 from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.results.states import ENDED, KILLED, NOT_SUBMITTED, WORDS, counted, outcome_of
-from ptaskmodel.results.tables.slurm_reading import idle_of, idle_while_waiting, is_slurm, read_jobs
+from ptaskmodel.results.tables.slurm_reading import idle_of, idle_while_waiting, is_slurm
 from ptaskmodel.style.text import Column, column, count, number
 
 # Relative difference up to which values are called the same.
@@ -160,7 +160,7 @@ def _thrown_away_h(results: Results) -> float | None:
     if results.what != "job":
         return None
     if is_slurm(results.summary):
-        killed = (j for j in read_jobs(results.directory) if outcome_of(j.state) == KILLED)
+        killed = (j for j in results.jobs if outcome_of(j.state) == KILLED)
         return sum(job.cpus * (job.run_s or 0.0) for job in killed) / 3600
     return (
         sum(
@@ -179,7 +179,7 @@ def idle_while_waiting_h(results: Results) -> float | None:
     """
     if is_slurm(results.summary):
         cpus = number_of(results.summary, "cpus")
-        return None if cpus is None else idle_of(read_jobs(results.directory), cpus).idle / 3600
+        return None if cpus is None else idle_of(results.jobs, cpus).idle / 3600
     hosts = number_of(results.summary, "hosts")
     known = [task for task in results.tasks if task.start_s is not None]
     if results.what != "job" or hosts is None or all(task.waiting_s is None for task in known):

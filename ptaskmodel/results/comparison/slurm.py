@@ -19,12 +19,7 @@ from ptaskmodel.results.comparison.batches import Standings, standings
 from ptaskmodel.results.comparison.metrics import TIME, idle_while_waiting_h
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.pictures.charts import Cumulative, Dot, DotPanel, curves, dots
-from ptaskmodel.results.tables.slurm_reading import (
-    SlurmJob,
-    grouped,
-    is_slurm,
-    read_jobs,
-)
+from ptaskmodel.results.tables.slurm_reading import SlurmJob, grouped, is_slurm
 from ptaskmodel.style.figures import check_picture, finished, picture, save
 from ptaskmodel.style.text import column, count, duration, elided
 
@@ -311,7 +306,7 @@ def compare_slurm(
 
 
 def _compared(a: Results, b: Results) -> SlurmComparison:
-    mine, others = read_jobs(a.directory), {job.job_id: job for job in read_jobs(b.directory)}
+    mine, others = a.jobs, {job.job_id: job for job in b.jobs}
     jobs_a = [job for job in mine if job.job_id in others]
     if not jobs_a:
         raise PTaskModelError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -20,26 +21,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMNS = (
-    "task_id",
-    "state_a",
-    "state_b",
-    "time_a_s",
-    "time_b_s",
-    "change_s",
-    "ratio",
-    "finish_a_s",
-    "finish_b_s",
-    "slowdown_a",
-    "slowdown_b",
-    "waiting_a_s",
-    "waiting_b_s",
-    "limit_a",
-    "limit_b",
-    "hosts_changed",
+    *("task_id", "state_a", "state_b", "time_a_s", "time_b_s", "change_s", "ratio"),
+    *("finish_a_s", "finish_b_s", "slowdown_a", "slowdown_b", "waiting_a_s", "waiting_b_s"),
+    *("limit_a", "limit_b", "hosts_changed"),
 )
 # Relative difference of times up to which they are called equal, if nothing is said.
 SAME = 1e-6
-# What may become of the waiting of a job.
+# What may become of the time of a task, and of the waiting of a job.
+TIMES = ("faster", "equal", "slower")
 WAITS = ("wait less", "wait the same", "wait longer")
 # Of a task that was killed, or did not run, in one of the runs or both: its time says nothing.
 NOT_BOTH = "did not end in both"
@@ -126,36 +115,35 @@ class Comparison:
         """Return "faster", "slower" or "equal" for a `pair`; NOT_BOTH if it did not end in both
         runs.
         """
-        change, before = pair.change_s, pair.a.duration_s
-        if change is None or before is None:
+        if pair.change_s is None:
             return NOT_BOTH
-        if abs(change) <= self.tolerance * max(before, abs(before + change)):
-            return "equal"
-        return "slower" if change > 0.0 else "faster"
+        return self._told(pair.change_s, pair.a.duration_s, pair.b.duration_s, TIMES)
+
+    def _told(
+        self, change_s: float, before_s: float | None, after_s: float | None, words: Sequence[str]
+    ) -> str:
+        """One of ``words``, for less, the same and more."""
+        if abs(change_s) <= self.tolerance * max(before_s or 0.0, after_s or 0.0):
+            return words[1]
+        return words[2 if change_s > 0.0 else 0]
 
     def counts(self) -> dict[str, int]:
         """How many tasks that ended in both got faster, slower, kept their time; and the rest."""
-        counts = {"faster": 0, "slower": 0, "equal": 0, NOT_BOTH: 0}
-        for pair in self.pairs:
-            counts[self.verdict(pair)] += 1
-        return counts
+        verdicts = Counter(map(self.verdict, self.pairs))
+        return {name: verdicts[name] for name in ("faster", "slower", "equal", NOT_BOTH)}
 
     def waiting_verdict(self, pair: Pair) -> str | None:
         """Return one of WAITS for a `pair`; None for tasks, and for a job that did not start in
         both runs.
         """
-        change = pair.waits_longer_s
-        if change is None:
+        if pair.waits_longer_s is None:
             return None
-        less, same, longer = WAITS
-        if abs(change) <= self.tolerance * max(pair.a.waiting_s or 0.0, pair.b.waiting_s or 0.0):
-            return same
-        return longer if change > 0.0 else less
+        return self._told(pair.waits_longer_s, pair.a.waiting_s, pair.b.waiting_s, WAITS)
 
     def waits(self) -> dict[str, int]:
         """How many jobs wait less, the same or longer, of those that start in both runs."""
-        verdicts = [self.waiting_verdict(pair) for pair in self.pairs]
-        return {name: verdicts.count(name) for name in WAITS}
+        verdicts = Counter(map(self.waiting_verdict, self.pairs))
+        return {name: verdicts[name] for name in WAITS}
 
     def said(self) -> str:
         """`counts` and `waits` for a reader."""
@@ -237,23 +225,21 @@ def changes_of(comparison: Comparison) -> list[Cumulative]:
     counts, what = comparison.counts(), comparison.a.what
     if any(comparison.waits().values()) and not counts["faster"] + counts["slower"]:
         pairs = [pair for pair in comparison.pairs if pair.waits_longer_s is not None]
-        waits = {"a": [pair.a.waiting_s or 0.0 for pair in pairs],
-                 "b": [pair.b.waiting_s or 0.0 for pair in pairs]}  # fmt: skip
-        return [_of_both(f"waiting of the {count(len(pairs), what)} in both", waits)]
-    timed = [pair for pair in comparison.pairs if comparison.verdict(pair) != NOT_BOTH]
-    times = {"a": [pair.a.duration_s or 0.0 for pair in timed],
-             "b": [pair.b.duration_s or 0.0 for pair in timed]}  # fmt: skip
-    ratios = [pair.ratio for pair in timed if pair.ratio]
-    charts = [_of_both(f"time of the {count(len(timed), what)} that ended in both", times)]
-    if ratios:
+        return [_of_both(f"waiting of the {count(len(pairs), what)} in both", pairs, "waiting_s")]
+    timed = [pair for pair in comparison.pairs if pair.change_s is not None]
+    label = f"time of the {count(len(timed), what)} that ended in both"
+    charts = [_of_both(label, timed, "duration_s")] if timed else []
+    if ratios := [pair.ratio for pair in timed if pair.ratio]:
         (curve,) = curves({"b / a": [ratios]})
         alone = curve._replace(role="use")  # compared with none
         charts.append(Cumulative("time in b over time in a", "number", [alone]))
-    return charts if timed else []
+    return charts
 
 
-def _of_both(label: str, values: dict[str, list[float]]) -> Cumulative:
-    return Cumulative(label, "time", curves({name: [its] for name, its in values.items()}))
+def _of_both(label: str, pairs: Sequence[Pair], of: str) -> Cumulative:
+    """The chart of a number of tasks, by its name, in both runs."""
+    values = {run: [[getattr(getattr(pair, run), of) for pair in pairs]] for run in "ab"}
+    return Cumulative(label, "time", curves(values))
 
 
 @picture

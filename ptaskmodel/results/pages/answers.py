@@ -12,13 +12,7 @@ from ptaskmodel.results.comparison.metrics import number_of, outcomes
 from ptaskmodel.results.directory import number as as_number
 from ptaskmodel.results.directory import read_table
 from ptaskmodel.results.loading import Results, ShownTask
-from ptaskmodel.results.pages.interference import (
-    NOT_SLOWED,
-    Cost,
-    Limit,
-    summed,
-    unknown_culprits,
-)
+from ptaskmodel.results.pages.interference import NOT_SLOWED, Cost, Limit, summed, unknown_culprits
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.topology import mean_use
 from ptaskmodel.results.pictures.tracks import hosts_off
@@ -209,16 +203,14 @@ def _busiest_level(found: Found) -> str | None:
 def _of_ranks(found: Found) -> str:
     summary = found.results.summary
     said = []
-    for key, of in ((summary.get("mean_rank_s"), "the ranks' time"), (_path(summary), "path")):
-        if not isinstance(key, dict) or not sum(key.values()):
-            continue
-        whole = sum(key.values())
-        if of == "path":
-            kind = "contention" if key.get("contention", 0.0) > WORTH_TELLING * whole else _top(key)
-            said.append(f"{number(key[kind] / whole, 'share')} of the critical path is {kind}")
-        else:
-            kind = "waiting" if key.get("waiting", 0.0) > WORTH_TELLING * whole else _top(key)
-            said.append(f"{number(key[kind] / whole, 'share')} of {of} is {kind}")
+    for of, seconds, first in (
+        ("the ranks' time", summary.get("mean_rank_s"), "waiting"),
+        ("the critical path", _path(summary), "contention"),
+    ):
+        if isinstance(seconds, dict) and (whole := sum(seconds.values())):
+            most = max(seconds, key=lambda name: seconds[name])
+            kind = first if seconds.get(first, 0.0) > WORTH_TELLING * whole else most
+            said.append(f"{number(seconds[kind] / whole, 'share')} of {of} is {kind}")
     text = "; ".join(said) or f"The run takes {duration(found.results.end_s)}"
     more = []
     links = (summary.get("critical_path") or {}).get("links") or []
@@ -259,10 +251,6 @@ def _path(summary: Mapping[str, Any]) -> dict[str, float] | None:
     path = summary.get("critical_path")
     seconds = path.get("seconds") if isinstance(path, dict) else None
     return seconds if isinstance(seconds, dict) else None
-
-
-def _top(of: Mapping[str, float]) -> str:
-    return max(of, key=lambda name: of[name])
 
 
 def _worst(found: Found, kinds: tuple[str, ...]) -> Limit | None:

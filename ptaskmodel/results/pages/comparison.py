@@ -8,20 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel.recording import LINK
-from ptaskmodel.results.comparison.batches import (
-    MOST_NAMED,
-    Standings,
-    curves_of,
-    standings,
-)
+from ptaskmodel.results.comparison.batches import MOST_NAMED, Standings, curves_of, standings
 from ptaskmodel.results.comparison.slurm import both_slurm
-from ptaskmodel.results.comparison.tasks import (
-    SAME,
-    Comparison,
-    Pair,
-    changes_of,
-    compare,
-)
+from ptaskmodel.results.comparison.tasks import SAME, Comparison, Pair, changes_of, compare
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.pages.metrics import MANY, metric_sections
 from ptaskmodel.results.pages.page import Section, Table, write_page
@@ -143,17 +132,10 @@ def _table(found: Comparison) -> dict[str, Any]:
     title = f"{what[0].upper()}{what[1:]}s in both runs"
     if len(pairs) < len(found.pairs):
         title += f": the {count(len(pairs))} that changed most of {count(len(found.pairs))}"
-    return {
-        "title": title,
-        "heads": [what, *HEADS],
-        "rows": rows,
-        "texts": [0, 1, 9, 10],
-        "same": [6, 7, 8],
-        "signed": [4, 8],
-        "order": None,
-        "of": what,
-        "placeholder": f"search {what}s: id, state, limit",
-    }
+    kinds = ("text", "text", *["number"] * 7, "text", "text")
+    table = Table([what, *HEADS], rows, kinds=kinds, same=(6, 7, 8), signed=(4, 8))
+    search = f"search {what}s: id, state, limit"
+    return {"title": title, "of": what, "search": search, **table.data(title)}
 
 
 def _placed(limit: str | None, places: Mapping[str, Place]) -> str:

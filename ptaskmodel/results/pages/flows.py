@@ -171,27 +171,18 @@ def _cables(
 ) -> list[Section]:
     if not cables:
         return []
-    heads, kinds, are_paused = ["link"], ["text"], any(c.paused_s for c in cables)
-    columns: list[list[object]] = [[link_name(one.name, places) for one in cables]]
-    optional: tuple[tuple[bool, str, str, list[object]], ...] = (
-        (bool(ways), "flows", "count", [one.flows for one in cables]),
-        (any(c.queue_B for c in cables), "longest queue", "bytes", [c.queue_B for c in cables]),
-        (are_paused, "paused", "time", [c.paused_s for c in cables]),
-        (
-            are_paused,
-            "mostly by packets for",
-            "text",
-            [link_name(c.waits_for, places) if c.waits_for else "" for c in cables],
-        ),
-    )
-    for there, head, kind, values in optional:
-        if there:
-            heads.append(head)
-            kinds.append(kind)
-            columns.append(values)
-    table = Table(heads, list(zip(*columns, strict=True)), kinds=kinds, caption="Cables")
+    are_queued, are_paused = any(c.queue_B for c in cables), any(c.paused_s for c in cables)
+    rows = [
+        (link_name(one.name, places), one.flows if ways else None,
+         one.queue_B if are_queued else None, one.paused_s if are_paused else None,
+         link_name(one.waits_for, places) if one.waits_for else "")
+        for one in cables
+    ]  # fmt: skip
+    heads = ("link", "flows", "longest queue", "paused", "mostly by packets for")
+    kinds = ("text", "count", "bytes", "time", "text")
+    table = Table(heads, rows, kinds=kinds, caption="Cables")
     note = "A flow counts on each link of its route. " if ways else ""
-    if len(heads) > 2 or not ways:
+    if are_queued or are_paused or not ways:
         note += "A queue is the longest at any time. A link is paused by the switch at its end, "
         note += "where packets wait for another link."
     return [Section("Which cables flows share", note.strip(), (table,))]

@@ -8,6 +8,7 @@ used.
 from __future__ import annotations
 
 import csv
+import heapq
 import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -185,10 +186,10 @@ def spells_of(results: Results, words: dict[str, int]) -> dict[str, Any]:
     kept = None
     if len(results.limits) > MAX_SPELLS:
         kept = max(MAX_SPELLS // max(len(mine), 1), 3)
-        for spells in mine:
-            spells.sort(key=lambda one: one.start_s - one.end_s)
-            del spells[kept:]
-            spells.sort(key=lambda one: one.start_s)
+        longest = (
+            heapq.nlargest(kept, its, key=lambda one: one.end_s - one.start_s) for its in mine
+        )
+        mine = [sorted(its, key=lambda one: one.start_s) for its in longest]
     digits = decimals(results.end_s)
 
     def word(text: str) -> int:

@@ -165,7 +165,8 @@ def ranks_table(results: Results) -> dict[str, Any] | None:
     shown = [k for k, name in enumerate(STATES, 3) if any(row[k] > 0.0 for row in lines)]
     values = [[f"rank {row[0]}", *row[1:3], *(row[k] for k in shown)] for row in lines]
     heads = ["rank", "host", "end (s)", *(f"{STATES[k - 3]} (s)" for k in shown)]
-    return {"heads": heads, "rows": values, "texts": [0, 1], "order": [2, True]}
+    kinds = ["text", "text", *["number"] * (len(heads) - 2)]
+    return Table(heads, values, kinds=kinds, order=(2, True)).data("Ranks")
 
 
 def _count(path: Path) -> int:

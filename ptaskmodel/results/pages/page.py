@@ -7,6 +7,7 @@ details, inputs. Sections hold tables and charts, which the page's scripts draw.
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -33,8 +34,8 @@ class Table:
     "rate", "energy", "power", "date"; such a column is shown in one unit, which its head then
     names; (): all are texts. caption: what the table is of, for those who hear it. order: (column,
     whether the largest come first); None: as given. key: the two columns that small screens show
-    beside the first. file: where all rows are. same: columns that have one unit. picks: of each row
-    what a click shows: numbers of tasks, what these are, a link or "".
+    beside the first. file: where all rows are. same: columns that have one unit. signed: columns of
+    changes. picks: of each row what a click shows: numbers of tasks, what these are, a link or "".
     """
 
     header: Sequence[str]
@@ -46,6 +47,7 @@ class Table:
     file: str = ""
     same: Sequence[int] = ()
     picks: Sequence[tuple[Sequence[int], str, str]] | None = None
+    signed: Sequence[int] = ()
 
     def data(self, title: str) -> dict[str, Any]:
         """What the script `table` takes; title: of the section."""
@@ -53,7 +55,8 @@ class Table:
         found = {"caption": self.caption or title, "quiet": not self.caption,
                  "heads": list(self.header), "kinds": list(kinds),
                  "rows": [list(row) for row in self.rows], "order": self.order,
-                 "file": self.file, "same": list(self.same), "picks": self.picks}  # fmt: skip
+                 "file": self.file, "same": list(self.same), "picks": self.picks,
+                 "signed": list(self.signed)}  # fmt: skip
         return found if self.key is None else found | {"key": list(self.key)}
 
 
@@ -141,13 +144,5 @@ def write_page(
     drawn = {"tables": body.tables, "charts": body.charts}
     # "<" could end the element that holds the data.
     parts["@DATA@"] = json_text(data | drawn, indent=None).replace("<", "\\u003c")
-    text = texts["page.html"]
     with whole_file(path) as stream:
-        while text:
-            found = [(text.find(mark), mark) for mark in parts if mark in text]
-            if not found:
-                break
-            at, mark = min(found)
-            stream.write(text[:at] + parts[mark])
-            text = text[at + len(mark) :]
-        stream.write(text)
+        stream.write(re.sub("@[A-Z]+@", lambda mark: parts[mark[0]], texts["page.html"]))

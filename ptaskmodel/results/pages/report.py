@@ -45,7 +45,7 @@ from ptaskmodel.results.pictures.tracks import (
 from ptaskmodel.results.sentences import other_remarks, stopped_text, warnings_of
 from ptaskmodel.results.states import KILLED, in_words, outcome_of
 from ptaskmodel.results.tables.places import Place, host_groups, link_name, link_places
-from ptaskmodel.results.tables.slurm_reading import is_slurm, read_jobs
+from ptaskmodel.results.tables.slurm_reading import is_slurm
 from ptaskmodel.style.text import count, duration, number
 
 MAX_USES = {HOST: 200, LINK: 300}
@@ -220,10 +220,9 @@ class _Report:
         self.loops, self.flows = loops_of(results), flows_of(results)
         self.users, self.begin_unix_s = _of_workload(results)
         if is_slurm(results.summary):
-            jobs = read_jobs(results.directory)
-            self.users = {job.job_id: job.user for job in jobs if job.user}
+            self.users = {job.job_id: job.user for job in results.jobs if job.user}
             tasks = [replace(task, waiting_s=job.wait_s)
-                     for task, job in zip(results.tasks, jobs, strict=True)]  # fmt: skip
+                     for task, job in zip(results.tasks, results.jobs, strict=True)]  # fmt: skip
             self.results = results = replace(results, tasks=tasks)
         self.order = _most_first(results)
         self.results = results = replace(results, tasks=[results.tasks[k] for k in self.order])

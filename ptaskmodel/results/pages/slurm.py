@@ -22,12 +22,10 @@ from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.charts import Cumulative, curves
 from ptaskmodel.results.sentences import log_answer
 from ptaskmodel.results.tables.slurm_reading import (
-    SlurmJob,
     accepted,
     grouped,
     idle_of,
     last_date_s,
-    read_jobs,
     reason_curves,
 )
 from ptaskmodel.style.text import count, date, duration, number
@@ -59,18 +57,17 @@ def sections_of(results: Results, against: Results | None = None) -> list[Sectio
 
     Raises PTaskModelError if the other run is none of Slurm, or has no job in common.
     """
-    jobs = read_jobs(results.directory)
     return [
         *([] if against is None else changes(against, results)),
-        *_against_log(results, jobs),
-        *_reasons(results, jobs),
-        *_backfill(results, jobs),
+        *_against_log(results),
+        *_reasons(results),
+        *_backfill(results),
     ]
 
 
-def _against_log(results: Results, jobs: Sequence[SlurmJob]) -> list[Section]:
+def _against_log(results: Results) -> list[Section]:
     """How long jobs waited here and in the log that they are from; none if it does not say."""
-    jobs = [job for job in jobs if job.wait_s is not None and job.logged_wait_s is not None]
+    jobs = [job for job in results.jobs if job.wait_s is not None and job.logged_wait_s is not None]
     if not jobs:
         return []
     here = np.array([job.wait_s for job in jobs])
@@ -91,9 +88,9 @@ def _against_log(results: Results, jobs: Sequence[SlurmJob]) -> list[Section]:
                     charts=(chart.data(),))]  # fmt: skip
 
 
-def _reasons(results: Results, jobs: Sequence[SlurmJob]) -> list[Section]:
+def _reasons(results: Results) -> list[Section]:
     """For how long jobs waited for which reason; none if no job waited."""
-    found = reason_curves(results.directory, last_date_s(jobs))
+    found = reason_curves(results.directory, last_date_s(results.jobs))
     whole = sum(curve.integral for curve in found.values())
     if not whole:
         return []
@@ -109,10 +106,10 @@ def _reasons(results: Results, jobs: Sequence[SlurmJob]) -> list[Section]:
     return [Section("Why jobs waited", note, (table,))]
 
 
-def _backfill(results: Results, jobs: Sequence[SlurmJob]) -> list[Section]:
+def _backfill(results: Results) -> list[Section]:
     """What each scheduler started, and what sdiag counts of backfill."""
     counted = results.summary.get("backfill")
-    ran = [job for job in jobs if job.run_s is not None]
+    ran = [job for job in results.jobs if job.run_s is not None]
     hours = {by: [(job.run_s or 0.0) * job.cpus / 3600 for job in ran if job.scheduler == by]
              for by in ("main", "backfill")}  # fmt: skip
     whole = sum(map(sum, hours.values()))
@@ -145,15 +142,15 @@ def _backfill(results: Results, jobs: Sequence[SlurmJob]) -> list[Section]:
 def job_columns(results: Results, against: Results | None = None) -> dict[str, Any]:
     """Return columns of the table of jobs of `results` beside those that any batch has.
 
-    heads: names; the first sorts, largest first. texts: which of them are no numbers. against: an
+    heads, kinds: as of `Table`; the first sorts, largest first. against: an
     earlier run, whose waits stand beside.
     """
-    earlier = {} if against is None else {j.job_id: j.wait_s for j in read_jobs(against.directory)}
+    earlier = {} if against is None else {j.job_id: j.wait_s for j in against.jobs}
     waits = ["wait (s)", "wait in the log (s)"]
     if against is not None:
         waits = ["change of wait (s)", "wait before (s)", "wait (s)"]
     rows: list[list[Any]] = []
-    for job in read_jobs(results.directory):
+    for job in results.jobs:
         told = [job.wait_s, job.logged_wait_s]
         if against is not None:
             before = earlier.get(job.job_id)
@@ -161,15 +158,9 @@ def job_columns(results: Results, against: Results | None = None) -> dict[str, A
             told = [change, before, job.wait_s]
         rows.append([*told, job.cpus or None, job.user, job.account, job.partition, job.reason])
     heads = [*waits, "CPUs", "user", "account", "partition", "reason"]
-    texts = list(range(len(waits) + 1, len(heads)))
-    same = list(range(len(waits)))
-    return {
-        "heads": heads,
-        "texts": texts,
-        "rows": rows,
-        "same": same,
-        "signed": against is not None,
-    }
+    kinds = [*["number"] * (len(waits) + 1), *["text"] * 4]
+    return {"heads": heads, "kinds": kinds, "rows": rows, "same": list(range(len(waits))),
+            "signed": against is not None}  # fmt: skip
 
 
 def answer_of_slurm(results: Results, against: Results | None, answer: str) -> str:
@@ -190,7 +181,7 @@ def answer_of_slurm(results: Results, against: Results | None, answer: str) -> s
         waits[1:1] = [f"{rest}."] if rest else []
     # What became of jobs comes first only if they did not all end.
     lines = [*waits, first] if waits and first.startswith("All ") else [first, *waits]
-    again = [job.restarts for job in read_jobs(results.directory) if job.restarts]
+    again = [job.restarts for job in results.jobs if job.restarts]
     if again:
         lines[-1] += f" {count(len(again), 'job')} began anew, {count(sum(again), 'time')} in all."
     lines[-1] = f"{lines[-1]} {log_answer(results.summary)}".rstrip()
@@ -227,7 +218,7 @@ def _idle_spell(results: Results, where: str = "") -> str:
 
     where: in which of several runs.
     """
-    jobs, cpus = accepted(read_jobs(results.directory)), int(results.summary.get("cpus") or 0)
+    jobs, cpus = accepted(results.jobs), int(results.summary.get("cpus") or 0)
     found = idle_of(jobs, cpus).worst if cpus else None
     if found is None or found.end_s - found.begin_s < LEAST_SPELL_s:
         return ""

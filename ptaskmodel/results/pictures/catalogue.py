@@ -16,23 +16,9 @@ from ptaskmodel.results import COLOURS, GANTT_COLOURS, PICTURES
 from ptaskmodel.results.directory import number as csv_number
 from ptaskmodel.results.directory import read_table
 from ptaskmodel.results.loading import Results, ShownLimit, ShownTask, results_of
+from ptaskmodel.results.pictures import gantt, load, mpi, topology, waiting
 from ptaskmodel.results.pictures.charts import Dot, DotPanel, dots
 from ptaskmodel.results.pictures.drawing import NEEDS_ATTRIBUTION, time_axis
-from ptaskmodel.results.pictures.gantt import gantt
-from ptaskmodel.results.pictures.load import (
-    backfill_figure,
-    hosts_figure,
-    links_figure,
-    load_figure,
-    power_figure,
-    queue_figure,
-    queues_figure,
-    ranges_of,
-    reasons_figure,
-)
-from ptaskmodel.results.pictures.mpi import matrix, ranks, times
-from ptaskmodel.results.pictures.topology import routes, topology
-from ptaskmodel.results.pictures.waiting import slowdown_figure, waiting_figure
 from ptaskmodel.results.states import is_cut_off
 from ptaskmodel.results.tables.tasks import DRAWS
 from ptaskmodel.style.colours import LIGHT
@@ -120,7 +106,7 @@ def ranges(results: Results) -> Figure:
     ):
         if seconds is not None:
             durations.setdefault(name, []).append(seconds)
-    found = [one for one in ranges_of(results) if one.task_id in durations]
+    found = [one for one in load.ranges_of(results) if one.task_id in durations]
     order = sorted(found, key=lambda one: one.low_s - one.high_s)[:MOST_RANGES]
     if not order:
         raise PTaskModelError(f"{place}: no task ended in a draw; nothing to draw")
@@ -138,24 +124,24 @@ def ranges(results: Results) -> Figure:
 
 # The functions of `results.PICTURES`.
 FUNCTIONS: Mapping[str, Callable[..., Figure]] = {
-    "gantt": gantt,
-    "topology": topology,
-    "times": times,
-    "ranks": ranks,
-    "matrix": matrix,
+    "gantt": gantt.gantt,
+    "topology": topology.topology,
+    "times": mpi.times,
+    "ranks": mpi.ranks,
+    "matrix": mpi.matrix,
     "progress": progress,
-    "links": links_figure,
-    "hosts": hosts_figure,
-    "slowdowns": slowdown_figure,
-    "load": load_figure,
-    "queue": queue_figure,
-    "waits": waiting_figure,
-    "reasons": reasons_figure,
-    "backfill": backfill_figure,
-    "power": power_figure,
+    "links": load.links_figure,
+    "hosts": load.hosts_figure,
+    "slowdowns": waiting.slowdown_figure,
+    "load": load.load_figure,
+    "queue": load.queue_figure,
+    "waits": waiting.waiting_figure,
+    "reasons": load.reasons_figure,
+    "backfill": load.backfill_figure,
+    "power": load.power_figure,
     "ranges": ranges,
-    "routes": routes,
-    "queues": queues_figure,
+    "routes": topology.routes,
+    "queues": load.queues_figure,
 }
 # Those with a choice of colours.
 COLOURED: Mapping[str, Mapping[str, str]] = {"gantt": GANTT_COLOURS, "topology": COLOURS}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.pictures.drawing import colour_bar, heat, row_ticks, time_axis, use_scale
+from ptaskmodel.results.pictures.drawing import USE, colour_bar, heat, row_ticks, scale, time_axis
 from ptaskmodel.style.colours import LIGHT, MARKERS, SIGNS, role_colour, run_role, run_sign
 from ptaskmodel.style.figures import COLUMN, POINTS, WIDE, finished, new_figure
 from ptaskmodel.style.text import column, count, duration, number, unit_of
@@ -100,7 +100,7 @@ def heat_rows(
     names: of the rows. label: of the bar of colours; empty: no bar.
     """
     image = axes.imshow(
-        table, aspect="auto", cmap=heat(), norm=use_scale(), interpolation="nearest",
+        table, aspect="auto", cmap=heat(), norm=scale(*USE), interpolation="nearest",
         extent=(0.0, end_s, len(names) - 0.5, -0.5),
     )  # fmt: skip
     axes.grid(visible=False)
@@ -449,18 +449,16 @@ class Matrix(NamedTuple):
 
     def figure(self, title: str) -> Figure:
         """Return a picture of the cells that are no sums; nothing is grey."""
-        from matplotlib.colors import LogNorm, Normalize
-
         cells = np.array(self.cells, dtype=float)
         cells = cells[:, : cells.shape[1] - self.sums]
         most = float(cells.max())
-        scale, unit = unit_of(most, self.kind)
-        cells = np.where(cells > 0.0, cells / scale, np.nan)
-        low, high = float(np.nanmin(cells)), most / scale
+        one, unit = unit_of(most, self.kind)
+        cells = np.where(cells > 0.0, cells / one, np.nan)
+        low, high = float(np.nanmin(cells)), most / one
         is_log = high > 10 * low
         figure = new_figure(COLUMN, 5.6)
         axes = figure.add_subplot()
-        norm = LogNorm(low, high) if is_log else Normalize(0.0, high)
+        norm = scale(low if is_log else 0.0, high, is_log)
         image = axes.imshow(cells, cmap=heat(), norm=norm, interpolation="nearest")
         row_ticks(axes, self.rows, 16)
         step = max(1, math.ceil(len(self.rows) / 16))

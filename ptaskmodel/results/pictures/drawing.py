@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap, Normalize
 
 NAME: Final = 40  # characters of a name beside a picture
+# Ends of scales: per cent of a capacity, of which none is below it; slowdowns.
+USE: Final = (1e-9, 100.0)
+SLOWDOWN: Final = (1.0, 4.0)
 # Lines of what is not used at all: a line is thinner than an area, so it is darker.
 UNUSED_LINE: Final = "#B7BFC8"
 NEEDS_ATTRIBUTION = "this picture needs a run with --attribution"
@@ -78,25 +81,11 @@ def heat() -> Colormap:
     return made.with_extremes(under=LIGHT.nothing, bad=LIGHT.nothing)
 
 
-def use_scale() -> Normalize:
-    """Per cent of a capacity, for `heat`: what is not used is below it."""
-    from matplotlib.colors import Normalize
+def scale(low: float, high: float, is_log: bool = False) -> Normalize:
+    """Amounts from ``low`` to ``high`` for `heat`; logarithmic, those beyond in its end colours."""
+    from matplotlib.colors import LogNorm, Normalize
 
-    return Normalize(1e-9, 100.0)
-
-
-def slowdown_scale() -> Normalize:
-    """Slowdowns for `heat`, from 1 to 4 and more in every picture."""
-    from matplotlib.colors import Normalize
-
-    return Normalize(1.0, 4.0)
-
-
-def log_scale(low: float, high: float) -> Normalize:
-    """Amounts for `heat`, logarithmic from ``low`` to ``high``, those beyond in its end colours."""
-    from matplotlib.colors import LogNorm
-
-    return LogNorm(low, high, clip=True)
+    return LogNorm(low, high, clip=True) if is_log else Normalize(low, high)
 
 
 def colour_bar(axes: Any, shown: ScalarMappable, extend: str = "neither") -> Any:
@@ -112,17 +101,17 @@ def colour_bar(axes: Any, shown: ScalarMappable, extend: str = "neither") -> Any
 
 
 def use_bar(axes: Any, shown: ScalarMappable, label: str) -> None:
-    """The bar of `heat` and `use_scale` beside ``axes``, with grey, for nothing, below 0 %."""
+    """The bar of `heat` and USE beside ``axes``, with grey, for nothing, below 0 %."""
     bar = colour_bar(axes, shown, "min")
     bar.set_ticks([0, 20, 40, 60, 80, 100])
     bar.set_label(label)
 
 
 def slowdown_bar(axes: Any) -> None:
-    """The bar of `slowdown_scale` beside ``axes``."""
+    """The bar of `heat` and SLOWDOWN beside ``axes``."""
     from matplotlib.cm import ScalarMappable
 
-    bar = colour_bar(axes, ScalarMappable(slowdown_scale(), heat()), "max")
+    bar = colour_bar(axes, ScalarMappable(scale(*SLOWDOWN), heat()), "max")
     bar.set_ticks([1, 2, 3, 4], labels=["1", "2", "3", "4+"])
     bar.set_label("contention slowdown")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,15 +15,15 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results, ShownTask, running_stretches
 from ptaskmodel.results.pictures.charts import Pane, end_labels, time_panel
 from ptaskmodel.results.pictures.drawing import (
+    SLOWDOWN,
+    USE,
     heat,
-    log_scale,
     natural,
     ran,
     row_ticks,
+    scale,
     slowdown_bar,
-    slowdown_scale,
     use_bar,
-    use_scale,
 )
 from ptaskmodel.results.pictures.tracks import in_cells
 from ptaskmodel.results.states import ENDED, KILLED, outcome_of
@@ -32,7 +33,6 @@ from ptaskmodel.style.figures import finished, picture
 from ptaskmodel.style.text import count, elided, number, round_time
 
 if TYPE_CHECKING:
-    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
 # Of attempts that were stopped.
@@ -43,8 +43,6 @@ MANY_BARS = 5_000  # too many where half of them are that short
 MAX_NAMES = 60
 MAX_ROWS = 150  # more hosts share rows
 CELLS = 600
-# Waits, s, from the palest to the darkest.
-WAITS_S = (60.0, 86400.0)
 
 FloatArray = NDArray[np.float64]
 Spells = Sequence[tuple[ShownTask, float, float]]
@@ -71,7 +69,8 @@ def gantt(results: Results, colour: str | None = None) -> Figure:
     if n_bars > MAX_BARS or (tiny and n_bars > MANY_BARS):
         return _cells(results, rows, hosts)
     colour = colour or _usual_colour(results)
-    coloured = COLOURINGS[colour](results, [task for task, _, _ in rows])
+    tasks = [task for task, _, _ in rows]
+    coloured = GROUPS[colour](results, tasks) if colour in GROUPS else _by_amount(colour, tasks)
     height = min(max(1.2, 0.3 * len(hosts)), 8.0)
     track = Pane(lambda axes: _bars(axes, rows, hosts, coloured.paint, results.end_s), height)
     figure = time_panel([track], results.end_s, results)
@@ -109,33 +108,28 @@ class Coloured(NamedTuple):
     key: Sequence[tuple[str, str]] = ()
 
 
-def _by_amount(values: Mapping[str, float | None], says: str, scale: Normalize) -> Coloured:
+# Of a task an amount, the colours up to the largest one, and what is said of them.
+AMOUNTS: Mapping[str, tuple[Callable[[ShownTask], float | None], Any, str]] = {
+    "slowdown": (attrgetter("slowdown"), lambda _: scale(*SLOWDOWN),
+                 "contention slowdown; grey: not known"),
+    "size": (lambda task: len(task.hosts), lambda most: scale(1.0, max(most, 2.0), is_log=True),
+             "hosts, 1 (pale) to {} (dark)"),
+    "waiting": (attrgetter("waiting_s"), lambda _: scale(60.0, 86400.0, is_log=True),
+                "waited 1 min or less (pale) to 1 d or more (dark)"),
+}  # fmt: skip
+
+
+def _by_amount(colour: str, tasks: Sequence[ShownTask]) -> Coloured:
     """Of amounts by task: what is not known is grey."""
-    colours = heat()
+    amount, scale_to, says = AMOUNTS[colour]
+    most = max((amount(task) or 0.0 for task in tasks), default=0.0)
+    among, colours = scale_to(most), heat()
 
     def paint(task: ShownTask) -> Any:
-        value = values.get(task.task_id)
-        return LIGHT.nothing if value is None else colours(scale(max(value, scale.vmin or 0.0)))
+        value = amount(task)
+        return LIGHT.nothing if value is None else colours(among(max(value, among.vmin)))
 
-    return Coloured(paint, says)
-
-
-def _by_slowdown(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
-    slow = {task.task_id: task.slowdown for task in tasks}
-    return _by_amount(slow, "colour: contention slowdown; grey: not known", slowdown_scale())
-
-
-def _by_size(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
-    sizes = {task.task_id: len(task.hosts) for task in tasks}
-    most = max(sizes.values())
-    says = f"colour: hosts, 1 (pale) to {number(most)} (dark)"
-    return _by_amount(sizes, says, log_scale(1.0, max(most, 2.0)))
-
-
-def _by_waiting(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
-    waits = {task.task_id: task.waiting_s for task in tasks}
-    says = "colour: waited 1 min or less (pale) to 1 d or more (dark)"
-    return _by_amount(waits, says, log_scale(*WAITS_S))
+    return Coloured(paint, f"colour: {says.format(number(most))}")
 
 
 def _by_state(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
@@ -151,7 +145,7 @@ def _by_state(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
 def _by_user(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
     if not slurm_reading.is_slurm(results.summary):
         raise PTaskModelError(f"{results.directory}: its jobs name no users; choose another colour")
-    users = {job.job_id: job.user for job in slurm_reading.read_jobs(results.directory)}
+    users = {job.job_id: job.user for job in results.jobs}
     used: dict[str, float] = dict.fromkeys(users.values(), 0.0)
     for task in tasks:
         used[users[task.task_id]] += (task.duration_s or 0.0) * len(task.hosts)
@@ -174,12 +168,9 @@ def _by_task(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
     return Coloured(lambda task: category(number_of[task.task_id]), "a colour a task")
 
 
-COLOURINGS: Mapping[str, Callable[[Results, Sequence[ShownTask]], Coloured]] = {
-    "slowdown": _by_slowdown,
+GROUPS: Mapping[str, Callable[[Results, Sequence[ShownTask]], Coloured]] = {
     "state": _by_state,
     "user": _by_user,
-    "size": _by_size,
-    "waiting": _by_waiting,
     "task": _by_task,
 }
 
@@ -278,7 +269,7 @@ def _cells(results: Results, rows: Spells, hosts: list[str]) -> Figure:
     def draw(axes: Any) -> None:
         axes.imshow(
             table, aspect="auto", cmap=heat(), interpolation="nearest",
-            norm=slowdown_scale() if by_slowdown else use_scale(),
+            norm=scale(*(SLOWDOWN if by_slowdown else USE)),
             extent=(0.0, cells * cell_s, len(groups) - 0.5, -0.5),
         )  # fmt: skip
         axes.grid(visible=False)
@@ -290,7 +281,7 @@ def _cells(results: Results, rows: Spells, hosts: list[str]) -> Figure:
     if by_slowdown:
         slowdown_bar(figure.axes[0])
     else:
-        use_bar(figure.axes[0], ScalarMappable(use_scale(), heat()), "busy (%)")
+        use_bar(figure.axes[0], ScalarMappable(scale(*USE), heat()), "busy (%)")
     row = "a host" if together == 1 else f"{together} hosts"
     says = f"colour: {what}, a cell is {row} for {number(cell_s, 'time')}; too many for bars"
     title, _, sentence = _said(results, rows, hosts, says)

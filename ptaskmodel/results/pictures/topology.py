@@ -17,10 +17,11 @@ from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures.drawing import (
     NEEDS_ATTRIBUTION,
     UNUSED_LINE,
+    USE,
     heat,
     natural,
+    scale,
     use_bar,
-    use_scale,
 )
 from ptaskmodel.results.tables.places import Place, link_places
 from ptaskmodel.results.tables.tasks import ROUTES
@@ -131,7 +132,7 @@ def _paint(
     from matplotlib.cm import ScalarMappable
     from matplotlib.collections import LineCollection
 
-    scale, colours = use_scale(), heat()
+    used, colours = scale(*USE), heat()
     axes = figure.add_subplot()
     uses = [max((use_of(links, name) for name in line.links), default=0.0) for line in drawn.lines]
     order = sorted(range(len(uses)), key=lambda k: uses[k])
@@ -140,7 +141,7 @@ def _paint(
     axes.add_collection(
         LineCollection(
             [path for path, _ in paths],
-            colors=[colours(scale(uses[k])) if uses[k] else UNUSED_LINE for _, k in paths],
+            colors=[colours(used(uses[k])) if uses[k] else UNUSED_LINE for _, k in paths],
             linewidths=[2 * widths[k] for _, k in paths],
             zorder=1,
         )
@@ -148,13 +149,13 @@ def _paint(
 
     def fill(name: str, kind: str) -> Any:
         if kind == "host":
-            return colours(scale(hosts.get(name, 0.0)))
-        return colours(scale(use_of(links, name))) if kind == "link" else "white"
+            return colours(used(hosts.get(name, 0.0)))
+        return colours(used(use_of(links, name))) if kind == "link" else "white"
 
     add_boxes(axes, drawn, fill, unit)
     add_groups(axes, drawn, unit, {})
     _mark(axes, drawn, worst)
-    use_bar(axes, ScalarMappable(scale, colours), label)
+    use_bar(axes, ScalarMappable(used, colours), label)
     if worst:
         lines = [
             f"{k}  {elided(places.get(name, name), 90)}: {number(links[name] / 100, 'share')}"

@@ -166,7 +166,7 @@ def load_tracks(results: Results) -> list[Track]:
     slurm = slurm_reading.is_slurm(results.summary)
     what, total = "hosts", results.summary.get("cpus" if slurm else "hosts")
     if slurm:
-        what, jobs = "CPUs", slurm_reading.read_jobs(results.directory)
+        what, jobs = "CPUs", results.jobs
         used, asked, queue = (
             list(zip(*curve, strict=True))
             for curve in (
@@ -208,7 +208,7 @@ def start_tracks(results: Results) -> list[Track]:
     roles, end_s = {"main": "category-0", "backfill": "category-1"}, results.end_s
     if not slurm_reading.is_slurm(results.summary):
         return []
-    jobs = slurm_reading.read_jobs(results.directory)
+    jobs = results.jobs
     edges = np.linspace(0.0, end_s, STARTS + 1)
     dates = {by: [job.start_s for job in jobs if job.scheduler == by and job.start_s is not None]
              for by in roles}  # fmt: skip

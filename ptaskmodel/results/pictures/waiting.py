@@ -11,13 +11,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.pictures.charts import (
-    Cumulative,
-    Strip,
-    cumulative_figure,
-    curves,
-    strips,
-)
+from ptaskmodel.results.pictures.charts import Cumulative, Strip, cumulative_figure, curves, strips
 from ptaskmodel.results.pictures.drawing import NEEDS_ATTRIBUTION
 from ptaskmodel.results.states import KILLED, is_cut_off, outcome_of
 from ptaskmodel.results.tables import slurm_reading
@@ -69,7 +63,7 @@ def waited(results: Results, users: Mapping[str, str] | None = None) -> Waited:
     """
     jobs: Sequence[Any]
     if slurm_reading.is_slurm(results.summary):
-        jobs = [job for job in slurm_reading.read_jobs(results.directory) if job.wait_s is not None]
+        jobs = [job for job in results.jobs if job.wait_s is not None]
         waits, lasted = [job.wait_s for job in jobs], [job.run_s for job in jobs]
         classes = {kind: [slurm_reading.GROUPINGS[kind](job) for job in jobs]
                    for kind in ("partition", "size")}  # fmt: skip

@@ -149,17 +149,6 @@ def is_slurm(summary: Mapping[str, Any]) -> bool:
     return summary.get("command") in COMMANDS
 
 
-def read_jobs(directory: Path) -> list[SlurmJob]:
-    """The jobs of a directory of results. Raises PTaskModelError if they cannot be read."""
-    place = directory / JOBS
-    try:
-        return list(jobs_of(directory))
-    except FileNotFoundError:
-        raise PTaskModelError(f"{place}: is missing; simulate again") from None
-    except (OSError, ValueError, csv.Error) as error:
-        raise PTaskModelError(f"{place}: cannot be read ({error})") from None
-
-
 def jobs_of(directory: Path) -> Iterator[SlurmJob]:
     """The jobs one by one. Raises OSError, ValueError or csv.Error."""
     for row in rows(directory / JOBS, *NEEDED):

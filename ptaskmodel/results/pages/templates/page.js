@@ -165,14 +165,12 @@ $("tasks-title").textContent = data.table && data.table.title ? data.table.title
 $("tasks-part").hidden = !tasks.length && !data.table;
 let onlyTasks = null;
 if (data.table) {
-  const {heads, rows, texts, order, placeholder} = data.table, textual = new Set(texts);
-  onlyTasks = table($("tasks"), {caption: $("tasks-title").textContent, quiet: true, same: data.table.same, heads, rows, kinds: data.table.kinds || heads.map((_, c) => textual.has(c) ? "text" : "number"), order, search: placeholder || (one === "run" ? "search runs: levels, status" : "search ranks: rank, host"),
-    button: one === "run" ? null : show, signed: data.table.signed, file: data.table.file});
+  onlyTasks = table($("tasks"), {search: one === "run" ? "search runs: levels, status" : "search ranks: rank, host", button: one === "run" ? null : show, ...data.table, caption: $("tasks-title").textContent});
 } else if (tasks.length) {
   // Columns that only some batches have stand behind the first three; their first sorts.
-  const more = data.columns || {heads: [], texts: [], rows: []}, textual = new Set(more.texts), beside = more.heads.length;
+  const more = data.columns || {heads: [], kinds: [], rows: []}, beside = more.heads.length;
   const heads = [one, "profile", "state", ...more.heads, "user", "start", "time (s)", "waiting (s)", "contention slowdown", "limited mostly by", "for (s)", "shared with"];
-  const kinds = ["text", "text", "text", ...more.heads.map((_, c) => textual.has(c) ? "text" : "number"), "text", "date", "number", "number", "number", "text", "number", "text"];
+  const kinds = ["text", "text", "text", ...more.kinds, "text", "date", "number", "number", "number", "text", "number", "text"];
   const rows = tasks.map((t, k) => [t[ID], t[PROFILE] || "", t[STATE], ...(beside ? more.rows[k] : []), beside ? "" : t[USER] || "", t[START], t[START] === null ? null : (t[FINISH] === null ? end : t[FINISH]) - t[START], beside ? null : t[WAITED], t[SLOW], t[LIMIT] ? limitName(t[LIMIT]) : "", t[LIMIT_S], t[SHARED] || ""]);
   const slowed = tasks.some((t) => t[SLOW] !== null), sorts = beside ? 3 : slowed ? 7 : 5;
   onlyTasks = table($("tasks"), {caption: capital(many), quiet: true, heads, kinds, rows, order: [sorts, true], date, end, button: show, key: [2, sorts], same: more.same ? more.same.map((c) => c + 3) : null, signed: more.signed ? [3] : null, file: one === "job" ? "jobs.csv" : "tasks.csv",
