@@ -11,7 +11,13 @@ from browsing import console, opened, ready
 from ptaskmodel.cli import main
 from ptaskmodel.results.loading import Results, ShownTask, load_results
 from ptaskmodel.results.pages import interference
-from ptaskmodel.results.pages.answers import Found, answer_of, energy_section, numbers_of
+from ptaskmodel.results.pages.answers import (
+    Found,
+    answer_of,
+    energies_of,
+    energy_section,
+    numbers_of,
+)
 from ptaskmodel.results.pages.interference import limits_of, limits_section, spells_of
 from ptaskmodel.results.pictures.tracks import power_tracks
 from ptaskmodel.results.tables.places import link_name
@@ -130,7 +136,9 @@ def test_energy_is_told_by_outcome_and_user(tmp_path):
     (tmp_path / "power.csv").write_text("time,hosts_W,links_W\n0,3000,0\n1800,60,0\n")
     summary = {"energy": {"total_J": 1e7, "peak_W": 3e3}, "hosts": 3}
     results = Results(tmp_path, "job", summary, jobs)
-    (section,) = energy_section(results, {"a": "x", "b": "y"})
+    users = {"a": "x", "b": "y"}
+    found = Found(results, (), (), {}, users=users, energies=energies_of(results))
+    (section,) = energy_section(found)
     whole, users = section.tables
     assert [list(row) for row in whole.rows] == [
         ["jobs that ended", 2e6, 0.2],
@@ -144,5 +152,5 @@ def test_energy_is_told_by_outcome_and_user(tmp_path):
     assert [name for name, _, _ in power.layers] == ["hosts"]
     parts = {name: float(mean.sum() * off.width_s / 3600) for name, _, mean in off.layers}
     assert (parts, off.limit) == ({"asleep": 1.0, "switching": 0.5}, 3)
-    card = numbers_of(Found(results, (), (), {}))[0]
+    card = numbers_of(found)[0]
     assert card == ["energy", "2.78 kWh", "at most 3 kW · 30 % in killed jobs"]

@@ -35,7 +35,7 @@ Card = list[str]
 class Found(NamedTuple):
     """What answers are made of. costs: who cost whom, the most first, where it is known.
 
-    loops: the closed loop of each request. users: of jobs.
+    loops: the closed loop of each request. users: of jobs. energies: of jobs or tasks, J.
     """
 
     results: Results
@@ -44,6 +44,7 @@ class Found(NamedTuple):
     places: Mapping[str, Place]
     loops: Mapping[str, str] = {}
     users: Mapping[str, str] = {}
+    energies: Mapping[str, float] = {}
 
     def named(self, kind: str, resource: str) -> str:
         """A ``resource`` of a ``kind``, a link by its place."""
@@ -302,7 +303,7 @@ def _task_numbers(found: Found) -> list[Card]:
     if any((task.slowdown or 1.0) > NOT_SLOWED for task in results.tasks):
         about = f"{number(lost / spent, 'share')} of the time of all tasks"
         cards.append(["lost to others", duration(lost), about])
-    return [*_energy(results), *cards]
+    return [*_energy(found), *cards]
 
 
 def _job_numbers(found: Found) -> list[Card]:
@@ -332,7 +333,7 @@ def _job_numbers(found: Found) -> list[Card]:
         about = f"half at most {number(half)} · 95 %: {number(tail)}"
         slow = ["mean bounded slowdown", number(mean), about]
     cards += [] if slow is None else [slow]
-    return [*_energy(results), *cards]
+    return [*_energy(found), *cards]
 
 
 def _rank_numbers(found: Found) -> list[Card]:
@@ -352,60 +353,55 @@ def _rank_numbers(found: Found) -> list[Card]:
     return cards
 
 
-def _energy(results: Results) -> list[Card]:
+def _energy(found: Found) -> list[Card]:
     """The energy of the run and the most power that was drawn, if they were counted."""
+    results = found.results
     total, peak = (number_of(results.summary, "energy", key) for key in ("total_J", "peak_W"))
     if total is None:
         return []
     about = f"at most {number(peak, 'power')}"
-    killed = _energy_of(_energies(results), _outcomes(results)).get(KILLED, 0.0)
-    if killed:
+    if killed := _by_outcome(found).get(KILLED):
         about += f" · {number(killed / total, 'share')} in killed {results.what}s"
     return [["energy", number(total, "energy"), about]]
 
 
-def _energies(results: Results) -> dict[str, float]:
-    """The energy of each job or task, J."""
+def energies_of(results: Results) -> dict[str, float]:
+    """The energy of each job or task of `results`, J; none where it was not counted."""
     known = {task.task_id for task in results.tasks}
-    found = read_table(
-        results.directory / ENERGY, optional=True, kind=str, name=str, share_J=as_number
-    )
+    columns: dict[str, Any] = {"kind": str, "name": str, "share_J": as_number}
+    found = read_table(results.directory / ENERGY, optional=True, **columns)
     return {name: joules or 0.0 for kind, name, joules in found
             if kind == results.what and name in known}  # fmt: skip
 
 
-def _outcomes(results: Results) -> dict[str, str]:
-    return {task.task_id: outcome_of(task.state) for task in results.tasks}
+def _by_outcome(found: Found) -> dict[str, float]:
+    """The energy of what ended, was killed, did not run, J."""
+    outcomes = {task.task_id: outcome_of(task.state) for task in found.results.tasks}
+    return summed((outcomes[name], joules) for name, joules in found.energies.items())
 
 
-def _energy_of(energies: Mapping[str, float], groups: Mapping[str, str]) -> dict[str, float]:
-    """The energy of each group, J."""
-    return summed((groups.get(name, "(none)"), joules) for name, joules in energies.items())
+def energy_section(found: Found) -> list[Section]:
+    """Return for what the energy of a run was used, and by which users of jobs; or nothing.
 
-
-def energy_section(results: Results, users: Mapping[str, str]) -> list[Section]:
-    """Return for what the energy of `results` was used, and by which `users` of jobs; or nothing.
-
-    What is in nobody's part is of idle, sleeping and switching hosts; how long these are so is told
-    apart.
+    found: of the run. What is in nobody's part is of idle, sleeping and switching hosts; how long
+    these are so is told apart.
     """
-    energy = results.summary.get("energy")
-    if not isinstance(energy, dict) or not (total := energy["total_J"]):
+    total, what = number_of(found.results.summary, "energy", "total_J"), f"{found.results.what}s"
+    if not total:
         return []
-    energies = _energies(results)
-    what = f"{results.what}s"
-    by_outcome = _energy_of(energies, _outcomes(results))
+    by_outcome = _by_outcome(found)
     parts = {f"{what} that {'are ' * (of == KILLED)}{of}": by_outcome[of]
              for of in OUTCOMES if of in by_outcome}  # fmt: skip
     parts["idle, sleeping and switching hosts, links"] = total - sum(parts.values())
     heads, kinds = ("energy of", "energy", "of all"), ("text", "energy", "share")
     lines = [(name, joules, joules / total) for name, joules in parts.items()]
     tables = [Table(heads, lines, kinds=kinds, caption="Energy")]
-    if len(set(users.values())) > 1:
-        by_user = _energy_of(energies, users).items()
-        lines = [(name, joules, joules / total) for name, joules in by_user]
+    if len(set(found.users.values())) > 1:
+        by_user = summed((found.users.get(name, "(none)"), joules)
+                         for name, joules in found.energies.items())  # fmt: skip
+        lines = [(name, joules, joules / total) for name, joules in by_user.items()]
         tables.append(Table(("user", *heads[1:]), lines, kinds=kinds, caption="Energy by user"))
-    return [Section("What used the energy", _hosts_off(results), tuple(tables))]
+    return [Section("What used the energy", _hosts_off(found.results), tuple(tables))]
 
 
 def _hosts_off(results: Results) -> str:

@@ -14,7 +14,13 @@ from typing import Any
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.recording import HOST, LINK
 from ptaskmodel.results.loading import Results, ShownTask, main_limits, results_of
-from ptaskmodel.results.pages.answers import Found, answer_of, energy_section, numbers_of
+from ptaskmodel.results.pages.answers import (
+    Found,
+    answer_of,
+    energies_of,
+    energy_section,
+    numbers_of,
+)
 from ptaskmodel.results.pages.flows import answer_of_flows, flow_sections, flows_of
 from ptaskmodel.results.pages.interference import (
     decimals,
@@ -107,7 +113,7 @@ def write_report(
             *interference_sections(results, page.costs, groups),
             *before,
             *waiting_sections(results, page.users),
-            *energy_section(results, page.users),
+            *energy_section(page.found),
             *slowdown_sections(results),
         ]
     if is_slurm(results.summary):
@@ -228,9 +234,9 @@ class _Report:
         self.results = results = replace(results, tasks=[results.tasks[k] for k in self.order])
         self.shown = replace(results, tasks=results.tasks[: _most(results)])
         self.limits = limits_of(results)
-        self.found = Found(
-            results, self.limits, self.costs or (), self.places, self.loops, self.users
-        )
+        energies = energies_of(results)
+        self.found = Found(results, self.limits, self.costs or (), self.places, self.loops,
+                           self.users, energies)  # fmt: skip
 
     def data(self) -> dict[str, Any]:
         """What the page shows, as JSON; see time.js and page.js."""
