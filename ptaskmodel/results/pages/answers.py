@@ -204,14 +204,9 @@ def _busiest_level(found: Found) -> str | None:
 def _of_ranks(found: Found) -> str:
     summary = found.results.summary
     said = []
-    for of, seconds, first in (
-        ("the ranks' time", summary.get("mean_rank_s"), "waiting"),
-        ("the critical path", _path(summary), "contention"),
-    ):
-        if isinstance(seconds, dict) and (whole := sum(seconds.values())):
-            most = max(seconds, key=lambda name: seconds[name])
-            kind = first if seconds.get(first, 0.0) > WORTH_TELLING * whole else most
-            said.append(f"{number(seconds[kind] / whole, 'share')} of {of} is {kind}")
+    for of, first, seconds, whole in _spent(summary):
+        told = first if seconds.get(first, 0.0) > WORTH_TELLING * whole else next(iter(seconds))
+        said.append(f"{number(seconds[told] / whole, 'share')} of {of} is {told}")
     text = "; ".join(said) or f"The run takes {duration(found.results.end_s)}"
     more = []
     links = (summary.get("critical_path") or {}).get("links") or []
@@ -248,10 +243,15 @@ def _senders(found: Found, link: str) -> list[str]:
     return [f"{of} {source} to {target} sends most, {number(senders[0].bytes, 'bytes')}."]
 
 
-def _path(summary: Mapping[str, Any]) -> dict[str, float] | None:
+def _spent(summary: Mapping[str, Any]) -> list[tuple[str, str, dict[str, float], float]]:
+    """(of what, the kind to look for, s of each kind, the most first, their sum) of a replay."""
     path = summary.get("critical_path")
-    seconds = path.get("seconds") if isinstance(path, dict) else None
-    return seconds if isinstance(seconds, dict) else None
+    both = (
+        ("the ranks' time", "waiting", summary.get("mean_rank_s")),
+        ("the critical path", "contention", (path or {}).get("seconds")),
+    )
+    return [(of, first, summed(seconds.items()), whole) for of, first, seconds in both
+            if isinstance(seconds, dict) and (whole := sum(seconds.values()))]  # fmt: skip
 
 
 def _worst(found: Found, kinds: tuple[str, ...]) -> Limit | None:
@@ -341,15 +341,10 @@ def _rank_numbers(found: Found) -> list[Card]:
     messages = number_of(summary, "messages")
     about = "" if messages is None else f"{count(int(messages), 'message')}"
     cards = [_end(found.results), ["ranks", count(found.results.submitted), about]]
-    for title, of in (
-        ("of the ranks' time", summary.get("mean_rank_s")),
-        ("of the critical path", _path(summary)),
-    ):
-        whole = sum(of.values()) if isinstance(of, dict) else 0.0
-        if isinstance(of, dict) and whole:
-            (kind, spent), *others = sorted(of.items(), key=lambda item: -item[1])[:3]
-            rest = [f"{name} {number(x / whole, 'share')}" for name, x in others if x > 0.0]
-            cards.append([f"{kind}, {title}", number(spent / whole, "share"), " · ".join(rest)])
+    for of, _, seconds, whole in _spent(summary):
+        (kind, spent), *others = list(seconds.items())[:3]
+        rest = [f"{name} {number(x / whole, 'share')}" for name, x in others if x > 0.0]
+        cards.append([f"{kind}, of {of}", number(spent / whole, "share"), " · ".join(rest)])
     return cards
 
 
