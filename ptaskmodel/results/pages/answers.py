@@ -382,7 +382,7 @@ def energy_section(found: Found) -> list[Section]:
     these are so is told apart.
     """
     total, what = number_of(found.results.summary, "energy", "total_J"), f"{found.results.what}s"
-    if not total:
+    if not total or found.results.what == "rank":
         return []
     by_outcome = _by_outcome(found)
     parts = {f"{what} that {'are ' * (of == KILLED)}{of}": by_outcome[of]

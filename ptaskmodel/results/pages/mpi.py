@@ -39,9 +39,12 @@ TICKS = 10_000_000  # of the chart's dates, over the whole run
 def replay_sections(results: Results, places: Mapping[str, Place]) -> list[Section]:
     """Return sections on the time of ranks, the critical path, and the traffic between ranks.
 
-    results: of a replay. places: of links, see `places.link_places`. Parts that were not recorded
-    are left out. Raises PTaskModelError if a table is damaged.
+    results: of a run, of others than replays there are none. places: of links, see
+    `places.link_places`. Parts that were not recorded are left out. Raises PTaskModelError if a
+    table is damaged.
     """
+    if results.what != "rank":
+        return []
     place = results.directory
     found = [_time_by_kind(results)]
     path = results.summary.get("critical_path")

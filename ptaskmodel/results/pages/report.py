@@ -102,20 +102,17 @@ def write_report(
     subject = SUBJECTS[results.what]
     answer, columns, title = _answer(page), None, _title(results)
     cards = numbers_of(page.found)
-    before = limits_section(page.shown, page.limits, page.places)
-    if results.what == "rank":
-        before = [*replay_sections(results, page.places), *before]
-    else:
-        groups = {"user": page.users, "client": page.loops}
-        before = [
-            *loops_section(results),
-            *flow_sections(results, page.flows, page.places),
-            *interference_sections(results, page.costs, groups),
-            *before,
-            *waiting_sections(results, page.users),
-            *energy_section(page.found),
-            *slowdown_sections(results),
-        ]
+    # Each is nothing where it has nothing to say.
+    before = [
+        *replay_sections(results, page.places),
+        *loops_section(results),
+        *flow_sections(results, page.flows, page.places),
+        *interference_sections(results, page.costs, {"user": page.users, "client": page.loops}),
+        *limits_section(page.shown, page.limits, page.places),
+        *waiting_sections(results, page.users),
+        *energy_section(page.found),
+        *slowdown_sections(results),
+    ]
     if is_slurm(results.summary):
         from ptaskmodel.results.pages import slurm
 
