@@ -82,7 +82,10 @@ def heat() -> Colormap:
 
 
 def scale(low: float, high: float, is_log: bool = False) -> Normalize:
-    """Amounts from ``low`` to ``high`` for `heat`; logarithmic, those beyond in its end colours."""
+    """Return amounts from ``low`` to ``high`` for `heat`.
+
+    is_log: logarithmic, those beyond are in its end colours.
+    """
     from matplotlib.colors import LogNorm, Normalize
 
     return LogNorm(low, high, clip=True) if is_log else Normalize(low, high)
