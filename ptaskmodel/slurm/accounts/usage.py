@@ -25,7 +25,7 @@ from ptaskmodel.slurm.accounts.limit_tests import WALL, Holder, association_hold
 from ptaskmodel.slurm.conf.facts import DAY_S, MULTIFACTOR, Conf, PriorityParameters
 
 BLOCK = 4096
-Block = NDArray
+Block = dict[str, NDArray]
 FAR_s = 2**60
 _QUARTERS = (4, 7, 10)
 NO_DECAY = "NODECAY"
@@ -35,28 +35,30 @@ class Rows:
     """Columns by name, in blocks of equal length.
 
     columns: their types. A row is its number; those given back are taken again, lowest first.
+    count: how many are taken.
     """
 
     def __init__(self, columns: Mapping[str, DTypeLike]) -> None:
         self.columns = dict(columns)
-        self._nothing: dict[str, float] = dict.fromkeys(columns, 0)
         self.blocks: list[Block] = []
         # Of each block, which rows are taken.
         self._live: list[NDArray[np.bool_]] = []
         self._free: list[int] = []
         self.count = 0
 
-    def take(self, values: Mapping[str, float]) -> int:
-        """A row with these values; the others are 0."""
+    def take(self, values: Sequence[float]) -> int:
+        """A row with these values, one for each column."""
         if not self._free:
             begin = len(self.blocks) * BLOCK
-            self.blocks.append(np.zeros(BLOCK, list(self.columns.items())))
+            block = {name: np.zeros(BLOCK, of_type) for name, of_type in self.columns.items()}
+            self.blocks.append(block)
             self._live.append(np.zeros(BLOCK, dtype=np.bool_))
             self._free = list(range(begin + BLOCK - 1, begin - 1, -1))
         row = self._free.pop()
-        given = {**self._nothing, **values}
-        self.block(row)[row % BLOCK] = (*given.values(),)
-        self._live[row // BLOCK][row % BLOCK] = True
+        number, place = divmod(row, BLOCK)
+        for column, value in zip(self.blocks[number].values(), values, strict=True):
+            column[place] = value
+        self._live[number][place] = True
         self.count += 1
         return row
 
@@ -66,20 +68,16 @@ class Rows:
         self._free.append(row)
         self.count -= 1
 
-    def block(self, row: int) -> Block:
-        """The block that a row is in, at ``row % BLOCK``."""
-        return self.blocks[row // BLOCK]
-
     def view(self, row: int, column: str) -> NDArray:
         """A column's value in a row, as an array of one that changes with it."""
         place = row % BLOCK
-        return self.block(row)[column][place : place + 1]
+        return self.blocks[row // BLOCK][column][place : place + 1]
 
     def set(self, row: int, column: str, value: float) -> None:
-        self.block(row)[column][row % BLOCK] = value
+        self.blocks[row // BLOCK][column][row % BLOCK] = value
 
     def get(self, row: int, column: str) -> float:
-        return self.block(row)[column][row % BLOCK]
+        return self.blocks[row // BLOCK][column][row % BLOCK]
 
     def taken(self) -> Iterator[tuple[Block, NDArray[np.intp]]]:
         """The blocks that have taken rows, and their places."""
@@ -87,11 +85,6 @@ class Rows:
             places = live.nonzero()[0]
             if len(places):
                 yield block, places
-
-    def records(self) -> NDArray:
-        """All taken rows, with all columns."""
-        found = [block[places] for block, places in self.taken()]
-        return np.concatenate(found) if found else np.empty(0, list(self.columns.items()))
 
     def column(self, name: str) -> NDArray:
         """A column of all taken rows."""
@@ -166,9 +159,7 @@ class Usage:
 
         place: its place in the list of all jobs.
         """
-        row = self._running.take(
-            {"place": place, "account": association, "start": now, "rate": rate}
-        )
+        row = self._running.take((place, association, now, rate))
         self._begun[row] = association, now, rate
         return row
 
@@ -237,12 +228,12 @@ class Usage:
         """Places, associations and usage since the last refresh of running jobs, by place."""
         if not self._begun:
             return _NO_PLACES, _NO_PLACES, _NO_AMOUNTS
-        rows = self._running.records()
-        rows = rows[np.argsort(rows["place"], kind="stable")]
-        lasted = (now - np.maximum(rows["start"], self._fading.last_s)).tolist()
+        place, account, start, rate = map(self._running.column, self._running.columns)
+        order = np.argsort(place, kind="stable")
+        lasted = (now - np.maximum(start[order], self._fading.last_s)).tolist()
         known = {seconds: self._fading.amount(seconds) for seconds in set(lasted)}
         decayed = np.array([known[seconds] for seconds in lasted], dtype=np.float64)
-        return rows["place"], rows["account"], decayed * rows["rate"]
+        return place[order], account[order], decayed * rate[order]
 
 
 def next_reset(period: str, last_s: int) -> int:

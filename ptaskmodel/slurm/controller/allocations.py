@@ -21,7 +21,7 @@ from ptaskmodel.slurm.conf.facts import (
     SchedulerParameters,
 )
 from ptaskmodel.slurm.conf.reservations import Asker, Reserved
-from ptaskmodel.slurm.controller.job_list import Cleaning, Events, JobList
+from ptaskmodel.slurm.controller.job_list import Cleaning, Events, JobList, nodes_of
 from ptaskmodel.slurm.controller.rules import Rules
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.constraints import by_constraint, first_by_constraint
@@ -155,6 +155,11 @@ class Allocations:
         the nodes where backfill has found room.
         """
         need = job.needs[which]
+        if self._rules.frees_alone and not need.ways and not need.portions:
+            found = self.select.start(need, within)
+            if found is not None:
+                self._rules.tested(job, found)
+            return found
         everywhere = self._nodes.partitions[need.partition.name]
         self.select.forget_favours(within if planned else everywhere)
         if need.partition.over_subscribe == EXCLUSIVE and not all(n.whole for n in job.needs):
@@ -181,11 +186,11 @@ class Allocations:
         found = by_constraint(need, within, ask)
         if found is not None:
             self._rules.tested(job, found)
-        if found is None:
-            self._rules.note_gpus(need, self.select)
-        if found is None and self._preemption.active:
-            found = by_constraint(need, within, lambda n, w: self.victims.preempt(job, n, w, now))
-        return found
+            return found
+        self._rules.note_gpus(need, self.select)
+        if not self._preemption.active:
+            return None
+        return by_constraint(need, within, lambda n, w: self.victims.preempt(job, n, w, now))
 
     @property
     def _is_weighed(self) -> bool:
@@ -212,10 +217,9 @@ class Allocations:
 
         Either it, or a job there, shares nodes with jobs of its own user alone.
         """
-        theirs = 0
         if not self._rules.owning:
-            return theirs
-        there = [other for _, _, other in self._jobs.running]
+            return 0
+        theirs, there = 0, [other for _, _, other in self._jobs.running]
         for other in there + self.cleaning.since(-inf):
             allocation = other.allocation
             if allocation is None or other.request.user == job.request.user:
@@ -242,8 +246,7 @@ class Allocations:
         name = job.request.array_id
         if name not in self._leaves:
             self._leaves[name] = tree.leaves_of(need)
-        found = self._leaves[name]
-        return None if found is None else found.at(now)
+        return None if (found := self._leaves[name]) is None else found.at(now)
 
     def may_wait_for(self, need: Need, left: Mask) -> bool:
         """Whether a job whose `need` does not fit on the nodes `left` waits for them.
@@ -313,7 +316,7 @@ def sum_of(jobs: Sequence[JobRecord]) -> Mask:
     """The nodes of some jobs."""
     nodes = 0
     for job in jobs:
-        nodes |= 0 if job.allocation is None else job.allocation.nodes
+        nodes |= nodes_of(job)
     return nodes
 
 
@@ -370,11 +373,9 @@ class Victims:
         since = self._preempting.get(job)
         if since is not None and now - since < self._patience_s:
             return None
-        candidates = self.candidates(job, need, now)
-        if not candidates:
+        if not (candidates := self.candidates(job, need, now)):
             return None
-        found = self._preemption.victims(self._select, need, within, candidates)
-        if found is None:
+        if (found := self._preemption.victims(self._select, need, within, candidates)) is None:
             return None
         allocation, victims = found
         if self._rules.exceeds(job, need.partition, allocation) is not None:

@@ -7,7 +7,6 @@ licences and arrays.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
@@ -23,38 +22,21 @@ from ptaskmodel.slurm.accounts.facts import (
 )
 from ptaskmodel.slurm.accounts.fair_share import Member, Members, ShareTree
 from ptaskmodel.slurm.accounts.limits import Limits
-from ptaskmodel.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Nodes, Partition
+from ptaskmodel.slurm.conf.facts import LINEAR, NEVER, TREE, Conf, Nodes, Partition
 from ptaskmodel.slurm.conf.reservations import Reserved
-from ptaskmodel.slurm.controller.limits import (
-    CONFIG,
-    DOWN,
-    MEMORY,
-    NODES,
-    Licences,
-    refused_by,
-    rooms_of,
-    waits_for,
-    with_whole_limit,
-)
+from ptaskmodel.slurm.controller.admission import Admission
+from ptaskmodel.slurm.controller.limits import DOWN, Licences
 from ptaskmodel.slurm.jobs.constraints import by_constraint
 from ptaskmodel.slurm.jobs.dependencies import Arrays, Dependencies
-from ptaskmodel.slurm.jobs.gpus import completed
-from ptaskmodel.slurm.jobs.needs import (
-    Need,
-    first_nodes_of,
-    need_of,
-    over_memory,
-    with_cpus_for_memory,
-    with_named_nodes,
-)
+from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import Allocation, JobRecord
-from ptaskmodel.slurm.jobs.request import OF_USER, UNBOUNDED, JobRequest, asked_of_nodes, parsed
+from ptaskmodel.slurm.jobs.request import OF_USER, UNBOUNDED, JobRequest
 from ptaskmodel.slurm.queue.priority import priorities_of, sizes_of
 from ptaskmodel.slurm.queue.queue import ARRAY_LIMIT
 from ptaskmodel.slurm.select.offers import asks_gpus
 from ptaskmodel.slurm.select.plugin import Answers, Select, select_of
 
-LICENCES, INVALID_FEATURE = "Licenses", "InvalidFeature"
+LICENCES = "Licenses"
 
 
 class Rules:
@@ -63,7 +45,8 @@ class Rules:
     conf, nodes: the cluster. boot_s: when the controller starts, Unix seconds. reserved: advance
     reservations. requests: all jobs that will come. unreserved: whether neither advance
     reservations nor limits of accounts matter, nor whom partitions let start. owning: whether some
-    jobs share their nodes with those of their own user alone.
+    jobs share their nodes with those of their own user alone. frees_alone: whether nothing but
+    which nodes are free matters to where jobs start.
     """
 
     def __init__(
@@ -83,27 +66,34 @@ class Rules:
         self._conf, self._nodes, self._linear = conf, nodes, conf.select_type == LINEAR
         self._empty = select_of(conf, nodes)
         self._of_empty = Answers(self._empty, conf)
-        self._kinds: dict[tuple[object, ...], int] = {}
         self._possible: dict[Hashable, Allocation | None] = {}
-        self._needs: dict[tuple[object, ...], Need] = {}
-        self._waits: dict[tuple[object, ...], str | None] = {}
-        self._refused: dict[tuple[object, ...], str | None] = {}
-        self._features = {name for line in conf.nodes for name in line.features}
-        self._rooms, self._first_nodes = rooms_of(nodes), first_nodes_of(nodes)
+        self._bounded_needs: dict[tuple[Need, int], Need] = {}
+        self._askers: dict[tuple[str | None, ...], Member | str] = {}
         self.limits = Limits(conf, self.accounts, tree, boot_s)
-        enforced = conf.enforce_part_limits != "NO"
-        self._picks = not enforced and any(one.selective for one in conf.partitions)
-        self.unreserved = not (self.limits.limit or self._picks) and self.reserved.empty
+        self._admission = admission = Admission(conf, nodes, self.members)
+        self.taken_in, self.need = admission.taken_in, admission.need
+        self.waits_for, self.never_starts = admission.waits_for, admission.never_starts
+        self.unreserved = not (self.limits.limit or admission.picks) and self.reserved.empty
         self.owning = any(partition.exclusive_user for partition in conf.partitions) or any(
             request.exclusive == OF_USER for request in requests
         )
-        self.dependencies, self._licences = Dependencies(), Licences(conf.licenses)
+        self.frees_alone = self._linear and not (
+            conf.gang
+            or conf.topology_plugin == TREE
+            or conf.preempt_type != NEVER
+            or self.owning
+            or self.limits.enforced
+        )
+        linked = any(request.dependency is not None for request in requests)
+        self.dependencies, self._licences = Dependencies(linked), Licences(conf.licenses)
         self.arrays = Arrays(conf, requests)
         self._arrays_refused: dict[str, str | None] = {}
         self._first: dict[str, int] = {}
 
     def place(self, job: JobRecord) -> int:
         """What the queue puts first of equals: the number of a job, or of its array's first."""
+        if job.request.array is None:
+            return job.number
         return self._first.setdefault(job.request.array_id, job.number)
 
     def could_start(self, job: JobRecord, now: int) -> bool:
@@ -117,7 +107,7 @@ class Rules:
             within = self._nodes.usable & job.reservation.nodes
             if now < job.reservation.start_s or any(self.fits(n, within) for n in job.needs):
                 return True
-        elif any(map(self.could_ever, job.needs)):
+        elif any(self._at_best(need) is not None for need in job.needs):
             return True
         if any(self.never_starts(job, partition) for partition in job.partitions):
             return True
@@ -128,53 +118,9 @@ class Rules:
         last = min(reversed(job.partitions), key=lambda partition: partition.tier)
         return last.max_nodes is not None and least > last.max_nodes
 
-    def waits_for(self, job: JobRecord, partition: Partition, *, whole: bool = False) -> str | None:
-        """What of a `partition` keeps a `job` waiting; it is the same at any time.
-
-        whole: whether it must take the whole limit of the job, not the least time that it asks for.
-        """
-        whole = whole and job.request.time_min_min is not None
-        qos_name = None if job.account is None else job.account.qos
-        account = None if job.account is None else self.members.account(job.account)
-        key = job.needs[0], partition.name, qos_name, account, whole
-        if key not in self._waits:
-            qos = None if job.account is None else self.members.qos(job.account)
-            request = with_whole_limit(job.request) if whole else job.request
-            reason = waits_for(request, partition, qos, self._rooms[partition.name], job.min_nodes)
-            if reason is None and not self._picks and self._refused_in(job, partition):
-                reason = CONFIG
-            self._waits[key] = reason or self._over_memory(job.request, partition)
-        return self._waits[key]
-
-    def never_starts(self, job: JobRecord, partition: Partition) -> str | None:
-        """Why a `partition` never starts a `job` it has taken in: its QOS, account or MinNodes.
-
-        Without EnforcePartLimits; with it the job is refused, or waits.
-        """
-        if job.request.spread and job.needs[0].least > job.needs[0].most:
-            return NODES
-        if not self._picks or job.account is None:
-            return None
-        return self.members.qos_refused(job.account, partition) or self._refused_in(job, partition)
-
-    def _refused_in(self, job: JobRecord, partition: Partition) -> str | None:
-        return None if job.account is None else self.members.refused(job.account, partition)
-
-    def _over_memory(self, request: JobRequest, partition: Partition) -> str | None:
-        first = self._first_nodes.get(partition.name)
-        over = first is not None and over_memory(request, partition, self._conf, first)
-        return MEMORY if over else None
-
-    def as_taken_in(self, request: JobRequest, partition: Partition) -> JobRequest:
-        """What Slurm makes of a request that is submitted to a partition."""
-        if request.nodelist:
-            request = with_named_nodes(request, self._nodes)
-        with suppress(ValueError):
-            request = completed(request, self._conf)
-        first = self._first_nodes.get(partition.name)
-        if first is not None:
-            request = with_cpus_for_memory(request, partition, self._conf, first)
-        return request
+    def needs(self, job: JobRecord, whole: bool = False) -> tuple[Need, ...]:
+        """What a job needs in each of its partitions. whole: whether it has become exclusive."""
+        return self._admission.needs(job.request, job.partitions, whole=whole)
 
     def could_ever(self, need: Need) -> bool:
         """Whether a job fits on an empty machine."""
@@ -202,48 +148,24 @@ class Rules:
             self._possible[need.kind] = self.alone(need, self._nodes.usable)
         return self._possible[need.kind]
 
-    def needs(self, job: JobRecord, whole: bool = False) -> list[Need]:
-        """What a job needs in each of its partitions.
-
-        It is tried at its submission in that of the highest tier with the nodes it names, or in all
-        if EnforcePartLimits is ALL: that may make it exclusive. whole: whether it has become so.
-        """
-        named, inside = self._nodes.mask(job.request.nodelist), self._nodes.partitions
-        tried = [one for one in job.partitions if not named & ~inside[one.name]]
-        if self._conf.enforce_part_limits != "ALL":
-            tried = sorted(tried, key=lambda partition: -partition.tier)[:1]
-        whole = whole or any(one.over_subscribe == EXCLUSIVE for one in tried)
-        return [self.need(job.request, each, job.min_nodes, whole) for each in job.partitions]
-
-    def need(
-        self, request: JobRequest, partition: Partition, min_nodes: int, exclusive: bool = False
-    ) -> Need:
-        """Return what a job needs in a partition: one object for all jobs with the same request.
-
-        min_nodes: the least MinNodes of its partitions.
-        """
-        asks = (partition.name, min_nodes, exclusive, *asked_of_nodes(request))
-        kind = self._kinds.setdefault(asks, len(self._kinds))
-        key = kind, request.limit_min, request.time_min_min
-        if key not in self._needs:
-            found = need_of(request, partition, self._conf, self._nodes, min_nodes, exclusive, kind)
-            self._needs[key] = found
-        return self._needs[key]
-
     # --- submission -------------------------------------------------------------------------
 
     def refuses(self, job: JobRecord, now: int) -> str | None:
         """Why a job is refused at its submission, if it is."""
-        member = self.members.of(job.request, job.partitions[0])
+        request, partition = job.request, job.partitions[0]
+        asker = request.user, request.account, request.qos, partition.name
+        member = self._askers.get(asker)
+        if member is None:
+            member = self._askers[asker] = self.members.of(request, partition)
         if isinstance(member, str):
             return member
         job.set_account(member)
-        request = job.request
-        if request.nodelist and (request.min_nodes or 0) > (request.max_nodes or UNBOUNDED):
-            return "InvalidNodeCount"
-        if set(request.nodelist) & set(request.exclude):
-            return "InvalidNodeName"
-        if self.arrays.refuses(request):
+        if request.nodelist:
+            if (request.min_nodes or 0) > (request.max_nodes or UNBOUNDED):
+                return "InvalidNodeCount"
+            if set(request.nodelist) & set(request.exclude):
+                return "InvalidNodeName"
+        if request.array is not None and self.arrays.refuses(request):
             return "InvalidArray"
         if request.licenses and self._licences.refuses(request):
             return "InvalidLicense"
@@ -255,31 +177,10 @@ class Rules:
             job.set_reservation(reservation)
             if not reservation.admits(request.user, accounts):
                 return "ReservationNotAllowed"
-        key = tuple(job.needs), member, request.account, request.qos
-        if key not in self._refused:
-            self._refused[key] = self._partitions_refuse(job, member)
-        return self._refused[key] or self._refused_by_limits(job)
-
-    def _partitions_refuse(self, job: JobRecord, member: Member) -> str | None:
-        """Why no partition takes a job, if that is so: the same for all alike."""
-        try:
-            asked = parsed(job.request.constraint).names
-        except ValueError:
-            return INVALID_FEATURE
-        if not asked <= self._features:
-            return INVALID_FEATURE
-        try:
-            completed(job.request, self._conf)
-        except ValueError:
-            return "InvalidGRES"
-        qos = self.members.qos(member)
-        over = {p.name for p in job.partitions if self._over_memory(job.request, p)}
-        required = job.needs[0].required
-        outside = {p.name for p in job.partitions if required & ~self._nodes.partitions[p.name]}
-        refused = {p.name: self.members.refused(member, p) for p in job.partitions}
-        return refused_by(
-            self._conf, job.request, job.partitions, qos, self._rooms, over, outside, refused
-        )
+        refused = self._admission.refuses(job, member)
+        if refused is not None or not self.limits.enforced:
+            return refused
+        return self._refused_by_limits(job)
 
     def _refused_by_limits(self, job: JobRecord) -> str | None:
         """Why limits to submissions refuse a job; the tasks of an array come together."""
@@ -292,9 +193,11 @@ class Rules:
 
     def submitted(self, job: JobRecord, now: int) -> None:
         """Register a submitted job: its dependencies, and the limits that it counts for."""
-        self.limits.submitted(job)
+        if self.limits.enforced:
+            self.limits.submitted(job)
         self.dependencies.add(job)
-        self.arrays.submitted(job)
+        if job.request.array is not None:
+            self.arrays.submitted(job)
 
     def waits(self, job: JobRecord, now: int) -> None:
         """A job waits, for the first time or again: its priorities."""
@@ -334,21 +237,20 @@ class Rules:
         most = self.limits.most_nodes(job, need.partition)
         return None if most is None or need.least <= most[0] else most[1]
 
-    def within_limits(self, job: JobRecord) -> list[Need]:
+    def within_limits(self, job: JobRecord) -> tuple[Need, ...]:
         """What a job needs, with as many nodes at most as its limits allow."""
-        return [
-            self._bounded(need, self.limits.most_nodes(job, need.partition)) for need in job.needs
-        ]
+        most = self.limits.most_nodes
+        return tuple([self._bounded(need, most(job, need.partition)) for need in job.needs])
 
     def _bounded(self, need: Need, limit: tuple[int, str] | None) -> Need:
         if limit is None or not need.least <= limit[0] < need.most:
             return need
         key = need, limit[0]
-        if key not in self._needs:
+        if key not in self._bounded_needs:
             wanted = min(need.wanted, limit[0])
             kind = need.kind, limit[0]
-            self._needs[key] = replace(need, most=limit[0], wanted=wanted, kind=kind)
-        return self._needs[key]
+            self._bounded_needs[key] = replace(need, most=limit[0], wanted=wanted, kind=kind)
+        return self._bounded_needs[key]
 
     def lacks_licences(self, job: JobRecord) -> bool:
         """Whether a job asks for more licences than are free."""
@@ -392,9 +294,9 @@ class Rules:
             select.forget_favours(self._nodes.partitions[job.partitions[0].name])
             self.note_gpus(job.needs[0], select)
         if self._linear:
-            found = next(filter(None, map(self._at_best, job.needs)), None)
-            if found is not None:
-                self.tested(job, found)
+            found = [best for need in job.needs if (best := self._at_best(need)) is not None]
+            if found:
+                self.tested(job, found[0])
 
     def note_gpus(self, need: Need, select: Select) -> None:
         """A job is tried on an empty machine, which notes the GPUs that it finds."""
@@ -410,7 +312,8 @@ class Rules:
     def tested_cpus(self, job: JobRecord, cpus: int) -> None:
         """A job was found to take so many CPUs, and with it all that waits of its array."""
         if job.tested_cpus != cpus:
-            for each in self.arrays.of_one_record(job):
+            alike = (job,) if job.request.array is None else self.arrays.of_one_record(job)
+            for each in alike:
                 each.set_tested_cpus(cpus)
                 self.priorities.tested(each, cpus)
 
@@ -429,24 +332,33 @@ class Rules:
         """A job has started."""
         allocation = job.allocation
         assert allocation is not None
-        tres = self._tres(job, allocation, job.partition)
+        if self.limits.enforced or job.partition.billing_weights:
+            tres = self._tres(job, allocation, job.partition)
+        else:
+            tres = {"cpu": self.cpus_of(allocation)}  # nobody asks for more
         self.priorities.started(job, now, tres)
-        nodes = tuple(members(allocation.nodes)) if self.limits.enforced else ()
-        self.limits.started(job, job.partition, tres, nodes, now, job.end_s)
-        self._licences.take(job.request)
-        self.arrays.started(job)
+        if self.limits.enforced:
+            nodes = tuple(members(allocation.nodes))
+            self.limits.started(job, job.partition, tres, nodes, now, job.end_s)
+        if job.request.licenses:
+            self._licences.take(job.request)
+        if job.request.array is not None:
+            self.arrays.started(job)
 
     def ended(self, job: JobRecord, now: int, *, again: bool) -> None:
         """A job that ran is over, or begins anew later."""
         self.priorities.ended(job, now)
-        self.limits.ended(job, now)
-        if not again:
-            self.limits.gone(job)
-        self.arrays.ended(job)
+        if self.limits.enforced:
+            self.limits.ended(job, now)
+            if not again:
+                self.limits.gone(job)
+        if job.request.array is not None:
+            self.arrays.ended(job)
 
     def clean(self, job: JobRecord) -> None:
         """The nodes of a job that is over are clean: not before are its licences free."""
-        self._licences.give_back(job.request)
+        if job.request.licenses:
+            self._licences.give_back(job.request)
 
     def gone(self, job: JobRecord, now: int) -> None:
         """A job that waited is over."""

@@ -13,6 +13,7 @@ from math import inf
 from ptaskmodel.batch.jobs.attempt import Attempt
 from ptaskmodel.slurm.conf.facts import Conf, Nodes, Partition
 from ptaskmodel.slurm.conf.phases import AT_ONE_DATE_S, Phases
+from ptaskmodel.slurm.controller.admission import INVALID_FEATURE
 from ptaskmodel.slurm.controller.allocations import Allocations
 from ptaskmodel.slurm.controller.job_list import (
     EPILOG_S,
@@ -23,7 +24,7 @@ from ptaskmodel.slurm.controller.job_list import (
     Running,
 )
 from ptaskmodel.slurm.controller.limits import CONFIG, DOWN, MEMORY, NODES, Deadlines
-from ptaskmodel.slurm.controller.rules import INVALID_FEATURE, Rules
+from ptaskmodel.slurm.controller.rules import Rules
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.needs import YEAR_S
 from ptaskmodel.slurm.jobs.record import Allocation, JobRecord, over_time_s
@@ -74,10 +75,10 @@ class Submission:
         """
         rules, now = self._rules, self._events.second(date)
         partitions = self._partitions_of(request.partitions)
-        request = rules.as_taken_in(request, partitions[0])
+        request, needs = rules.taken_in(request, partitions)
         job = self._jobs.add(request, now, partitions)
         job.enter_list(self._jobs.first_place(job), rules.place(job))
-        job.set_needs(rules.needs(job))
+        job.set_needs(needs)
         if request.begin_s is not None:
             job.begin_after(max(now, self._events.second(request.begin_s)))
         deadline_s = request.deadline_s
@@ -117,9 +118,10 @@ class Submission:
         if limited is not None:
             self._queue.waits_because(job, limited)
         self._queue.expect(job, now)
-        least = tuple(rules.waits_for(job, each) for each in job.partitions)
-        whole = tuple(rules.waits_for(job, each, whole=True) for each in job.partitions)
-        self._queue.bar(job, least, whole)
+        whole = tuple([rules.waits_for(job, each, whole=True) for each in job.partitions])
+        if any(whole):
+            least = tuple([rules.waits_for(job, each) for each in job.partitions])
+            self._queue.bar(job, least, whole)
         if len(whole) == 1 and whole[0] is not None and not job.held:
             # Why its only partition does not take it shows when the queue is built.
             self._queue.waits_because(job, DOWN if whole[0] == DOWN else CONFIG)
@@ -223,9 +225,11 @@ class Runs:
         now, need = self._events.second(date), job.needs[which]
         self._queue.remove(job)
         self._allocations.victims.started(job)
-        last = len(self._rules.arrays.of_one_record(job)) == 1
-        job.renumber(self._jobs.serial_at_start(job, last=last))
-        listed = self._jobs.place_at_start(job)
+        listed = job.listed
+        if job.request.array is not None:
+            last = len(self._rules.arrays.of_one_record(job)) == 1
+            job.renumber(self._jobs.serial_at_start(job, last=last))
+            listed = self._jobs.place_at_start(job)
         deadline_s = job.request.deadline_s
         if deadline_s is not None:
             limit: float | None = need.before(self._events.second(deadline_s) - now)

@@ -97,9 +97,13 @@ def _term(kind: str, text: str, where: str) -> Term:
 
 
 class Dependencies:
-    """Which of the jobs added so far may start; ``state`` is asked whenever a queue is built."""
+    """Which of the jobs added so far may start; ``state`` is asked whenever a queue is built.
 
-    def __init__(self) -> None:
+    linked: whether any job waits for another; if not, nothing is kept.
+    """
+
+    def __init__(self, linked: bool = True) -> None:
+        self._linked = linked
         self._jobs: dict[str, list[Depending]] = {}  # by id, and by array
         self._alike: dict[tuple[str | None, str | None], list[Depending]] = {}
         self._left: dict[int, tuple[Condition, list[Term]]] = {}  # terms that are open
@@ -113,6 +117,8 @@ class Dependencies:
 
     def add(self, job: Depending) -> None:
         """A job was submitted. Raises SlurmError if what it waits for makes no sense."""
+        if not self._linked:
+            return
         request = job.request
         if request.dependency is not None:
             condition = parsed(request.dependency, request.where or f"job '{request.id}'")
@@ -126,6 +132,8 @@ class Dependencies:
 
     def forget(self, job: Depending) -> None:
         """The job's record is purged; of an array it is still known how its tasks ended."""
+        if not self._linked:
+            return
         if job.state != COMPLETED and job.request.array is not None:
             self._spoilt.add(job.request.array_id)
         for name in {job.request.id, job.request.array_id}:

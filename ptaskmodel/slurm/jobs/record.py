@@ -129,7 +129,7 @@ class JobRecord:
         self.eligible_s: int | None = None
         self.partitions = tuple(partitions)
         self.priorities = [0] * len(self.partitions)
-        self.needs: list[Any] = []
+        self.needs: Sequence[Any] = ()
         self.reservation: Reservation | None = None
         self.held = request.hold
         self.state = PENDING
@@ -164,13 +164,15 @@ class JobRecord:
         self.listed = self.serial = listed
         self.place = place
 
-    def set_needs(self, needs: list[Any]) -> None:
+    def set_needs(self, needs: Sequence[Any]) -> None:
         """Set `needs`, one for each partition."""
         self.needs = needs
 
     @property
     def need(self) -> Any:
         """What it needs in the partition that it runs in."""
+        if len(self.needs) == 1:
+            return self.needs[0]
         return self.needs[self.partitions.index(self.partition)]
 
     def set_account(self, account: Any) -> None:
@@ -311,6 +313,8 @@ class JobRecord:
     @property
     def min_nodes(self) -> int:
         """The least MinNodes of its partitions, which it asks for at least."""
+        if len(self.partitions) == 1:
+            return self.partitions[0].min_nodes
         return min(partition.min_nodes for partition in self.partitions)
 
     @property

@@ -13,9 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.machine.host_sets import Mask, members
-from ptaskmodel.slurm.accounts.facts import Accounts, Amounts, billed, gres_names, requested_by
+from ptaskmodel.slurm.accounts.facts import (
+    Accounts,
+    Amounts,
+    billed,
+    cpus_requested,
+    gres_names,
+    requested_by,
+)
 from ptaskmodel.slurm.accounts.fair_share import Member, ShareTree
-from ptaskmodel.slurm.accounts.usage import Rows, Usage
+from ptaskmodel.slurm.accounts.usage import Block, Rows, Usage
 from ptaskmodel.slurm.conf.facts import MULTIFACTOR, Conf, Nodes, Partition
 from ptaskmodel.slurm.jobs.request import JobRequest
 
@@ -176,7 +183,8 @@ class Multifactor:
 
     def at_submit(self, job: Waiting, now: int) -> None:
         """Give a job its priorities (age 0); they are refreshed until it starts or is gone."""
-        self.gone(job)
+        if job.number in self._waiting:
+            self.gone(job)
         rows = [self._rows.take(self._fixed(job, entry)) for entry in range(len(job.partitions))]
         self._waiting[job.number] = (job, rows)
         if len(rows) == 1:
@@ -230,11 +238,13 @@ class Multifactor:
 
     def gone(self, job: Waiting) -> None:
         """The job waits no longer."""
-        _, rows = self._waiting.pop(job.number, (job, []))
-        self._several.pop(job.number, None)
+        _, rows = self._waiting.pop(job.number, (job, ()))
+        if not rows:
+            return
         self._tested.pop(job.number, None)
-        if rows:
-            job.set_priorities([int(self._rows.get(row, "value")) for row in rows])
+        if len(rows) > 1:
+            del self._several[job.number]
+        job.set_priorities([int(self._rows.get(row, "value")) for row in rows])
         for row in rows:
             self._rows.give_back(row)
 
@@ -275,42 +285,34 @@ class Multifactor:
 
     # Terms
 
-    def _fixed(self, job: Waiting, entry: int) -> dict[str, float]:
-        """What of a row does not change with time."""
+    def _fixed(self, job: Waiting, entry: int) -> tuple[float, ...]:
+        """What of a row does not change with time: the values of all columns, in their order."""
         of, part, member = self._of, job.partitions[entry], job.account or Member()
         request = job.request
-        tres = requested_by(job, part, self._conf)
         account = -1 if member.association is None else member.association
         fairshare = 0.0
         if account >= 0 and self.usage is not None:
-            fairshare = self.usage.factor(account)
+            fairshare = self.usage.factor(account) * float(self._weight_fairshare)
         key = part.name, account, member.qos
         if key not in self._of_members:
             self._of_members[key] = self._of_member(part, account, member.qos)
         association, partition, qos = self._of_members[key]
-        terms: dict[str, float] = {
-            "age": 0.0,
-            "assoc": association,
-            "fairshare": fairshare * float(self._weight_fairshare),
-            "jobsize": self._size(job, tres["cpu"]) * float(of.weight_job_size),
-            "partition": partition,
-            "qos": qos,
-            "tres": self._tres_term(tres, part) if of.weight_tres else 0.0,
-        }
-        several = len(job.partitions) > 1
-        value = int(min(max(_total(terms, request.nice, several), 1), MOST))
-        by_hand = 0 if job.held else request.priority
-        return terms | {
-            "number": job.number,
-            "entry": entry,
-            "nice": request.nice,
-            "account": account,
-            "place": job.listed,
-            "array": self._array_of(job),
-            "several": several,
-            "frozen": by_hand is not None,
-            "value": value if by_hand is None else by_hand,
-        }
+        size = self._size(job, cpus_requested(request)) * float(of.weight_job_size)
+        tres = 0.0
+        if of.weight_tres:
+            tres = self._tres_term(requested_by(job, part, self._conf), part)
+        several, nice = len(job.partitions) > 1, request.nice
+        value: float | None = 0 if job.held else request.priority
+        is_frozen = value is not None
+        if value is None:
+            terms = (0.0, association, fairshare, size, partition, qos, tres)
+            total = _total(dict(zip(FACTORS, terms, strict=True)), nice, several)
+            value = int(min(max(total, 1), MOST))
+        return (
+            *(0.0, association, fairshare, size, partition, qos, tres, nice),
+            *(job.number, entry, 0, account, value, job.listed, self._array_of(job)),
+            *(is_frozen, several),
+        )
 
     def _of_member(
         self, part: Partition, account: int, qos: str | None
@@ -360,7 +362,7 @@ class Multifactor:
 
     # All rows at once
 
-    def _evaluate(self, block: NDArray, places: NDArray, now: int) -> bool:
+    def _evaluate(self, block: Block, places: NDArray, now: int) -> bool:
         """Compute age and priority of the rows at some places of a block; whether one was set."""
         accrue = block["accrue"][places]
         waited = np.where(accrue > 0, np.maximum(now - accrue, 0), 0)

@@ -127,12 +127,11 @@ class Queue:
         self._apart[job] = None
 
     def bar(self, job: JobRecord, reasons: Reasons, whole: Reasons) -> None:
-        """Partitions do not take a `job`, for `reasons`; None: one does.
+        """Some partitions do not take a `job`, for `reasons`; None: one does.
 
         whole: the same for the main scheduler, which counts the whole limit of a job.
         """
-        if any(whole):
-            self._barred[job] = reasons, whole
+        self._barred[job] = reasons, whole
 
     def expect(self, job: JobRecord, now: int) -> None:
         """A job has just been submitted, and may have to wait for something else than nodes.
