@@ -93,7 +93,7 @@ class Loop:
         self._recorded = recorded
         self._turned = turned
         self._backfill = BackfillThread(
-            controller, phases, self._tell, compiled, costs, free=recorded is None
+            controller, phases, turned, compiled, costs, free=recorded is None
         )
         self._main = MainScheduler(controller)
         self._now = phases.boot_s
@@ -126,6 +126,7 @@ class Loop:
         soon = 0 < conf.min_job_age_s < PURGE_S
         self._purge_s = max(LEAST_PURGE_S, conf.min_job_age_s) if soon else PURGE_S
         self._slicer = Slicer(controller, phases, self._backfill)
+        self._gang, self._preempts = conf.gang, controller.preemption.active
         # The recorded events, by jobs' places in `_ids`.
         self._script: list[Event] = []
         self._ids: list[str] = []
@@ -204,7 +205,8 @@ class Loop:
         if not mine:
             return False
         self._now = date
-        self._slicer.pass_by(date, END)
+        if self._gang:
+            self._slicer.pass_by(date, END)
         for attempt in mine:
             self.controller.runs.ended(attempt, date)
         self._settle()
@@ -213,7 +215,8 @@ class Loop:
     def do(self, event: Event) -> None:
         """What happens next happens."""
         self._now, what, which = event
-        self._slicer.pass_by(self._now, what)
+        if self._gang:
+            self._slicer.pass_by(self._now, what)
         self._do(what, which, self._now)
         self._settle()
 
@@ -247,7 +250,8 @@ class Loop:
     def _settle(self) -> None:
         """Kills that the last event asks for, and the passes that follow at once."""
         controller, events = self.controller, self._events
-        controller.end_victims(self._now)
+        if self._preempts:
+            controller.end_victims(self._now)
         while events.at_once and self._recorded is None and self._now >= self._pass_date:
             events.answer_at_once()
             self._pass(self._now, full=False)
@@ -279,14 +283,16 @@ class Loop:
                 date, what = self._pass_date, RELEASED
         elif self._scripted < len(self._script):
             date, what, which = min((date, what, which), self._script[self._scripted])
-        told = self._recorded is None or self._scripted < len(self._script)
+        told = self._gang and (self._recorded is None or self._scripted < len(self._script))
         if told and self._slicer.is_due(self._now, date, what):
             date, what, which = self._slicer.date_s, SLICE, 0
         refresh = self._refresh_date
+        if refresh > date or date == inf:
+            return date, what, which
         first = self._phases.backfill_first or what > REFRESH
         if first and what in (CYCLE, CYCLED) and self._phases.backfill_first:
             first = not self._backfill.has_slept(date, self._period_s)
-        if refresh < date < inf or (refresh == date < inf and first):
+        if refresh < date or first:
             date, what, which = refresh, REFRESH, 0
         return date, what, which
 
@@ -454,11 +460,8 @@ class Loop:
         self.controller.submission.miss_deadlines(date)
         self._main.look(date, full=full)
         if self._turned is not None:
-            self._tell(Turn(date, phases_of.FULL if full else phases_of.DEFAULT_DEPTH))
-
-    def _tell(self, turn: Turn) -> None:
-        if self._turned is not None:
-            self._turned(self.controller, turn)
+            what = phases_of.FULL if full else phases_of.DEFAULT_DEPTH
+            self._turned(self.controller, Turn(date, what))
 
     # --- as recorded ------------------------------------------------------------------------
 

@@ -151,8 +151,10 @@ class Usage:
         self._begun: dict[int, tuple[int, int, float]] = {}
         self._factors = np.zeros(len(tree.associations))
         self._effective = tree.effective_accounts(self.oblivious)
-        # Whether that is what the usage of the last refresh makes of the tree.
+        # Whether that is what the usage of the last refresh makes of the tree, and the same once
+        # it is asked for one by one.
         self._ranked = False
+        self._listed: list[float] = []
 
     def started(self, place: int, association: int, now: int, rate: float) -> int:
         """A job that uses so much a second from now on. Returns what to name at its end.
@@ -165,19 +167,21 @@ class Usage:
 
     def ended(self, row: int, now: int) -> None:
         """The job of a row has ended: its rest counts at once, if it does."""
-        if self.fair_tree:
-            self._of_tree()
         association, start, rate = self._begun.pop(row)
         self._running.give_back(row)
         if not self._rests:
             return
+        if self.fair_tree:
+            self._of_tree()
         lasted = now - max(start, self._fading.last_s)
         self.tree.add(association, self._fading.amount(lasted) * rate)
 
     def factor(self, association: int) -> float:
         """The fair-share factor of an association, 0 to 1."""
         if self.fair_tree:
-            return float(self._of_tree()[association])
+            if not self._ranked or not self._listed:
+                self._listed = self._of_tree().tolist()
+            return self._listed[association]
         giver = self.tree.giver(association)
         if self._effective[giver] == UNKNOWN:
             self._effective[giver] = self.tree.effective(giver, self._effective, self.oblivious)
@@ -222,6 +226,7 @@ class Usage:
         """The same, which only who asks for them has computed."""
         if not self._ranked:
             self._factors, self._ranked = self.tree.fair_tree(), True
+            self._listed = []
         return self._factors
 
     def _amounts(self, now: int) -> tuple[NDArray, NDArray, NDArray[np.float64]]:

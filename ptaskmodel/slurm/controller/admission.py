@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import fields
+from math import inf
 
 from ptaskmodel.slurm.accounts.fair_share import Member, Members
 from ptaskmodel.slurm.conf.facts import EXCLUSIVE, Conf, Nodes, Partition
@@ -24,6 +26,7 @@ from ptaskmodel.slurm.jobs.gpus import completed
 from ptaskmodel.slurm.jobs.needs import (
     Need,
     first_nodes_of,
+    limit_min,
     need_of,
     over_memory,
     with_cpus_for_memory,
@@ -35,6 +38,10 @@ from ptaskmodel.slurm.jobs.request import JobRequest, asked_of_nodes, parsed
 INVALID_FEATURE = "InvalidFeature"
 # Limit and least time of a request, minutes.
 Times = tuple[int | None, int | None]
+
+
+_SLOTS = [Need.__dict__[each.name] for each in fields(Need)]
+_LIMIT, _LEAST_LIMIT = Need.__dict__["limit_s"], Need.__dict__["least_limit_s"]
 
 
 class Admission:
@@ -53,6 +60,8 @@ class Admission:
         self.picks = bool(self._selective) and not self._strict
         self._kinds: dict[tuple[object, ...], int] = {}
         self._needs: dict[tuple[object, ...], Need] = {}
+        # The first need of each kind.
+        self._first: dict[int, Need] = {}
         # Of requests alike in what they ask of nodes: their needs, by limits; those that are not
         # taken as they are have none here.
         self._alike: dict[tuple[object, ...], dict[Times, tuple[Need, ...]]] = {}
@@ -114,10 +123,17 @@ class Admission:
         asks = (partition.name, min_nodes, exclusive, *asked_of_nodes(request))
         kind = self._kinds.setdefault(asks, len(self._kinds))
         key = kind, request.limit_min, request.time_min_min
-        if key not in self._needs:
-            found = need_of(request, partition, self._conf, self._nodes, min_nodes, exclusive, kind)
+        found = self._needs.get(key)
+        if found is None:
+            first = self._first.get(kind)
+            if first is not None and not first.ways:
+                found = _with_limits(first, request)
+            else:
+                conf, nodes = self._conf, self._nodes
+                found = need_of(request, partition, conf, nodes, min_nodes, exclusive, kind)
+                self._first[kind] = found
             self._needs[key] = found
-        return self._needs[key]
+        return found
 
     # --- partitions -------------------------------------------------------------------------
 
@@ -194,3 +210,17 @@ class Admission:
         return refused_by(
             self._conf, job.request, job.partitions, qos, self._rooms, over, outside, refused
         )
+
+
+def _with_limits(need: Need, request: JobRequest) -> Need:
+    """The need of a `request` that differs in its limits alone from that of a `need`, without ways.
+
+    Its fields are copied one by one: so it takes a tenth of the time of `replace`.
+    """
+    other = object.__new__(Need)
+    for slot in _SLOTS:
+        slot.__set__(other, slot.__get__(need))
+    limit, least = limit_min(request, need.partition), request.time_min_min
+    _LIMIT.__set__(other, None if limit == inf else int(limit) * 60)
+    _LEAST_LIMIT.__set__(other, None if least is None else least * 60)
+    return other

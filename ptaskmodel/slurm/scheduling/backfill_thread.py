@@ -22,7 +22,7 @@ from ptaskmodel.slurm.scheduling.vectorised_backfill import QuickCycles, suits
 class BackfillThread:
     """Says when it next looks, and makes its cycles.
 
-    held_until: until when a cycle holds the controller. tell: called after each cycle. free: its
+    held_until: until when a cycle holds the controller. turned: called after each cycle. free: its
     dates are its own, not those of a recorded run.
     """
 
@@ -30,7 +30,7 @@ class BackfillThread:
         self,
         controller: Controller,
         phases: Phases,
-        tell: Callable[[Turn], None],
+        turned: Callable[[Controller, Turn], None] | None,
         compiled: bool,
         costs: Costs,
         *,
@@ -41,7 +41,7 @@ class BackfillThread:
         self.held_until = -inf
         self._controller = controller
         self._phases = phases
-        self._tell = tell
+        self._turned = turned
         self._costs = costs
         self._free = free
         plain = compiled and costs == FREE and suits(conf, controller.nodes)
@@ -131,4 +131,6 @@ class BackfillThread:
         self._cycle_end = controller.events.second(over)
         self._look = over + controller.conf.scheduler.bf_interval_s + self._phases.backfill_s
         self.statistics.add(tested, len(controller.queue), lasted_s, end)
-        self._tell(Turn(date, phases_of.BACKFILL_CYCLE, tested, lasted_s, end))
+        if self._turned is not None:
+            turn = Turn(date, phases_of.BACKFILL_CYCLE, tested, lasted_s, end)
+            self._turned(controller, turn)

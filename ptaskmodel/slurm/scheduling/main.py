@@ -100,6 +100,7 @@ class MainScheduler:
         # Jobs that pass `_is_queued` at any time.
         self._taken: set[JobRecord] = set()
         self._repeats = repeats(controller)
+        self._complete_wait_s = controller.conf.complete_wait_s
         # The last pass, if it would be the same again.
         self._known: _Known | None = None
 
@@ -107,7 +108,7 @@ class MainScheduler:
         """Start jobs at a `date`, strictly in order; full: however deep the queue is."""
         controller = self._controller
         now = controller.events.second(date)
-        late = controller.allocations.completed_lately(now)
+        late = controller.allocations.completed_lately(now) if self._complete_wait_s else []
         if late and not controller.conf.scheduler.reduce_completing_frag:
             return
         entries = controller.queue.build(now, whole=True)
@@ -117,8 +118,11 @@ class MainScheduler:
         if self._head_waits(entries[0]):
             entries[0].job.wait_for("Resources")
             most = len(entries) if full else controller.conf.scheduler.default_queue_depth
-            left = islice(entries, 1, None)
-            _all_wait(controller, left, set(), self._taken, now, most, steady=self._steady)
+            behind = islice(entries, 1, most + 1)
+            for job in [job for _, _, job in behind if job.reason in _NOT_TOLD]:
+                job.wait_for("Priority")
+            if len(entries) > 1 and most > 0:
+                controller.events.change_at(now)
             self._know(entries, before, 0, full=full)
             return
         one = _Pass(controller, date, late, self._taken, full=full, steady=self._steady)
@@ -315,8 +319,11 @@ class _Pass:
         named = need.required if controller.conf.select_type == LINEAR else 0
         clean = within & ~(self._completing & ~named)
         found = controller.allocations.find(job, entry.which, clean, now)
-        self._completing |= controller.end_victims(self._date)
-        reason = controller.rules.exceeds(job, partition, found, tried=left)
+        if controller.preemption.active:
+            self._completing |= controller.end_victims(self._date)
+        reason = None
+        if controller.rules.limits.limit:
+            reason = controller.rules.exceeds(job, partition, found, tried=left)
         if reason is not None:
             self.is_plain = False
             self._limited(entry, reason)

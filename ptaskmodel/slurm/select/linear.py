@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from math import ceil
 from operator import itemgetter
 
-from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members, of_hosts, runs
+from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members, of_hosts
 from ptaskmodel.slurm.conf.facts import Nodes
 from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need
 from ptaskmodel.slurm.jobs.record import RUNNING, Allocation, Ends, JobRecord
@@ -16,6 +17,8 @@ from ptaskmodel.slurm.select.choice import Offer, choose
 from ptaskmodel.slurm.select.switches import Leaves, Tree
 
 UNLIMITED = 1 << 30
+# Consecutive nodes, among the digits of a set from the lowest on.
+_RUN = re.compile("1+")
 
 
 class Counts:
@@ -339,7 +342,8 @@ def tightest(usable: Mask, need: Need, cpus: int) -> Mask | None:
         return None
     spare = max(need.least, need.wanted) - need.least
     chosen = 0
-    for first, length in _in_turn(list(runs(usable)), nodes, spare, need.cpus, cpus):
+    found = [(run.start(), run.end() - run.start()) for run in _RUN.finditer(bin(usable)[:1:-1])]
+    for first, length in _in_turn(found, nodes, spare, need.cpus, cpus):
         count = min(length, nodes)
         chosen |= first_hosts(count) << first
         nodes -= count
