@@ -107,7 +107,7 @@ class Rules:
             within = self._nodes.usable & job.reservation.nodes
             if now < job.reservation.start_s or any(self.fits(n, within) for n in job.needs):
                 return True
-        elif any(self._at_best(need) is not None for need in job.needs):
+        elif self._at_best(job.needs[0]) is not None or any(map(self.could_ever, job.needs)):
             return True
         if any(self.never_starts(job, partition) for partition in job.partitions):
             return True

@@ -160,6 +160,8 @@ class Multifactor:
         self.period_s: int | None = self._of.calc_period_s if conf.database else None
         rests = "LIMITS" in conf.enforce
         self.usage = Usage(tree, self._of, began_s, rests) if conf.database else None
+        # Whether a job's size counts with its limit, which may change before a refresh.
+        self._sized_at_once = "SMALL_RELATIVE_TO_TIME" in self._of.flags
         self._weight_age = self._of.weight_age if conf.database else 0
         self._weight_fairshare = self._of.weight_fairshare if conf.database else 0
         self._max_factor = max([1, *(p.job_factor for p in conf.partitions)])
@@ -169,7 +171,13 @@ class Multifactor:
         names = ("number", "entry", "accrue", "account", "value", "place", "array")
         whole = dict.fromkeys(names, np.int64)
         # frozen: held, or set by hand; several: of a job that is in several partitions.
-        self._rows = Rows({**columns, **whole, "frozen": np.bool_, "several": np.bool_})
+        kinds = {**columns, **whole, "frozen": np.bool_, "several": np.bool_}
+        self._rows = Rows(kinds)
+        names = list(kinds)
+        self._value, self._accrue = names.index("value"), names.index("accrue")
+        self._job_size = names.index("jobsize")
+        # Jobs that came since the last refresh, and what their rows are to hold: most start before.
+        self._fresh: dict[int, tuple[Waiting, list[list[float]]]] = {}
         self._waiting: dict[int, tuple[Waiting, list[int]]] = {}
         self._several: dict[int, tuple[Waiting, list[int]]] = {}
         self._running: dict[int, int] = {}
@@ -185,39 +193,57 @@ class Multifactor:
         """Give a job its priorities (age 0); they are refreshed until it starts or is gone."""
         if job.number in self._waiting:
             self.gone(job)
-        rows = [self._rows.take(self._fixed(job, entry)) for entry in range(len(job.partitions))]
-        self._waiting[job.number] = (job, rows)
-        if len(rows) == 1:
-            job.set_priorities(self._rows.view(rows[0], "value"))
-        else:
-            self._several[job.number] = (job, rows)
-            job.set_priorities([int(self._rows.get(row, "value")) for row in rows])
+        fresh = [self._fixed(job, entry) for entry in range(len(job.partitions))]
+        self._fresh[job.number] = job, fresh
+        self._tested.pop(job.number, None)
+        job.set_priorities([values[self._value] for values in fresh])
+
+    def _take_rows(self) -> None:
+        """Those that came since the last refresh get rows."""
+        for number, (job, fresh) in self._fresh.items():
+            if number in self._tested and not self._sized_at_once:
+                size = self._weighted_size(job, self._tested[number])
+                for values in fresh:
+                    values[self._job_size] = size
+            rows = [self._rows.take(values) for values in fresh]
+            self._waiting[number] = job, rows
+            if len(rows) == 1:
+                job.set_priorities(self._rows.view(rows[0], "value"))
+            else:
+                self._several[number] = job, rows
+        self._fresh.clear()
 
     def again(self, job: Waiting, now: int) -> None:
         """A job that is requeued keeps its priorities until they are refreshed."""
         before = [int(value) for value in job.priorities]
         self.at_submit(job, now)
-        for row, value in zip(self._waiting[job.number][1], before, strict=True):
-            self._rows.set(row, "value", value)
-        if len(before) > 1:
-            job.set_priorities(before)
+        for values, value in zip(self._fresh[job.number][1], before, strict=True):
+            values[self._value] = value
+        job.set_priorities(before)
 
     def accrue(self, job: Waiting, since_s: int) -> None:
         """The job's age counts from a date on, as of the next refresh; told once is enough."""
-        if job.number in self._waiting:
-            always = "ACCRUE_ALWAYS" in self._of.flags
+        begin_s = job.submit_s if "ACCRUE_ALWAYS" in self._of.flags else since_s
+        if job.number in self._fresh:
+            for values in self._fresh[job.number][1]:
+                values[self._accrue] = values[self._accrue] or begin_s
+        elif job.number in self._waiting:
             for row in self._waiting[job.number][1]:
                 if not self._rows.get(row, "accrue"):
-                    self._rows.set(row, "accrue", job.submit_s if always else since_s)
+                    self._rows.set(row, "accrue", begin_s)
 
     def tested(self, job: Waiting, cpus: int) -> None:
         """The CPUs that the job would get are known: they count from the next refresh on."""
         if self._tested.get(job.number) == cpus:
             return
         self._tested[job.number] = cpus
+        if job.number in self._fresh:
+            if self._sized_at_once:
+                for values in self._fresh[job.number][1]:
+                    values[self._job_size] = self._weighted_size(job, cpus)
+            return
         for row in self._waiting[job.number][1]:
-            size = self._size(job, cpus) * self._of.weight_job_size
-            self._rows.set(row, "jobsize", size)
+            self._rows.set(row, "jobsize", self._weighted_size(job, cpus))
 
     def started(self, job: Waiting, now: int, tres: Amounts) -> None:
         """The job runs from now on, with these resources."""
@@ -238,10 +264,12 @@ class Multifactor:
 
     def gone(self, job: Waiting) -> None:
         """The job waits no longer."""
+        self._tested.pop(job.number, None)
+        if self._fresh.pop(job.number, None) is not None:
+            return
         _, rows = self._waiting.pop(job.number, (job, ()))
         if not rows:
             return
-        self._tested.pop(job.number, None)
         if len(rows) > 1:
             del self._several[job.number]
         job.set_priorities([int(self._rows.get(row, "value")) for row in rows])
@@ -256,6 +284,7 @@ class Multifactor:
 
         heads: where what is left of each array is in the list of all jobs, by its id.
         """
+        self._take_rows()
         if self.usage is not None:
             self.usage.refresh(now, self._first_waiting(heads))
         changed = False
@@ -274,6 +303,7 @@ class Multifactor:
 
         Columns: number, entry (which of its partitions), priority, FACTORS, nice.
         """
+        self._take_rows()
         names = ("number", "entry", "value", *FACTORS, "nice")
         columns = {name: self._rows.column(name) for name in names}
         shown = ~self._rows.column("frozen")
@@ -285,7 +315,7 @@ class Multifactor:
 
     # Terms
 
-    def _fixed(self, job: Waiting, entry: int) -> tuple[float, ...]:
+    def _fixed(self, job: Waiting, entry: int) -> list[float]:
         """What of a row does not change with time: the values of all columns, in their order."""
         of, part, member = self._of, job.partitions[entry], job.account or Member()
         request = job.request
@@ -297,7 +327,7 @@ class Multifactor:
         if key not in self._of_members:
             self._of_members[key] = self._of_member(part, account, member.qos)
         association, partition, qos = self._of_members[key]
-        size = self._size(job, cpus_requested(request)) * float(of.weight_job_size)
+        size = self._weighted_size(job, cpus_requested(request))
         tres = 0.0
         if of.weight_tres:
             tres = self._tres_term(requested_by(job, part, self._conf), part)
@@ -308,11 +338,11 @@ class Multifactor:
             terms = (0.0, association, fairshare, size, partition, qos, tres)
             total = _total(dict(zip(FACTORS, terms, strict=True)), nice, several)
             value = int(min(max(total, 1), MOST))
-        return (
+        return [
             *(0.0, association, fairshare, size, partition, qos, tres, nice),
             *(job.number, entry, 0, account, value, job.listed, self._array_of(job)),
             *(is_frozen, several),
-        )
+        ]
 
     def _of_member(
         self, part: Partition, account: int, qos: str | None
@@ -335,6 +365,9 @@ class Multifactor:
             partition * float(of.weight_partition),
             of_qos * float(of.weight_qos),
         )
+
+    def _weighted_size(self, job: Waiting, cpus: int) -> float:
+        return self._size(job, cpus) * float(self._of.weight_job_size)
 
     def _size(self, job: Waiting, cpus: int) -> float:
         """The factor of a job's size, 0 to 1."""

@@ -342,7 +342,8 @@ def tightest(usable: Mask, need: Need, cpus: int) -> Mask | None:
         return None
     spare = max(need.least, need.wanted) - need.least
     chosen = 0
-    found = [(run.start(), run.end() - run.start()) for run in _RUN.finditer(bin(usable)[:1:-1])]
+    spans = [run.span() for run in _RUN.finditer(bin(usable)[:1:-1])]
+    found = [(first, end - first) for first, end in spans]
     for first, length in _in_turn(found, nodes, spare, need.cpus, cpus):
         count = min(length, nodes)
         chosen |= first_hosts(count) << first
