@@ -116,9 +116,10 @@ class Admission:
     def need(
         self, request: JobRequest, partition: Partition, min_nodes: int, exclusive: bool = False
     ) -> Need:
-        """Return what a job needs in a partition: one object for all jobs with the same request.
+        """Return what a `request` needs in a `partition`: one object for all that ask the same.
 
-        min_nodes: the least MinNodes of its partitions.
+        min_nodes: the least MinNodes of its partitions. exclusive: whether one of them has made it
+        take whole nodes.
         """
         asks = (partition.name, min_nodes, exclusive, *asked_of_nodes(request))
         kind = self._kinds.setdefault(asks, len(self._kinds))
