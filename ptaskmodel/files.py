@@ -40,7 +40,7 @@ _NOT_FINITE = (
 )
 _GZIP = b"\x1f\x8b"
 UTF8_MARK = b"\xef\xbb\xbf"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _AS_LATIN_1 = "ptaskmodel-latin-1"  # how bytes that are not UTF-8 are decoded
 codecs.register_error(
     _AS_LATIN_1, lambda fault: (fault.object[fault.start : fault.end].decode("latin-1"), fault.end)
@@ -173,7 +173,7 @@ def text_of(
             told("bytes that are not UTF-8 are read as Latin-1", line)
             return content.decode("utf-8", errors=_AS_LATIN_1)
         found = "is not UTF-8"
-        if content.startswith(_UTF16_MARKS):
+        if content.startswith(UTF16_MARKS):
             found += " but UTF-16"
         raise error(f"{shown_path(path)}:{line}: {found}; save it as UTF-8") from None
 
@@ -203,7 +203,7 @@ def check_regular(path: AnyPath, *, error: Kind = PTaskModelError) -> None:
 
 def taken_for(content: bytes) -> str | None:
     """Return what a `content` in a wrong format seems to be, for a message; None: unknown."""
-    if content.startswith(_UTF16_MARKS):
+    if content.startswith(UTF16_MARKS):
         return "is UTF-16; save it as UTF-8"
     begin = content[:4096].removeprefix(UTF8_MARK).lstrip()
     if not begin:

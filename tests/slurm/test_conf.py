@@ -284,3 +284,24 @@ def test_what_of_a_dragonfly_is_not_simulated_is_told(tmp_path, plugin):
     lines = f"SelectType=select/{plugin}\nTopologyPlugin=topology/tree\nTopologyParam=Dragonfly\n"
     notes = conf_of(tmp_path, lines + SMALL).notes
     assert any("taken for a tree" in note for note in notes) == (plugin == "cons_res")
+
+
+def test_cpus_hold_beside_procs_as_in_slurm(tmp_path):
+    """Source: src/common/read_config.c looks for Procs only where no CPUs are given."""
+    nodes = "NodeName=a CPUs=8 Procs=4\nNodeName=b Procs=4\nNodeName=c Procs=2 CPUs=6\n"
+    nodes += "NodeName=DEFAULT CPUs=3\nNodeName=d Procs=5\nNodeName=e CPUs=7 Procs=7\n"
+    (tmp_path / "slurm.conf").write_text(f"{nodes}PartitionName=p Nodes=ALL\n")
+    conf = read_conf(tmp_path / "slurm.conf")
+    assert [line.cpus for line in conf.nodes] == [8, 4, 6, 3, 7]
+    told = [one for one in conf.remarks if one.field == "Procs"]
+    assert [one.line for one in told] == [1, 3, 5]
+    assert told[0].text.endswith("slurm.conf:1: Procs is not used beside CPUs, as in Slurm")
+
+
+def test_a_file_that_is_included_from_elsewhere_is_read_beside(tmp_path):
+    (tmp_path / "parts.conf").write_text("PartitionName=p Nodes=ALL\n")
+    (tmp_path / "slurm.conf").write_text("NodeName=a\nInclude /etc/nowhere/parts.conf\n")
+    conf = read_conf(tmp_path / "slurm.conf")
+    assert [each.name for each in conf.partitions] == ["p"]
+    (told,) = [one.text for one in conf.remarks if "Include" in one.text]
+    assert told.endswith(f"is not there; {tmp_path / 'parts.conf'} is read")

@@ -110,6 +110,9 @@ def _included(name: str, where: str, reading: _Reading) -> Iterator[list[Pair]]:
     if not name.isprintable() or "%" in name:
         raise SlurmError(f"{where}: Include {shown(name)}; give the path of a file")
     path = reading.folder / name
+    if not path.exists() and (beside := reading.folder / Path(name).name).exists():
+        reading.account.taken(f"{where}: Include {name}: is not there; {beside} is read")
+        path = beside
     real = path.resolve()
     if real in reading.open_files:
         raise SlurmError(f"{where}: Include {name}: the file includes itself; take the line out")
@@ -193,7 +196,7 @@ def _partition_state(text: str) -> str:
 
 NODE: Table = {
     "cpus": ("cpus", _count),
-    "procs": ("cpus", _count),
+    "procs": ("procs", _count),
     "boards": ("boards", _count),
     "sockets": ("sockets", _count),
     "socketsperboard": ("sockets_per_board", _count),

@@ -14,7 +14,7 @@ from typing import Any
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, shown_path
-from ptaskmodel.remarks import Account, Remark, reader, warn
+from ptaskmodel.remarks import TAKEN, Account, Remark, reader, warn
 from ptaskmodel.slurm.conf import values, versions
 from ptaskmodel.slurm.conf.facts import (
     CONS_RES,
@@ -172,6 +172,7 @@ class _Builder:
         self.last = self.half_life_at = f"{origin}:1"
         self.others: list[Unread] = []
         self.notes: list[str] = []
+        self.alike: list[Remark] = []
         self.seen: dict[str, str] = {}
         self.node_defaults: dict[str, Any] = {}
         self.partition_defaults: dict[str, Any] = {}
@@ -220,7 +221,7 @@ class _Builder:
             priority=PriorityParameters(**self.priority),
             down_nodes=MappingProxyType({name: state for name, (state, _) in self.down.items()}),
             others=tuple(self.others),
-            remarks=(*told, *map(Remark, self.notes)),
+            remarks=(*told, *self.alike, *map(Remark, self.notes)),
             origin=self.origin,
             **self.scalars,
         )
@@ -329,6 +330,12 @@ class _Builder:
         if name == "decay_half_life_s":
             self.half_life_at = pair.where
 
+    def _again(self, pair: Pair, what: str) -> None:
+        """Tell `what` is so of a key; that of many lines is told of the first."""
+        file, _, line = pair.where.rpartition(":")
+        text = f"{pair.where}: {pair.key} {what}"
+        self.alike.append(Remark(text, kind=TAKEN, file=file, line=int(line), field=pair.key))
+
     def _options(self, pair: Pair, whose: str = SCHEDULER) -> dict[str, Any]:
         """SchedulerParameters, found as Slurm finds them: by what the text contains."""
         text = pair.value.lower()
@@ -368,7 +375,7 @@ class _Builder:
                 self._unread(pair, table)
                 continue
             if entry[0] in given:
-                self.notes.append(f"{pair.where}: {pair.key} is given again: the last value holds")
+                self._again(pair, "is given again: the last value holds")
             given.add(entry[0])
             try:
                 fields[entry[0]] = value_of(pair, entry[1])
@@ -382,6 +389,11 @@ class _Builder:
         if head.value.upper() == DEFAULT:
             self.node_defaults = fields
             return
+        if (procs := fields.pop("procs", None)) is not None and fields.setdefault(
+            "cpus", procs
+        ) != procs:
+            at = next((pair for pair in pairs if pair.key.lower() == "procs"), head)
+            self._again(at, "is not used beside CPUs, as in Slurm")
         before, self.names_lost = self.names_lost, True
         names = value_of(head, values.hosts)
         if not names or "=" in head.value:  # the next key

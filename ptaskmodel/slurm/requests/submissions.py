@@ -18,7 +18,14 @@ from math import inf
 from ptaskmodel.batch.jobs.parallel_tasks import bundled_profiles
 from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.errors import SlurmError, WorkloadError, shown
-from ptaskmodel.files import UTF8_MARK, AnyPath, read_bytes, shown_path
+from ptaskmodel.files import (
+    UTF8_MARK,
+    UTF16_MARKS,
+    AnyPath,
+    read_bytes,
+    shown_path,
+    taken_for,
+)
 from ptaskmodel.remarks import KILLED, NOTE, TAKEN, Account, Remark, reader
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Gres, Partition
@@ -239,15 +246,16 @@ def read_submissions(
     """The jobs of the file at `path`: ``jobs.csv``, ``sacct``, SWF or Batsim's JSON.
 
     conf: what they will run under. phase_s: how long after its whole second a job of the first
-    two comes. processors_per_node: of
-    an SWF log: jobs ask for whole nodes of so many processors; None: for processors (tasks of one
-    CPU), which Slurm places. cleaning: of logs, see `Cleaning`. t0: Unix time of date 0 where the
-    file does not say it. dependencies: whether jobs wait for the preceding jobs that a workload
-    names, and their users think.
+    two comes. processors_per_node: of an SWF or GWF log: jobs ask for whole nodes of so many
+    processors; None: for processors (tasks of one CPU), which Slurm places. cleaning: of logs, see
+    `Cleaning`. t0: Unix time of date 0 where the file does not say it. dependencies: whether jobs
+    wait for the preceding jobs that a workload names, and their users think.
 
     account: of the file. Raises SlurmError or WorkloadError with file and place.
     """
     start = read_bytes(path, error=WorkloadError).removeprefix(UTF8_MARK)[:START]
+    if start.startswith(UTF16_MARKS):
+        raise SlurmError(f"{account.file}: {taken_for(start)}")
     for read_rows, looks_like in (
         (job_table.read_jobs, job_table.looks_like),
         (event_lines.read_events, event_lines.looks_like),
@@ -260,7 +268,7 @@ def read_submissions(
         _nearly(start, path)
         cleaning = cleaning or Cleaning()
         counts = NODES
-        if format_of(path) == "swf":
+        if format_of(path) in ("swf", "gwf"):
             counts = CPUS if processors_per_node is None else NODES
             cleaning = cleaning._replace(processors_per_host=processors_per_node or 1)
         found = submissions_of(read_workload(path, cleaning), conf, counts, t0, dependencies)
