@@ -131,17 +131,10 @@ class SlurmComparison:
         for name, numbers in grouped(self.jobs_a, by).items():
             mine = np.array(numbers)[known[numbers]]
             if len(mine):
+                levels = [_levels(waits[mine]) for waits in (self.waits_a_s, self.waits_b_s)]
+                moved_s = float(changes[mine].sum())
                 found.append(
-                    GroupChange(
-                        by,
-                        name,
-                        len(mine),
-                        _levels(self.waits_a_s[mine]),
-                        _levels(self.waits_b_s[mine]),
-                        int((changes[mine] < -SAME_s).sum()),
-                        int((changes[mine] > SAME_s).sum()),
-                        float(changes[mine].sum()),
-                    )
+                    GroupChange(by, name, len(mine), *levels, *_sides(changes[mine]), moved_s)
                 )
         if by in ("size", "length"):
             return found
@@ -151,7 +144,7 @@ class SlurmComparison:
     def counts(self) -> dict[str, int]:
         """How many jobs wait less, longer, the same, or did not start in one or both."""
         changes = self.changes_s
-        gain, lose = int((changes < -SAME_s).sum()), int((changes > SAME_s).sum())
+        gain, lose = _sides(changes)
         unknown = int(np.isnan(changes).sum())
         same = len(changes) - gain - lose - unknown
         names = ("wait less", "wait longer", "wait the same", "did not start in one or both")
@@ -199,7 +192,7 @@ class SlurmComparison:
             means = f"Mean wait stays {before}"
         users = (np.array(its) for its in grouped(self.jobs_a, "user").values())
         moved = [float(np.nanmean(self.changes_s[its])) for its in users if known[its].any()]
-        gain, lose = (sum(sign * x > SAME_s for x in moved) for sign in (-1, 1))
+        gain, lose = _sides(np.array(moved))
         waits = "waits" if gain == 1 else "wait"
         of = count(len(moved), "user")
         return f"{means}; of {of} {count(gain)} {waits} less on average, {count(lose)} longer."
@@ -244,19 +237,12 @@ def class_table(groups: Sequence[GroupChange]) -> tuple[list[str], list[tuple[st
     median, high = (
         column([x for row in levels for x in row[first : first + 2]], TIME) for first in (0, 2)
     )
+    units = median, median, high, high
     rows = [
-        (
-            each.name,
-            count(each.jobs),
-            *(
-                unit.text(value)
-                for unit, value in zip((median, median, high, high), row, strict=True)
-            ),
-            *(count(number) for number in (each.gain, each.same, each.lose)),
-            each.verdict,
-        )
+        (each.name, count(each.jobs), *(unit.text(x) for unit, x in zip(units, row, strict=True)),
+         *map(count, (each.gain, each.same, each.lose)), each.verdict)
         for each, row in zip(groups, levels, strict=True)
-    ]
+    ]  # fmt: skip
     heads = [unit.head(f"{name} {run}")
              for unit, name in ((median, "median"), (high, "95 %")) for run in "ab"]  # fmt: skip
     return ["jobs", *heads, "gain", "same", "lose", "waits are"], rows
@@ -265,6 +251,11 @@ def class_table(groups: Sequence[GroupChange]) -> tuple[list[str], list[tuple[st
 def _levels(waits_s: Array) -> tuple[float, float]:
     """The median of waits, and what 95 % of them are at most."""
     return float(np.median(waits_s)), float(np.percentile(waits_s, 95))
+
+
+def _sides(changes_s: Array) -> tuple[int, int]:
+    """How many wait less, and how many longer, by more than SAME_s."""
+    return int((changes_s < -SAME_s).sum()), int((changes_s > SAME_s).sum())
 
 
 def _arrow(group: GroupChange, k: int) -> str:
@@ -314,16 +305,9 @@ def _compared(a: Results, b: Results) -> SlurmComparison:
         )
     jobs_b = [others[job.job_id] for job in jobs_a]
     known = {job.job_id for job in mine}
-    return SlurmComparison(
-        a,
-        b,
-        jobs_a,
-        jobs_b,
-        _waits(jobs_a),
-        _waits(jobs_b),
-        [job.job_id for job in mine if job.job_id not in others],
-        [name for name in others if name not in known],
-    )
+    only_a = [job.job_id for job in mine if job.job_id not in others]
+    only_b = [name for name in others if name not in known]
+    return SlurmComparison(a, b, jobs_a, jobs_b, _waits(jobs_a), _waits(jobs_b), only_a, only_b)
 
 
 def _waits(jobs: Sequence[SlurmJob]) -> Array:

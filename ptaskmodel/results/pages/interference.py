@@ -146,29 +146,20 @@ def decimals(end_s: float) -> int:
 
 def limits_of(results: Results) -> list[Limit]:
     """What limited tasks, what was shared longest first."""
-    seconds: dict[tuple[str, str], float] = {}
-    shared: dict[tuple[str, str], float] = {}
-    tasks: dict[tuple[str, str], set[str]] = {}
+    spells: dict[tuple[str, str], list[ShownLimit]] = {}
     for interval in results.limits:
-        key = interval.limited_by, interval.resource
-        if interval.limited_by == WAITING:
-            continue
-        lasted = interval.end_s - interval.start_s
-        seconds[key] = seconds.get(key, 0.0) + lasted
-        shared[key] = shared.get(key, 0.0) + (lasted if interval.sharers else 0.0)
-        tasks.setdefault(key, set()).add(interval.task_id)
-    span = results.end_s or 1.0
-    rows = []
-    for key in sorted(seconds, key=lambda key: (-shared[key], -seconds[key], key)):
-        kind, resource = key
-        spans = results.utilisation.get((resource, kind))
-        mean = None
-        if spans is not None:
-            mean = 100.0 * sum((b - a) * share for a, b, share in spans) / span
-        elif kind in (HOST, LINK):
-            mean = 0.0
-        rows.append(Limit(kind, resource, seconds[key], shared[key], tasks[key], mean))
-    return rows
+        if interval.limited_by != WAITING:
+            spells.setdefault((interval.limited_by, interval.resource), []).append(interval)
+    span, found = results.end_s or 1.0, []
+    for (kind, resource), its in spells.items():
+        spans = results.utilisation.get((resource, kind), ())
+        use = 100.0 * sum((b - a) * share for a, b, share in spans) / span
+        seconds = sum(one.end_s - one.start_s for one in its)
+        shared = sum(one.end_s - one.start_s for one in its if one.sharers)
+        tasks = {one.task_id for one in its}
+        is_told = spans or kind in (HOST, LINK)
+        found.append(Limit(kind, resource, seconds, shared, tasks, use if is_told else None))
+    return sorted(found, key=lambda one: (-one.shared, -one.seconds, one.kind, one.resource))
 
 
 def spells_of(results: Results, words: dict[str, int]) -> dict[str, Any]:
@@ -311,17 +302,17 @@ def _matrix(results: Results, costs: Sequence[Cost], kind: str, group: Mapping[s
     hosts = {task.task_id: len(task.hosts) for task in results.tasks}
     place = {task.task_id: k for k, task in enumerate(results.tasks)}
     in_hours = results.what == "job"
-    keys = [(group.get(cost.task_id, cost.task_id), group.get(cost.slowed_by, cost.slowed_by))
-            for cost in costs]  # fmt: skip
-    cells = summed(
-        (key, cost.seconds * (hosts.get(cost.task_id, 0) / 3600 if in_hours else 1.0))
-        for key, cost in zip(keys, costs, strict=True)
-    )
-    members: dict[tuple[str, str], set[int]] = {}
-    for key, cost in zip(keys, costs, strict=True):
-        members.setdefault(key, set()).update(
-            place[name] for name in (cost.task_id, cost.slowed_by) if name in place
-        )
+    by: dict[tuple[str, str], list[Cost]] = {}
+    for cost in costs:
+        pair = group.get(cost.task_id, cost.task_id), group.get(cost.slowed_by, cost.slowed_by)
+        by.setdefault(pair, []).append(cost)
+
+    def loss(cost: Cost) -> float:
+        return cost.seconds * (hosts.get(cost.task_id, 0) / 3600 if in_hours else 1.0)
+
+    cells = summed((pair, sum(map(loss, its))) for pair, its in by.items())
+    members = {pair: {place[name] for cost in its for name in (cost.task_id, cost.slowed_by)
+                      if name in place} for pair, its in by.items()}  # fmt: skip
     lost = summed((victim, amount) for (victim, _), amount in cells.items())
     rows = list(lost)[:MOST]
     caused = summed((who, amount) for (victim, who), amount in cells.items() if victim in rows)

@@ -93,18 +93,20 @@ def end_labels(axes: Any, labels: Sequence[tuple[float, str, str]]) -> None:
 
 
 def heat_rows(
-    axes: Any, names: Sequence[str], table: FloatArray, end_s: float, label: str = ""
-) -> None:
+    axes: Any, names: Sequence[str], table: FloatArray, end_s: float, label: str = "",
+    ends: tuple[float, float] = USE, most: int = 60,
+) -> None:  # fmt: skip
     """Draw rows over time on ``axes``: ``table`` has per cent of a capacity, cells up to ``end_s``.
 
-    names: of the rows. label: of the bar of colours; empty: no bar.
+    names: of the rows, at most so many are written. label: of the bar of colours; empty: no bar.
+    ends: of the scale.
     """
     image = axes.imshow(
-        table, aspect="auto", cmap=heat(), norm=scale(*USE), interpolation="nearest",
+        table, aspect="auto", cmap=heat(), norm=scale(*ends), interpolation="nearest",
         extent=(0.0, end_s, len(names) - 0.5, -0.5),
     )  # fmt: skip
     axes.grid(visible=False)
-    row_ticks(axes, names, 60)
+    row_ticks(axes, names, most)
     if label:
         bar = colour_bar(axes, image)
         bar.set_ticks([0, 50, 100], labels=["0", "50", "100 %"])

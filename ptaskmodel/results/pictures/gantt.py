@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results, ShownTask, running_stretches
-from ptaskmodel.results.pictures.charts import Pane, end_labels, time_panel
+from ptaskmodel.results.pictures.charts import Pane, end_labels, heat_rows, time_panel
 from ptaskmodel.results.pictures.drawing import (
     SLOWDOWN,
     USE,
@@ -266,15 +267,8 @@ def _cells(results: Results, rows: Spells, hosts: list[str]) -> Figure:
         size = np.array([len(group) for group in groups])[:, None]
         table = 100.0 * np.minimum(table / size, 1.0)
 
-    def draw(axes: Any) -> None:
-        axes.imshow(
-            table, aspect="auto", cmap=heat(), interpolation="nearest",
-            norm=scale(*(SLOWDOWN if by_slowdown else USE)),
-            extent=(0.0, cells * cell_s, len(groups) - 0.5, -0.5),
-        )  # fmt: skip
-        axes.grid(visible=False)
-        row_ticks(axes, names)
-
+    ends = SLOWDOWN if by_slowdown else USE
+    draw = partial(heat_rows, names=names, table=table, end_s=cells * cell_s, ends=ends, most=40)
     height = min(max(1.2, 0.06 * len(groups)), 8.0)
     figure = time_panel([Pane(draw, height)], end_s, results)
     what = f"mean contention slowdown of {results.what}s" if by_slowdown else "busy share"
