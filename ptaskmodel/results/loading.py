@@ -21,7 +21,7 @@ from ptaskmodel.results.directory import (
     SUMMARY,
     finite,
     number,
-    readable,
+    read_table,
     rows,
 )
 from ptaskmodel.results.tables import slurm_reading
@@ -288,20 +288,17 @@ def running_stretches(results: Results) -> list[tuple[ShownTask, float, float]]:
         raise PTaskModelError(f"{place / RUNS}: cannot be read ({error})") from None
 
 
-def load_over_time(results: Results) -> list[tuple[float, float, float, float]]:
+def load_over_time(results: Results) -> list[tuple[float, ...]]:
     """(date in s, jobs that wait, hosts that they ask for, hosts in use), from each date on.
 
     Raises PTaskModelError if the results are not those of a batch, or cannot be read.
     """
     if results.what != "job":
         raise PTaskModelError(f"{results.directory}: not the results of a batch; it has no queue")
-    with readable(results.directory / LOAD):
-        table = [[finite(row[name]) for name in LOAD_COLUMNS]
-                 for row in rows(results.directory / LOAD, *LOAD_COLUMNS)]  # fmt: skip
-    return [(date, jobs, asked, used) for date, jobs, asked, used in table]
+    return read_table(results.directory / LOAD, **dict.fromkeys(LOAD_COLUMNS, finite))
 
 
-def power_curve(results: Results) -> list[tuple[float, float, float]]:
+def power_curve(results: Results) -> list[tuple[float, ...]]:
     """(date in s, W of the hosts, W of the links), from each date on; the last date is the end.
 
     Raises PTaskModelError if energy was not counted, or the file cannot be read.
@@ -309,11 +306,7 @@ def power_curve(results: Results) -> list[tuple[float, float, float]]:
     place = results.directory / POWER
     if not place.exists():
         raise PTaskModelError(f"{place}: is not there; this picture needs a run with --energy")
-    with readable(place):
-        found = [
-            (finite(row["time"]), finite(row["hosts_W"]), finite(row["links_W"]))
-            for row in rows(place, *POWER_COLUMNS)
-        ]
+    found = read_table(place, **dict.fromkeys(POWER_COLUMNS, finite))
     if any(later[0] < sooner[0] for sooner, later in itertools.pairwise(found)):
         raise PTaskModelError(f"{place}: its dates go back; simulate again")
     return found

@@ -7,7 +7,6 @@ a machine was idle while jobs waited.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.directory import finite, number, rows
+from ptaskmodel.results.directory import finite, number, read_table, rows
 from ptaskmodel.results.states import in_words
 from ptaskmodel.slurm.conf import values
 
@@ -186,8 +185,8 @@ def read_reasons(directory: Path) -> dict[str, list[tuple[float, int]]]:
     found: dict[str, list[tuple[float, int]]] = {}
     if not (directory / REASONS).exists() and (directory / LIVE).exists():
         return found
-    for row in _table(directory / REASONS, REASON_COLUMNS):
-        found.setdefault(row["reason"], []).append((finite(row["time"]), int(row["jobs"])))
+    for date, reason, jobs in _read(directory / REASONS, time=finite, reason=str, jobs=int):
+        found.setdefault(reason, []).append((date, jobs))
     return found
 
 
@@ -215,27 +214,16 @@ def reason_curves(directory: Path, end_s: float) -> dict[str, Curve]:
     return dict(sorted(curves.items(), key=lambda item: -item[1].integral))
 
 
-def read_cycles(directory: Path) -> list[tuple[float, int, int, float, str]]:
+def read_cycles(directory: Path) -> list[tuple[Any, ...]]:
     """(date, queue, tested, how long it took in s, why it was over) of each backfill cycle."""
-    return [
-        (
-            finite(row["time"]),
-            int(row["queue"]),
-            int(row["tested"]),
-            finite(row["lasted"]),
-            row["end"],
-        )
-        for row in _table(directory / CYCLES, CYCLE_COLUMNS)
-    ]
+    columns: dict[str, Callable[[str], Any]] = {"queue": int, "tested": int, "lasted": finite}
+    return _read(directory / CYCLES, time=finite, **columns, end=str)
 
 
-def _table(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    try:
-        return list(rows(path, *columns))
-    except FileNotFoundError:
-        raise PTaskModelError(f"{path}: is missing; simulate again") from None
-    except (OSError, ValueError, csv.Error) as error:
-        raise PTaskModelError(f"{path}: cannot be read ({error})") from None
+def _read(path: Path, **columns: Callable[[str], Any]) -> list[tuple[Any, ...]]:
+    if not path.exists():
+        raise PTaskModelError(f"{path}: is missing; simulate again")
+    return read_table(path, **columns)
 
 
 class Curve(NamedTuple):

@@ -100,12 +100,10 @@ function pickedLevel({name, members}) {
 const uses = data.uses;  // [name, kind, mean %, [per mille, ...]]
 const taskNumber = new Map(tasks.map((t, k) => [t[ID], k]));
 let places = null, onlyUses = null, used = -1;
-const usersOfLink = (name) => typeof data.topology === "object" && data.topology.users[name] ? data.topology.users[name][2] : [];
+/* Of links [cable, how many used it, [[user, first use, last use, bytes], ...]]; without a topology of none. */
+const linkUsers = data.topology.users || {}, usersOfLink = (name) => linkUsers[name] ? linkUsers[name][2] : [];
 const numberOf = (user) => typeof user === "number" ? user : taskNumber.get(user);
-function linksOf(members) {
-  if (typeof data.topology !== "object") return new Set();
-  return new Set(Object.keys(data.topology.users).filter((name) => usersOfLink(name).some(([user]) => members.has(numberOf(user)))));
-}
+const linksOf = (members) => new Set(Object.keys(linkUsers).filter((name) => usersOfLink(name).some(([user]) => members.has(numberOf(user)))));
 /* Fades on the platform what none of these tasks used: other hosts; other links where it is known that they sent most over some. */
 function hold(members, links) {
   const hosts = members && panel && !ofRanks ? [...members].flatMap((k) => panel.runs(k).flatMap(([from, to]) => data.hosts.slice(from, to))) : [];
@@ -118,7 +116,7 @@ function usersOf(kind, name) {
     return [on.map((k) => [k, tasks[k][START], panel.until(tasks[k]), null]).sort((a, b) => (b[2] - b[1]) - (a[2] - a[1])), on.length];
   }
   const tick = data.topology.tick;
-  return [usersOfLink(name).map(([user, from, to, bytes]) => [user, from * tick, to * tick, bytes]), usersOfLink(name).length ? data.topology.users[name][1] : 0];
+  return [usersOfLink(name).map(([user, from, to, bytes]) => [user, from * tick, to * tick, bytes]), usersOfLink(name).length ? linkUsers[name][1] : 0];
 }
 /* A resource as a track of the panel; who used it is shown everywhere, and listed. */
 function pickUse(k) {
@@ -129,7 +127,7 @@ function pickUse(k) {
   $("use-says").textContent = `${text}${placed(name) === name ? "" : ` (${name})`}: used to ${numbers.share(mean / 100)} on average, ${numbers.share(parts.reduce((a, b) => Math.max(a, b), 0) / 1000)} at most; when: the last track of the chart above.`;
   table($("users"), {caption: `Who used ${text}, ${ofRanks && kind === "link" ? "pairs of ranks (3>5: rank 3 sends to rank 5), " : ""}from first to last use: ${numbers.number(users.length)} of ${numbers.number(count)}`, heads: [one, "first use", "last use", "sent"], kinds: ["text", "date", "date", "bytes"],
     rows: users.map(([user, ...its]) => [typeof user === "number" ? tasks[user][ID] : user, ...its]), order: null, date, end});
-  if (places) places.pick(kind, kind === "link" && data.topology.users[name] ? data.topology.users[name][0] : name);
+  if (places) places.pick(kind, kind === "link" && linkUsers[name] ? linkUsers[name][0] : name);
 }
 function pickPlace(kind, name, halves) {
   const found = halves.concat(name).map((half) => uses.findIndex((use) => use[1] === kind && use[0] === half)).filter((k) => k >= 0);
