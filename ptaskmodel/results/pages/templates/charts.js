@@ -9,9 +9,8 @@ function draw(parent, tag, attributes, text) {
   return node;
 }
 /* A figure: what it says, what it is of, an SVG that `paint(svg, width)` fills and gives a height, redrawn at each width; its numbers as a table. */
-function figure(node, {title, note, sentence}, paint, numbersOf) {
+function figure(node, {note, sentence}, paint, numbersOf) {
   const whole = add(node, "figure"), caption = add(whole, "figcaption");
-  if (title) add(caption, "b", title);
   add(caption, "p", sentence);
   if (note) add(caption, "p", note, {className: "soft"});
   const svg = draw(whole, "svg", {role: "img", "aria-label": sentence});
