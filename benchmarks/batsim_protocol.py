@@ -75,7 +75,7 @@ def processor_s() -> float:
 
 def beside(client, arguments, work) -> tuple[float, float, object]:
     """(processor s, wall s, what ``work(endpoint)`` gives) with a client in a process."""
-    from ptaskmodel.connect.batsim.transport import free_endpoint
+    from ptaskmodel.connect.transport import free_endpoint
 
     endpoint = free_endpoint()
     process = multiprocessing.get_context("fork").Process(
@@ -92,7 +92,7 @@ def served(endpoint: str, jobs: list, profiles: dict, platform: str) -> object:
     from batsim_sessions import serve
 
     from ptaskmodel.batch.options import BatchOptions
-    from ptaskmodel.connect.batsim.transport import SocketWire
+    from ptaskmodel.connect.transport import SocketWire
 
     with tempfile.TemporaryDirectory() as place:
         wire = SocketWire(endpoint)
@@ -110,7 +110,7 @@ def served(endpoint: str, jobs: list, profiles: dict, platform: str) -> object:
 
 def bare(endpoint: str, calls: int) -> None:
     """The same bytes without a simulation."""
-    from ptaskmodel.connect.batsim.transport import SocketWire
+    from ptaskmodel.connect.transport import SocketWire
 
     wire = SocketWire(endpoint)
     event = b'[{"timestamp":%d.0,"type":"REQUESTED_CALL","data":{}}]'

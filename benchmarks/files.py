@@ -29,7 +29,7 @@ import pyarrow.csv
 import replay_loads
 
 import ptaskmodel as pm
-from ptaskmodel.batch.measures.schedule import load
+from ptaskmodel.batch.metrics import load
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.results.tables.batch import plain_job_lines, write_schedule

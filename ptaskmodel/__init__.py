@@ -30,7 +30,7 @@ NAMES = {
     "ptaskmodel.platform.topologies.dragonfly": ("Dragonfly",),
     "ptaskmodel.platform.topologies.fat_tree": ("FatTree",),
     "ptaskmodel.platform.topologies.torus": ("Torus",),
-    "ptaskmodel.results.comparison.tasks": (
+    "ptaskmodel.results.task_comparison": (
         "compare",
         "Comparison",
     ),
@@ -44,8 +44,8 @@ NAMES = {
         "batch_into",
         "BatchRun",
     ),
-    "ptaskmodel.runs.options.batch": ("BatchWriting",),
-    "ptaskmodel.runs.options.simulate": ("SimulationOptions",),
+    "ptaskmodel.runs.scheduling_options": ("BatchWriting",),
+    "ptaskmodel.runs.options": ("SimulationOptions",),
     "ptaskmodel.runs.simulate": (
         "simulate_into",
         "SimulationRun",

@@ -10,10 +10,10 @@ from ptaskmodel import load_platform
 from ptaskmodel.batch.machine.machine import machine_of
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.run import run_batch
-from ptaskmodel.connect.batsim.events import read_external_events
-from ptaskmodel.connect.batsim.jobs import Book
-from ptaskmodel.connect.batsim.options import SessionOptions
-from ptaskmodel.connect.batsim.scheduler import Session
+from ptaskmodel.connect.events import read_external_events
+from ptaskmodel.connect.jobs import Book
+from ptaskmodel.connect.options import SessionOptions
+from ptaskmodel.connect.scheduler import Session
 
 HEAD = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

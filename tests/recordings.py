@@ -10,7 +10,7 @@ from engine_runner import finish, prepare
 
 import ptaskmodel as pm
 from ptaskmodel.recording.intervals import Phases, Recorder, Uses
-from ptaskmodel.results.traces.writing import Trace
+from ptaskmodel.results.traces.tables import Trace
 
 PLATFORM = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

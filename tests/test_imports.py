@@ -20,19 +20,17 @@ ROOMS = (
 )
 # The folders of a room, in the same sense.
 FOLDERS = {
-    "platform": ("topologies", "routing", "reader", "pictures"),
-    "workload": ("formats", "transforms"),
+    "platform": ("topologies", "routing", "reader"),
+    "workload": ("formats",),
     "sharing": ("max_min", "bottleneck_max_fairness", "levels", "fair_bottleneck", "proportional"),
     "engine": ("usage",),
     "mpi": ("collectives", "point_to_point"),
-    "batch": ("machine", "allocations", "jobs", "loop", "policies", "measures", "compiled"),
+    "batch": ("machine", "allocations", "jobs", "loop", "policies", "compiled"),
     "slurm": (
         *("conf", "jobs", "requests", "accounts", "select", "queue", "controller", "scheduling"),
         "live",
     ),
-    "connect": ("batsim",),
-    "runs": ("options",),
-    "results": ("schemas", "tables", "traces", "pictures", "comparison", "pages"),
+    "results": ("schemas", "tables", "traces", "pictures", "pages"),
     "cli": ("commands",),
 }
 

@@ -15,7 +15,7 @@ import ptaskmodel
 from ptaskmodel.calibration.measurements import read_measurements
 from ptaskmodel.campaign import read_plan
 from ptaskmodel.cli import main
-from ptaskmodel.connect.batsim.events import read_external_events
+from ptaskmodel.connect.events import read_external_events
 from ptaskmodel.errors import CampaignError, PTaskModelError, RouteError
 from ptaskmodel.platform.routing.choice import read_routes
 from ptaskmodel.remarks import Account

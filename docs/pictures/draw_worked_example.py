@@ -15,8 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ptaskmodel as pm
-from ptaskmodel.style.colours import CATEGORIES
-from ptaskmodel.style.figures import COLUMN, style
+from ptaskmodel.style.figures import CATEGORIES, COLUMN, style
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent

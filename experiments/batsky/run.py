@@ -17,7 +17,7 @@ from typing import Any
 from ptaskmodel.cli.show import text_table
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform import load_platform
-from ptaskmodel.runs.options.slurm import LiveWriting
+from ptaskmodel.runs.scheduling_options import LiveWriting
 from ptaskmodel.runs.slurm_live import LiveResults, live_into
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.requests.submissions import read_submissions

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from ptaskmodel.style.colours import CATEGORIES, LIGHT
-from ptaskmodel.style.figures import new_figure, picture
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, new_figure, picture
 
 BINS = np.array([0.0, 0.1, 0.25, 0.4, 0.55, 0.7, 1.0])
 

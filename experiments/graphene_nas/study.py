@@ -20,7 +20,7 @@ import pandas
 
 import ptaskmodel as pm
 from ptaskmodel.platform import load_platform
-from ptaskmodel.workload.transforms.ptask_rule import trace_of_work
+from ptaskmodel.workload.ptask_rule import trace_of_work
 from ptaskmodel.workload.works import HomogeneousWork, SequenceWork
 
 GRAPHENE = Path(__file__).resolve().parents[2] / "platforms" / "graphene.xml"

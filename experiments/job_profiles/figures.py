@@ -13,8 +13,7 @@ import matplotlib.pyplot as plt
 from matplotlib.collections import PatchCollection
 from matplotlib.patches import Rectangle
 
-from ptaskmodel.style.colours import CATEGORIES, LIGHT
-from ptaskmodel.style.figures import picture
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture
 
 CABINETS = (0, 39, 74, 104, 144)
 COLOURS = dict(zip((8, 16, 32), CATEGORIES, strict=False))

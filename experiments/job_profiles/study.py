@@ -24,7 +24,7 @@ from ptaskmodel.batch.machine.host_sets import runs
 from ptaskmodel.platform import load_platform
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models import JobKind, weibull
-from ptaskmodel.workload.transforms.ptask_rule import trace_of_work
+from ptaskmodel.workload.ptask_rule import trace_of_work
 from ptaskmodel.workload.works import HomogeneousWork, SequenceWork, TraceWork
 
 HERE = Path(__file__).resolve().parent

@@ -13,8 +13,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from relations import COLUMNS, picked
 
-from ptaskmodel.style.colours import CATEGORIES, LIGHT
-from ptaskmodel.style.figures import picture
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture
 
 Row = Mapping[str, Any]
 COLOURS = (*CATEGORIES, LIGHT.ink)

@@ -15,12 +15,12 @@ from typing import Any
 from ptaskmodel.batch import BatchOptions
 from ptaskmodel.platform import Platform, Torus
 from ptaskmodel.runs.batch import batch_into
-from ptaskmodel.runs.options.batch import BatchWriting
+from ptaskmodel.runs.scheduling_options import BatchWriting
 from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.reading import read_workload
-from ptaskmodel.workload.transforms.scaling import loaded, offered_load
+from ptaskmodel.workload.scaling import loaded, offered_load
 
 SYNTHETIC = "synthetic"
 NOWHERE = "none"  # jobs that are delays, wherever they run
@@ -112,7 +112,7 @@ def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         "contention_slowdown": summary.get("contention_slowdown", {}).get("mean"),
     }
     if parameters["window"] == 1 and not contention:
-        from ptaskmodel.batch.measures.queue import QueueMeasures
+        from ptaskmodel.batch.queue_metrics import QueueMeasures
 
         found = QueueMeasures(run.result.schedule).over_time()
         first = int((found.date_s <= found.date_s[0] + 200 * 3600).sum())

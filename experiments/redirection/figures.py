@@ -12,8 +12,7 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from ptaskmodel.style.colours import CATEGORIES, LIGHT
-from ptaskmodel.style.figures import picture
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture
 
 PANELS = (
     ("mean_bounded_slowdown", "mean bounded slowdown"),

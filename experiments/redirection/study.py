@@ -19,7 +19,7 @@ from ptaskmodel.batch.compiled.delays import compiled_batch
 from ptaskmodel.workload.formats.swf import read_swf, workload_from_swf
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models import lublin
-from ptaskmodel.workload.transforms.scaling import WEEK_S, Window, cut_workload, workload_windows
+from ptaskmodel.workload.scaling import WEEK_S, Window, cut_workload, workload_windows
 
 SYNTHETIC = "synthetic"
 MOST_DECISIONS = 100_000  # at one date

@@ -19,10 +19,10 @@ import numpy as np
 from ptaskmodel.batch import BatchOptions
 from ptaskmodel.platform import load_platform
 from ptaskmodel.runs.batch import batch_into
-from ptaskmodel.runs.options.batch import BatchWriting
+from ptaskmodel.runs.scheduling_options import BatchWriting
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models import lublin
-from ptaskmodel.workload.transforms.scaling import loaded, offered_load
+from ptaskmodel.workload.scaling import loaded, offered_load
 
 PLATFORM = Path(__file__).resolve().parents[2] / "platforms" / "graphene.xml"
 HOSTS = 144

@@ -12,8 +12,7 @@ import pandas
 from scipy import stats
 
 from ptaskmodel.campaign import Finding, stated, told_campaigns, write_findings, write_table
-from ptaskmodel.style.colours import LIGHT
-from ptaskmodel.style.figures import new_figure, save
+from ptaskmodel.style.figures import LIGHT, new_figure, save
 
 WORLD = ["solver", "estimates_up_to", "host_order"]
 USUAL = ("bmf", 1, "platform")

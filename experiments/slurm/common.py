@@ -19,7 +19,7 @@ from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.reading import read_workload
-from ptaskmodel.workload.transforms.scaling import loaded, offered_load
+from ptaskmodel.workload.scaling import loaded, offered_load
 
 Row = dict[str, Any]
 MODEL = "model"

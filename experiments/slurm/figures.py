@@ -10,8 +10,7 @@ import numpy as np
 from common import Row
 from matplotlib.figure import Figure
 
-from ptaskmodel.style.colours import CATEGORIES, LIGHT
-from ptaskmodel.style.figures import picture
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture
 
 TITLES = {
     "waiting_s": "mean wait (s)",

@@ -8,7 +8,7 @@ from common import Row, by_scheduler, configuration, ended, evenly, measures
 
 from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
 from ptaskmodel.slurm.run import simulate_slurm
-from ptaskmodel.workload.transforms.scaling import loaded
+from ptaskmodel.workload.scaling import loaded
 
 INTERVALS_s = (7, 15, 30, 60, 90)
 DEPTHS = (20, 50, 100)

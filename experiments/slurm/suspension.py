@@ -18,7 +18,7 @@ from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
 from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.workload.jobs import Workload
-from ptaskmodel.workload.transforms.sampling import shuffled
+from ptaskmodel.workload.sampling import shuffled
 from ptaskmodel.workload.works import DelayWork
 
 RANDOM, LARGE = 0.2, 700 / 3000

@@ -24,7 +24,7 @@ from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.reading import read_workload
-from ptaskmodel.workload.transforms.sampling import sampled, shuffled
+from ptaskmodel.workload.sampling import sampled, shuffled
 from ptaskmodel.workload.works import DelayWork
 
 

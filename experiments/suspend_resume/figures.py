@@ -14,8 +14,7 @@ import numpy as np
 from causes import values
 from relations import NAMES, TITLES
 
-from ptaskmodel.style.colours import CATEGORIES, LIGHT
-from ptaskmodel.style.figures import picture
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture
 
 Row = Mapping[str, Any]
 COLOURS = CATEGORIES[:5]

@@ -14,8 +14,8 @@ from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.models import lublin
 from ptaskmodel.workload.reading import read_workload
-from ptaskmodel.workload.transforms.sampling import sampled, shuffled
-from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk
+from ptaskmodel.workload.sampling import sampled, shuffled
+from ptaskmodel.workload.scaling import loaded, offered_load, shrunk
 from ptaskmodel.workload.works import DelayWork
 
 RANDOM_SHARE = 0.2  # of the jobs

@@ -46,7 +46,7 @@ from ptaskmodel.batch import (
 )
 from ptaskmodel.platform import Platform, Torus
 from ptaskmodel.workload.jobs import Workload
-from ptaskmodel.workload.transforms.sampling import shuffled
+from ptaskmodel.workload.sampling import shuffled
 
 # Who has priority, and whether by suspending the others.
 POLICIES = {

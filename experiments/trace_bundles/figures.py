@@ -6,8 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from ptaskmodel.style.colours import CATEGORIES, LIGHT
-from ptaskmodel.style.figures import new_figure, picture
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, new_figure, picture
 
 MODELS = ("bundle", "collectives", "1 window", "10 windows", "100 windows")
 COLOURS = dict(zip(MODELS, CATEGORIES, strict=False))

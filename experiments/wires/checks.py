@@ -25,7 +25,7 @@ from ptaskmodel.calibration.wire import fit_wire
 from ptaskmodel.engine.usage.network_models import NetworkModel, read_wire
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.runs.draws import ranges, residuals_of
-from ptaskmodel.workload.loops import closed_loop
+from ptaskmodel.workload.tasks import closed_loop
 from ptaskmodel.workload.works import ParallelWork
 
 CHECKS = ("withheld", "reads", "loops", "draws", "sizes", "fits")

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.style.colours import CATEGORIES, LIGHT
-from ptaskmodel.style.figures import picture
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture
 
 COLOURS = {
     "L07": CATEGORIES[1],

@@ -71,18 +71,18 @@ NAMES = {
         "Machine",
         "machine_of",
     ),
-    "ptaskmodel.batch.measures.classes": (
+    "ptaskmodel.batch.class_metrics": (
         "by_class",
         "ClassRow",
         "fair_starts",
         "FairStart",
         "Replayed",
     ),
-    "ptaskmodel.batch.measures.queue": (
+    "ptaskmodel.batch.queue_metrics": (
         "OverTime",
         "QueueMeasures",
     ),
-    "ptaskmodel.batch.measures.schedule": (
+    "ptaskmodel.batch.metrics": (
         "contention_slowdown",
         "job_times",
         "load",
@@ -98,20 +98,20 @@ NAMES = {
         "policy_by_name",
         "user_policy",
     ),
-    "ptaskmodel.batch.policies.conservative": ("Conservative",),
-    "ptaskmodel.batch.policies.easy": (
+    "ptaskmodel.batch.policies.backfilling": (
+        "Conservative",
         "Easy",
         "Fcfs",
         "Filler",
-    ),
-    "ptaskmodel.batch.policies.preemptive": (
-        "Gang",
-        "Preemptive",
     ),
     "ptaskmodel.batch.policies.metric_aware": ("MetricAware",),
     "ptaskmodel.batch.policies.power": (
         "PowerCap",
         "SleepIdle",
+    ),
+    "ptaskmodel.batch.policies.preemptive": (
+        "Gang",
+        "Preemptive",
     ),
     "ptaskmodel.batch.policies.redirection": ("Redirection",),
     "ptaskmodel.batch.policies.tuning": (

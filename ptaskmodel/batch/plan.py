@@ -195,7 +195,7 @@ class Plan:
             raise SimulationError(f"profiles '{kind}'; use one of {', '.join(PROFILES)}")
         if kind == "ptask":
             from ptaskmodel.batch.jobs.parallel_tasks import bundled_profiles
-            from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
+            from ptaskmodel.workload.ptask_rule import ptask_profiles
 
             platform = self.machine.platform
             host = platform.host(self.machine.names[0])
@@ -209,7 +209,7 @@ class Plan:
         if kind == "delay" and not only_delays(workload):
             return self._as_delays(workload)
         if kind == "smpi":
-            from ptaskmodel.workload.transforms.ptask_rule import trace_profiles
+            from ptaskmodel.workload.ptask_rule import trace_profiles
 
             return trace_profiles(workload)
         return workload

@@ -32,8 +32,7 @@ from ptaskmodel.engine.usage.network_models import WIRES
 from ptaskmodel.errors import shown
 from ptaskmodel.files import AnyPath, read_text
 from ptaskmodel.remarks import Account, Remark, reader
-from ptaskmodel.style.colours import LIGHT, MARKERS, category
-from ptaskmodel.style.figures import COLUMN, finished, picture, subplots
+from ptaskmodel.style.figures import COLUMN, LIGHT, MARKERS, category, finished, picture, subplots
 from ptaskmodel.style.text import count, duration
 from ptaskmodel.workload.amounts import LARGEST, FloatArray
 

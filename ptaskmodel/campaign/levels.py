@@ -16,8 +16,7 @@ import numpy as np
 
 from ptaskmodel.campaign.plan import Plan
 from ptaskmodel.campaign.statistics import MANY_LEVELS, SIGNIFICANT, paired, pairs, within
-from ptaskmodel.results.pages.drawn import dot_table
-from ptaskmodel.results.pages.page import Section
+from ptaskmodel.results.pages.page import Section, dot_table
 from ptaskmodel.results.pictures.charts import Cumulative, Curve, Dot, DotPanel
 from ptaskmodel.results.states import ENDED, in_words
 from ptaskmodel.style.text import MINUS, UNKNOWN, count, number, p_value

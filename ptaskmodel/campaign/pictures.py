@@ -28,8 +28,7 @@ from ptaskmodel.campaign.statistics import (
     within,
 )
 from ptaskmodel.results.pictures.charts import Dot, DotPanel, dots
-from ptaskmodel.style.colours import SIGNS
-from ptaskmodel.style.figures import finished, picture
+from ptaskmodel.style.figures import SIGNS, finished, picture
 from ptaskmodel.style.text import count, number, p_value
 
 if TYPE_CHECKING:

@@ -46,8 +46,7 @@ from ptaskmodel.campaign.statistics import (
 )
 from ptaskmodel.campaign.store import DONE, FAILED
 from ptaskmodel.errors import CampaignError
-from ptaskmodel.results.pages.drawn import dot_table
-from ptaskmodel.results.pages.page import Section, Table, write_page
+from ptaskmodel.results.pages.page import Section, Table, dot_table, write_page
 from ptaskmodel.results.states import ENDED, WORDS, in_words
 from ptaskmodel.style.text import count, duration, number, p_value, text_table
 

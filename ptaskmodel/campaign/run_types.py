@@ -23,10 +23,8 @@ from ptaskmodel.named_files import load, sources
 from ptaskmodel.options import FILE, PAIRS, Option
 from ptaskmodel.remarks import warn
 from ptaskmodel.renamed import UNTIL
-from ptaskmodel.runs.options.batch import BATCH, FIRST_JOBS, TRANSFORMS
-from ptaskmodel.runs.options.replay import REPLAY
-from ptaskmodel.runs.options.simulate import SIMULATE
-from ptaskmodel.runs.options.slurm import CHANGES, SLURM
+from ptaskmodel.runs.options import REPLAY, SIMULATE
+from ptaskmodel.runs.scheduling_options import BATCH, CHANGES, FIRST_JOBS, SLURM, TRANSFORMS
 
 Parameters = Mapping[str, Any]
 Numbers = dict[str, float | int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptaskmodel.engine.usage.network_models import COUNTS, NETWORK_MODELS
 from ptaskmodel.options import FILE, FLAG, JOBS, MEASURES, NOT_NEGATIVE, PLATFORM, TEXT, Option
 from ptaskmodel.sharing.rules import SOLVERS
-from ptaskmodel.workload.transforms import PATTERNS
+from ptaskmodel.workload import PATTERNS
 
 SOLVER = Option(
     "solver", SOLVERS, None, None,

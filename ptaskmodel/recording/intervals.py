@@ -21,8 +21,7 @@ from ptaskmodel.engine.state import (
     LIMIT_NOTHING,
     RATE,
 )
-from ptaskmodel.recording.limits import FIRST_ROUTE, Names
-from ptaskmodel.recording.recorded import Capacities, Owners, Recorded
+from ptaskmodel.recording.recorded import FIRST_ROUTE, Capacities, Names, Owners, Recorded
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

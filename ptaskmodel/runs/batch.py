@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel import __version__
+from ptaskmodel.batch.class_metrics import BASES, by_class
 from ptaskmodel.batch.jobs.attempt import NOT_OVER
 from ptaskmodel.batch.loop.schedule import figures_of
-from ptaskmodel.batch.measures.classes import BASES, by_class
-from ptaskmodel.batch.measures.queue import QueueMeasures
-from ptaskmodel.batch.measures.schedule import killed_only_by_neighbours, load, metrics
+from ptaskmodel.batch.metrics import killed_only_by_neighbours, load, metrics
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.plan import check_sizes, machine_with, only_delays
+from ptaskmodel.batch.queue_metrics import QueueMeasures
 from ptaskmodel.batch.run import BatchResult, Driver, run_batch
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.files import check_file_to_write, whole_path, write_json
@@ -47,8 +47,8 @@ from ptaskmodel.results.tables.energy import (
     machine_states,
     write_energy,
 )
-from ptaskmodel.runs.options.batch import BATCH, TRANSFORMS, BatchWriting
-from ptaskmodel.runs.options.shared import check_group, check_nothing_to_write, fresh
+from ptaskmodel.runs.options import check_group, check_nothing_to_write, fresh
+from ptaskmodel.runs.scheduling_options import BATCH, TRANSFORMS, BatchWriting
 from ptaskmodel.style.text import several
 from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import JobTable, columns_of, rows_of, sizes_of
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from ptaskmodel.batch.jobs.metering import BatchEnergy
     from ptaskmodel.batch.loop.loop import Progress
     from ptaskmodel.batch.loop.power_states import Pstates
-    from ptaskmodel.batch.measures.schedule import Load
+    from ptaskmodel.batch.metrics import Load
     from ptaskmodel.batch.run import BatchResult
     from ptaskmodel.platform import Platform
     from ptaskmodel.runs.recording import Observation
@@ -212,8 +212,8 @@ def _transformed(
     asked_for = [option.name for option in TRANSFORMS if option.name in parameters]
     if not asked_for:
         return workload
-    from ptaskmodel.workload.transforms.sampling import sampled, shuffled
-    from ptaskmodel.workload.transforms.scaling import loaded, offered_load, shrunk
+    from ptaskmodel.workload.sampling import sampled, shuffled
+    from ptaskmodel.workload.scaling import loaded, offered_load, shrunk
 
     steps: dict[str, Callable[[Workload, Any], Workload]] = {
         "jobs": lambda made, count: made.with_jobs(

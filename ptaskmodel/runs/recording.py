@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ptaskmodel.recording.intervals import Listener, Recorder
     from ptaskmodel.recording.recorded import Recorded
     from ptaskmodel.results.traces.attribution import Attribution, LinkUsers, Users, Utilisation
-    from ptaskmodel.results.traces.writing import Trace
+    from ptaskmodel.results.traces.tables import Trace
     from ptaskmodel.simulation.simulation import Simulation
     from ptaskmodel.workload.tasks import Task
 
@@ -80,7 +80,7 @@ class Observation:
     def _trace_writers(self, formats: list[str], limit_GB: float | None) -> list[Listener]:
         """What writes traces, and looks how large they become."""
         from ptaskmodel.results.traces import trace_file
-        from ptaskmodel.results.traces.writing import TraceGrowth
+        from ptaskmodel.results.traces.tables import TraceGrowth
 
         for format_ in formats:
             name, writer = trace_file(format_, self.directory)

@@ -40,8 +40,13 @@ from ptaskmodel.results.tables.mpi import (
     column_of,
     doing,
 )
-from ptaskmodel.runs.options.replay import REPLAY, ReplayFiles, check_rank_options
-from ptaskmodel.runs.options.shared import check_nothing_to_write, fresh
+from ptaskmodel.runs.options import (
+    REPLAY,
+    ReplayFiles,
+    check_nothing_to_write,
+    check_rank_options,
+    fresh,
+)
 from ptaskmodel.workload.actions import ACTIONS, COMPUTE
 
 if TYPE_CHECKING:
@@ -214,7 +219,7 @@ def replay_into(
             summary["critical_path"] = path.summary()
             files += path.write(place)
         if told and wanted.timelines:
-            from ptaskmodel.results.traces.mpi_timelines import FORMATS, Timelines
+            from ptaskmodel.results.traces.timelines import FORMATS, Timelines
 
             timelines = Timelines(trace, hosts, whole_actions(told.spans()), told.flights())
             for format_ in dict.fromkeys(wanted.timelines):

@@ -1,6 +1,6 @@
 """Run a batch in which an external scheduler decides, and write its directory.
 
-It is a batch (see `runs.batch`) plus a scheduler (see `connect.batsim`).
+It is a batch (see `runs.batch`) plus a scheduler (see `connect`).
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel.batch.options import BatchOptions
-from ptaskmodel.connect.batsim.jobs import Book
-from ptaskmodel.connect.batsim.options import ConnectionOptions, SessionOptions
-from ptaskmodel.connect.batsim.scheduler import served
+from ptaskmodel.connect.jobs import Book
+from ptaskmodel.connect.options import ConnectionOptions, SessionOptions
+from ptaskmodel.connect.scheduler import served
 from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
 from ptaskmodel.runs.batch import BatchRun, batch_into
-from ptaskmodel.runs.options.batch import SERVE, BatchWriting
+from ptaskmodel.runs.scheduling_options import SERVE, BatchWriting
 from ptaskmodel.workload.formats import Cleaning
 
 if TYPE_CHECKING:
     from ptaskmodel.batch.loop.loop import Progress
-    from ptaskmodel.connect.batsim.messages import SchedulerFault
+    from ptaskmodel.connect.messages import SchedulerFault
     from ptaskmodel.interrupts import Interrupted
     from ptaskmodel.platform import Platform
 

@@ -25,8 +25,14 @@ from ptaskmodel.results.tables.tasks import (
     write_flow_routes,
     write_results,
 )
-from ptaskmodel.runs.options.shared import check_group, check_nothing_to_write, fresh
-from ptaskmodel.runs.options.simulate import PACKETS, SIMULATE, SimulationOptions
+from ptaskmodel.runs.options import (
+    PACKETS,
+    SIMULATE,
+    SimulationOptions,
+    check_group,
+    check_nothing_to_write,
+    fresh,
+)
 from ptaskmodel.runs.recording import Checkpoints, Observation
 from ptaskmodel.simulation.checks import check_given_routes, overload_text
 from ptaskmodel.simulation.records import frame

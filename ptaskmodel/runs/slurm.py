@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel import interrupts
 from ptaskmodel.batch.machine.failures import FailureLaw
-from ptaskmodel.batch.measures.schedule import lost_seconds
+from ptaskmodel.batch.metrics import lost_seconds
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
 from ptaskmodel.kernels.decorators import INTERPRETED
@@ -39,8 +39,8 @@ from ptaskmodel.results.tables.slurm_summary import (
     summary_of,
     unread_notes,
 )
-from ptaskmodel.runs.options.shared import check_nothing_to_write, fresh
-from ptaskmodel.runs.options.slurm import CHANGES, SLURM, SlurmOptions
+from ptaskmodel.runs.options import check_nothing_to_write, fresh
+from ptaskmodel.runs.scheduling_options import CHANGES, SLURM, SlurmOptions
 from ptaskmodel.slurm.accounts.facts import AUTO, Accounts, accounts_of_jobs
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import Conf

@@ -35,7 +35,7 @@ from ptaskmodel.results.tables.slurm import (
 )
 from ptaskmodel.results.tables.slurm_reading import CYCLE_COLUMNS
 from ptaskmodel.results.tables.slurm_summary import outcome_of, settings_of, state_counts
-from ptaskmodel.runs.options.slurm import SLURM_LIVE, LiveWriting, SlurmOptions
+from ptaskmodel.runs.scheduling_options import SLURM_LIVE, LiveWriting, SlurmOptions
 from ptaskmodel.runs.slurm import times_alone
 from ptaskmodel.slurm.accounts.facts import AUTO, Accounts, accounts_of_jobs, commands_of
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
@@ -51,8 +51,7 @@ from ptaskmodel.slurm.live.run import LiveRun, run_live
 from ptaskmodel.slurm.loop import Progress
 from ptaskmodel.slurm.requests.submissions import AS_GIVEN, read_submissions, with_profiles
 from ptaskmodel.slurm.run import SlurmRun, execution_on, simulate_slurm
-from ptaskmodel.style.colours import SIGNS
-from ptaskmodel.style.figures import NoMatplotlib, finished, picture, save
+from ptaskmodel.style.figures import SIGNS, NoMatplotlib, finished, picture, save
 from ptaskmodel.style.text import count, duration
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from ptaskmodel.mpi.run import Progress, Several
 from ptaskmodel.remarks import for_summary, joining, warn
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.simulation.simulation import Simulation
-from ptaskmodel.style.colours import category
-from ptaskmodel.style.figures import NoMatplotlib, new_figure, save
+from ptaskmodel.style.figures import NoMatplotlib, category, new_figure, save
 from ptaskmodel.style.text import unit_of
 from ptaskmodel.workload.tasks import Task
 

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 import ptaskmodel
-from ptaskmodel.engine.bounds import (
+from ptaskmodel.engine.check import (
     check_bounds,
     check_chain,
     check_extent,
+    check_lists,
     check_range,
     check_state_bounds,
 )
-from ptaskmodel.engine.check import check_lists
 from ptaskmodel.engine.state import WAKE, State, arrays_of
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.files import AnyPath, read_bytes, write_bytes

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptaskmodel.platform.facts import HostFacts
 from ptaskmodel.workload.amounts import check_number
-from ptaskmodel.workload.host_facts import HostFacts
 from ptaskmodel.workload.works import (
     Bound,
     HomogeneousWork,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.platform.facts import HostFacts
 from ptaskmodel.workload.amounts import (
     NO_FLOATS,
     NO_INTS,
@@ -26,7 +27,6 @@ from ptaskmodel.workload.amounts import (
     frozen,
     own,
 )
-from ptaskmodel.workload.host_facts import HostFacts
 
 if TYPE_CHECKING:
     from ptaskmodel.workload.traces import Trace

@@ -33,15 +33,15 @@ from ptaskmodel.batch.allocations.rules import (
     Random,
     Spread,
 )
+from ptaskmodel.batch.class_metrics import by_class
 from ptaskmodel.batch.compiled.delays import compiled_batch
 from ptaskmodel.batch.compiled.state import RUN
 from ptaskmodel.batch.jobs.execution import Scaled, delay_of
-from ptaskmodel.batch.measures.classes import by_class
-from ptaskmodel.batch.measures.queue import QueueMeasures
-from ptaskmodel.batch.measures.schedule import load
+from ptaskmodel.batch.metrics import load
 from ptaskmodel.batch.policies import orders
-from ptaskmodel.batch.policies.easy import Filler
+from ptaskmodel.batch.policies.backfilling import Filler
 from ptaskmodel.batch.policies.redirection import CONFLICTS
+from ptaskmodel.batch.queue_metrics import QueueMeasures
 from ptaskmodel.batch.run import compiled_batch_of
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.records import as_records

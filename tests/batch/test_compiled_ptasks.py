@@ -11,7 +11,7 @@ from platform_text import HEADER
 
 from ptaskmodel.batch import BatchOptions, Job, run_batch
 from ptaskmodel.batch.machine.machine import machine_of
-from ptaskmodel.batch.measures.schedule import load, metrics
+from ptaskmodel.batch.metrics import load, metrics
 from ptaskmodel.batch.plan import Plan
 from ptaskmodel.batch.run import compiled_batch_of
 from ptaskmodel.errors import SimulationError

@@ -10,7 +10,7 @@ import pytest
 
 from ptaskmodel.batch.jobs.attempt import KILLED, WALLTIME
 from ptaskmodel.batch.loop.decisions import Kill, Start, Wake
-from ptaskmodel.batch.measures.schedule import contention_slowdown, metrics
+from ptaskmodel.batch.metrics import contention_slowdown, metrics
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.run import run_batch
 from ptaskmodel.cli import main

@@ -21,7 +21,7 @@ from ptaskmodel.batch import (
     random_jobs,
 )
 from ptaskmodel.batch.allocations.rules import Contiguous, Random, buddy
-from ptaskmodel.batch.measures.classes import BASES, Replayed, fair_starts
+from ptaskmodel.batch.class_metrics import BASES, Replayed, fair_starts
 from ptaskmodel.batch.policies.metric_aware import MetricAware
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.works import DelayWork

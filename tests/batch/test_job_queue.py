@@ -9,7 +9,7 @@ import pytest
 
 from ptaskmodel.batch import BatchSimulation, Easy, Filler, Job, Requeue, check_policy, random_jobs
 from ptaskmodel.batch.jobs.queue import JobQueue
-from ptaskmodel.batch.policies import easy
+from ptaskmodel.batch.policies import backfilling
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.works import DelayWork
 
@@ -96,7 +96,7 @@ class PlainFiller:
 @pytest.mark.parametrize("short", [4, 1000])
 def test_easy_written_with_it_is_easy(monkeypatch, short):
     monkeypatch.setattr("ptaskmodel.batch.jobs.queue.SHORT", short)
-    monkeypatch.setattr(easy, "SHORT", short)
+    monkeypatch.setattr(backfilling, "SHORT", short)
     check_policy(PlainEasy, promise="head", workloads=10)
     for seed in range(10):
         found = []

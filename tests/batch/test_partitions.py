@@ -10,7 +10,7 @@ from ptaskmodel.batch import BatchSimulation, Easy, HostSet, check_policy, metri
 from ptaskmodel.batch.allocations import allocation_by_name
 from ptaskmodel.batch.allocations.rules import Partitions, buddy, from_file, intrepid
 from ptaskmodel.batch.machine.host_sets import first_hosts, text
-from ptaskmodel.batch.policies.conservative import Conservative
+from ptaskmodel.batch.policies.backfilling import Conservative
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import DelayWork

@@ -23,8 +23,8 @@ from ptaskmodel.batch import (
     random_jobs,
 )
 from ptaskmodel.batch.allocations.rules import buddy
-from ptaskmodel.batch.measures.queue import QueueMeasures, waits
 from ptaskmodel.batch.policies.metric_aware import MetricAware
+from ptaskmodel.batch.queue_metrics import QueueMeasures, waits
 from ptaskmodel.results.tables.batch import write_classes, write_over_time, write_tuning
 from ptaskmodel.workload.works import DelayWork
 

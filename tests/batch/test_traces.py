@@ -9,8 +9,8 @@ import pytest
 from ptaskmodel.batch import BatchOptions, run_batch
 from ptaskmodel.errors import SimulationError, WorkloadError
 from ptaskmodel.platform import Platform, load_platform
+from ptaskmodel.workload.ptask_rule import trace_of_work
 from ptaskmodel.workload.reading import read_workload
-from ptaskmodel.workload.transforms.ptask_rule import trace_of_work
 from ptaskmodel.workload.works import (
     DelayWork,
     HomogeneousWork,

@@ -7,7 +7,7 @@ import pytest
 from ptaskmodel.cli import main
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.options import values
-from ptaskmodel.runs.options.batch import BATCH
+from ptaskmodel.runs.scheduling_options import BATCH
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from batsim_sessions import Calls, job, reply, serve
 
 from ptaskmodel.cli import main
 from ptaskmodel.cli.commands.batsim import main as batsim
-from ptaskmodel.connect.batsim.transport import recorded
+from ptaskmodel.connect.transport import recorded
 from ptaskmodel.results.loading import load_results
 from ptaskmodel.results.pages.report import command_of
 from ptaskmodel.runs.serve import serve_inputs, serve_into

@@ -28,7 +28,7 @@ from ptaskmodel.platform.routing.choice import (
     mixed,
     routing_of,
 )
-from ptaskmodel.workload.loops import closed_loop
+from ptaskmodel.workload.tasks import closed_loop
 from ptaskmodel.workload.works import ParallelWork
 
 HEAD = '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'

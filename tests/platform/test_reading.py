@@ -8,7 +8,7 @@ import pytest
 
 from ptaskmodel.errors import PlatformError
 from ptaskmodel.platform import AvailabilityTrace, PlatformWarning
-from ptaskmodel.platform.reader.traces import TraceError, parse_trace
+from ptaskmodel.platform.facts import TraceError, parse_trace
 
 WORLD = '<zone id="w" routing="Full">{}</zone>'
 CLUSTER = '<cluster id="c" prefix="n" suffix=".x" radical="{}" speed="2Gf,1Gf" {}/>'

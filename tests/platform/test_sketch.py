@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ptaskmodel.platform import load_platform
-from ptaskmodel.platform.pictures.layout import extent, sketch
+from ptaskmodel.platform.sketch import extent, sketch
 
 PLATFORMS = Path(__file__).resolve().parent.parent.parent / "platforms"
 LEFT_OUT = ("limiter", "dark-fibre")  # of nodes of a cluster; a bypass

@@ -12,7 +12,7 @@ import pytest
 import ptaskmodel as pm
 from ptaskmodel.cli import main
 from ptaskmodel.recording.intervals import Recorder
-from ptaskmodel.recording.limits import narrowest_window
+from ptaskmodel.recording.recorded import narrowest_window
 from ptaskmodel.results.traces.attribution import Attribution
 
 HOSTS = ("a", "b", "c", "d")
@@ -114,7 +114,7 @@ def test_the_cause_changes_with_what_sets_it(tmp_path):
 
 @pytest.mark.parametrize("at_once", [4, 1 << 16])
 def test_the_narrowest_window_of_large_works(tmp_path, monkeypatch, at_once):
-    monkeypatch.setattr("ptaskmodel.recording.limits.PAIRS_AT_ONCE", at_once)
+    monkeypatch.setattr("ptaskmodel.recording.recorded.PAIRS_AT_ONCE", at_once)
     (tmp_path / "p.xml").write_text(wide([1e-3, 2e-3, 3e-3, 9e-3, 4e-3, 5e-3]))
     simulation = pm.Simulation(pm.load_platform(tmp_path / "p.xml"))
     router = simulation.core.router

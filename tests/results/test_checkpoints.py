@@ -7,9 +7,9 @@ import json
 import pytest
 
 import ptaskmodel as pm
-from ptaskmodel.results.comparison.batches import standings
+from ptaskmodel.results.batch_comparison import standings
 from ptaskmodel.results.directory import provenance
-from ptaskmodel.runs.options.simulate import SimulationOptions
+from ptaskmodel.runs.options import SimulationOptions
 from ptaskmodel.runs.recording import Checkpoints
 from ptaskmodel.runs.simulate import simulate_into
 from ptaskmodel.workload.formats.tasks_json import load_tasks

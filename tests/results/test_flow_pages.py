@@ -9,7 +9,7 @@ import pytest
 
 from ptaskmodel.cli import main
 from ptaskmodel.results.loading import results_of
-from ptaskmodel.results.pages.flows import (
+from ptaskmodel.results.pages.platform import (
     WIDE,
     Flows,
     answer_of_flows,

@@ -12,7 +12,7 @@ from batsim_sessions import Calls, job, reply, serve
 
 from ptaskmodel import remarks
 from ptaskmodel.cli import main
-from ptaskmodel.connect.batsim.transport import recorded
+from ptaskmodel.connect.transport import recorded
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.remarks import (
@@ -28,7 +28,7 @@ from ptaskmodel.remarks import (
 )
 from ptaskmodel.results.schemas import schema_of
 from ptaskmodel.results.states import WORDS, outcome_remarks
-from ptaskmodel.runs.options.simulate import SimulationOptions
+from ptaskmodel.runs.options import SimulationOptions
 from ptaskmodel.runs.simulate import simulate_into
 from ptaskmodel.workload import load_tasks
 

@@ -13,7 +13,7 @@ import pytest
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.mpi import read_trace, trace_of_actions
 from ptaskmodel.platform import Platform
-from ptaskmodel.runs.options.replay import ReplayFiles
+from ptaskmodel.runs.options import ReplayFiles
 from ptaskmodel.runs.replay import replay_into
 
 TEXT = (

@@ -14,10 +14,10 @@ from browsing import console, opened, well_made
 
 from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.comparison.slurm import GroupChange, SlurmComparison, compare_slurm
 from ptaskmodel.results.loading import Results, load_results
 from ptaskmodel.results.pages.report import write_report
 from ptaskmodel.results.pictures.catalogue import draw_results
+from ptaskmodel.results.slurm_comparison import GroupChange, SlurmComparison, compare_slurm
 from ptaskmodel.results.tables.slurm_reading import (
     Curve,
     SlurmJob,

@@ -12,12 +12,12 @@ import pytest
 
 from ptaskmodel.batch.jobs import attempt
 from ptaskmodel.cli import main
-from ptaskmodel.results.comparison.batches import curves_of, standings
-from ptaskmodel.results.comparison.metrics import COUNT, NUMBER, SHARE, change_text, short_names
-from ptaskmodel.results.comparison.tasks import compare
+from ptaskmodel.results.batch_comparison import curves_of, standings
+from ptaskmodel.results.compared_metrics import COUNT, NUMBER, SHARE, change_text, short_names
 from ptaskmodel.results.sentences import warnings_of_runs
 from ptaskmodel.results.states import WORDS, in_words, outcome_of
 from ptaskmodel.results.tables.slurm_reading import Spell, idle_while_waiting
+from ptaskmodel.results.task_comparison import compare
 from ptaskmodel.simulation.records import STATE_NAMES
 from ptaskmodel.slurm.jobs import record
 

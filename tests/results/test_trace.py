@@ -22,8 +22,8 @@ from ptaskmodel.recording import intervals
 from ptaskmodel.recording.intervals import Recorder
 from ptaskmodel.results.traces import trace_file
 from ptaskmodel.results.traces.paje import PajeTrace
-from ptaskmodel.results.traces.perfetto import PerfettoTrace
 from ptaskmodel.results.traces.tables import CsvTrace, ParquetTrace
+from ptaskmodel.results.traces.timelines import PerfettoTrace
 
 SEEDS = range(40)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import ptaskmodel as pm
-from ptaskmodel.results.traces import writing as trace_growth
+from ptaskmodel.results.traces import tables as trace_growth
 
 PLATFORM = Path(__file__).resolve().parents[2] / "platforms" / "worked_example.xml"
 

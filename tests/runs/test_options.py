@@ -12,10 +12,8 @@ from ptaskmodel.campaign.run_types import KINDS
 from ptaskmodel.cli import main
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.options import FLAG, PAIRS
-from ptaskmodel.runs.options.batch import BATCH, BatchWriting
-from ptaskmodel.runs.options.replay import REPLAY, ReplayFiles
-from ptaskmodel.runs.options.simulate import SIMULATE, SimulationOptions
-from ptaskmodel.runs.options.slurm import SLURM, SlurmOptions
+from ptaskmodel.runs.options import REPLAY, SIMULATE, ReplayFiles, SimulationOptions
+from ptaskmodel.runs.scheduling_options import BATCH, SLURM, BatchWriting, SlurmOptions
 
 ROWS = {"batch": BATCH, "simulate": SIMULATE, "replay": REPLAY, "slurm": SLURM}
 PLATFORM = """<?xml version="1.0"?>

@@ -76,7 +76,7 @@ import os, signal, sys
 import numpy as np
 import ptaskmodel as pm
 from ptaskmodel.simulation import advancing, simulation as module
-from ptaskmodel.runs.options.simulate import SimulationOptions
+from ptaskmodel.runs.options import SimulationOptions
 from ptaskmodel.runs.simulate import simulate_into
 advancing.EVENTS_PER_SLICE = 50
 place, tasks_file, output, end = sys.argv[1:]

@@ -12,7 +12,7 @@ from ptaskmodel.results.loading import results_of
 from ptaskmodel.results.pages.interference import read_costs
 from ptaskmodel.results.pages.report import answer_in
 from ptaskmodel.results.pictures.topology import platform_of
-from ptaskmodel.runs.options.slurm import SlurmOptions
+from ptaskmodel.runs.scheduling_options import SlurmOptions
 from ptaskmodel.runs.slurm import slurm_into
 from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.requests.submissions import read_submissions

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from ptaskmodel.style.colours import (
+from ptaskmodel.style.figures import (
     CATEGORIES,
     DARK,
     DARK_CATEGORIES,

@@ -11,7 +11,7 @@ from ptaskmodel.errors import WorkloadError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.results.tables.tasks import times_of_loops
 from ptaskmodel.workload.formats.tasks_json import load_tasks
-from ptaskmodel.workload.loops import closed_loop, exponential, uniform
+from ptaskmodel.workload.tasks import closed_loop, exponential, uniform
 from ptaskmodel.workload.works import ParallelWork
 
 XML = """<?xml version='1.0'?>

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.platform.facts import HostFacts
 from ptaskmodel.workload.batch_works import SpreadWork, StagingWork, StorageWork, UsageTraceWork
-from ptaskmodel.workload.host_facts import HostFacts
 from ptaskmodel.workload.works import (
     DelayWork,
     HomogeneousWork,

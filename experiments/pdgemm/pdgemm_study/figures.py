@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptaskmodel.style.colours import CATEGORIES, LIGHT
-from ptaskmodel.style.figures import picture, subplots
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture, subplots
 from ptaskmodel.workload.amounts import FloatArray
 
 if TYPE_CHECKING:

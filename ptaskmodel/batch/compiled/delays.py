@@ -66,8 +66,7 @@ from ptaskmodel.batch.loop.schedule import (
 )
 from ptaskmodel.batch.machine.host_sets import Mask, Runs, first_hosts, runs
 from ptaskmodel.batch.policies import KEYS, NamedOrder
-from ptaskmodel.batch.policies.conservative import Conservative
-from ptaskmodel.batch.policies.easy import Easy, Fcfs, Filler
+from ptaskmodel.batch.policies.backfilling import Conservative, Easy, Fcfs, Filler
 from ptaskmodel.batch.policies.redirection import Redirection
 from ptaskmodel.workload.jobs import Job, JobArrays, job_arrays
 

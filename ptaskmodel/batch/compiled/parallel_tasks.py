@@ -24,7 +24,7 @@ from ptaskmodel.batch.compiled.task_loop import enter_ptask, next_killed, one_da
 from ptaskmodel.batch.jobs.execution import walltime_or_inf
 from ptaskmodel.batch.loop.schedule import CUT, FAILS, SUCCEEDED, Schedule
 from ptaskmodel.batch.machine.machine import Machine, machine_of
-from ptaskmodel.batch.policies.easy import Fcfs
+from ptaskmodel.batch.policies.backfilling import Fcfs
 from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.state import EVENTS_FULL, IDLE, SOME_ENDED, UNTIL
 from ptaskmodel.engine.store import room_for_elements

@@ -27,9 +27,9 @@ from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.mpi.collectives.names import algorithms_of
 from ptaskmodel.mpi.traffic import bundle
+from ptaskmodel.platform.facts import HostFacts
 from ptaskmodel.simulation.records import TaskRef
 from ptaskmodel.simulation.simulation import Simulation
-from ptaskmodel.workload.host_facts import HostFacts
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.works import Bound, Steps, TraceWork, Work

@@ -13,10 +13,9 @@ from ptaskmodel.batch.machine.capacity import HostCapacity
 from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
 from ptaskmodel.batch.names import HOST_ORDERS
 from ptaskmodel.errors import PlatformError, SimulationError
-from ptaskmodel.platform.facts import AvailabilityTrace, Host, Link
+from ptaskmodel.platform.facts import AvailabilityTrace, Host, HostFacts, Link
 from ptaskmodel.platform.platform import Platform
 from ptaskmodel.platform.power import OLD, HostPower, Sleep, host_power, sleep_states
-from ptaskmodel.workload.host_facts import HostFacts
 
 NO_SLEEP: Mapping[int, Sleep] = {}
 MASTER_NAME = "master_host"

@@ -89,17 +89,19 @@ class Entry(NamedTuple):
 
 
 POLICIES = {
-    "fcfs": Entry("easy", "Fcfs", "in order; one that does not fit holds up all behind it"),
-    "sjf": Entry("easy", "Fcfs", "the same, shortest estimated time first", "sjf"),
-    "ljf": Entry("easy", "Fcfs", "the same, longest estimated time first", "ljf"),
-    "smallest": Entry("easy", "Fcfs", "the same, fewest hosts first", "smallest"),
-    "largest": Entry("easy", "Fcfs", "the same, most hosts first", "largest"),
-    "easy": Entry("easy", "Easy", "others overtake the first that does not fit, without delay"),
-    "conservative": Entry("conservative", "Conservative", "everybody gets a reservation"),
+    "fcfs": Entry("backfilling", "Fcfs", "in order; one that does not fit holds up all behind it"),
+    "sjf": Entry("backfilling", "Fcfs", "the same, shortest estimated time first", "sjf"),
+    "ljf": Entry("backfilling", "Fcfs", "the same, longest estimated time first", "ljf"),
+    "smallest": Entry("backfilling", "Fcfs", "the same, fewest hosts first", "smallest"),
+    "largest": Entry("backfilling", "Fcfs", "the same, most hosts first", "largest"),
+    "easy": Entry(
+        "backfilling", "Easy", "others overtake the first that does not fit, without delay"
+    ),
+    "conservative": Entry("backfilling", "Conservative", "everybody gets a reservation"),
     "metric-aware": Entry(
         "metric_aware", "MetricAware", "waiting balanced against length, windows, tuning"
     ),
-    "filler": Entry("easy", "Filler", "whatever fits; large jobs may starve"),
+    "filler": Entry("backfilling", "Filler", "whatever fits; large jobs may starve"),
     "preemptive": Entry("preemptive", "Preemptive", "a higher priority pushes a lower one aside"),
     "gang": Entry("preemptive", "Gang", "jobs take turns on the hosts, all hosts of a job at once"),
     "sleep-idle": Entry("power", "SleepIdle", "idle hosts sleep, and are woken for the queue"),

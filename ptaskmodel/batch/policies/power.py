@@ -18,7 +18,7 @@ from ptaskmodel.batch.loop.decisions import OFF, ON, Decision, Reject, SetPower,
 from ptaskmodel.batch.loop.view import View
 from ptaskmodel.batch.machine.host_sets import Mask, as_mask, lowest, mask_of, members
 from ptaskmodel.batch.policies import Order
-from ptaskmodel.batch.policies.easy import policy_under
+from ptaskmodel.batch.policies.backfilling import policy_under
 from ptaskmodel.errors import SimulationError
 
 WAYS = ("wait", "pstates")

@@ -28,7 +28,7 @@ from ptaskmodel.batch.loop.decisions import Decision, Kill, Requeue, Resume, Sta
 from ptaskmodel.batch.loop.view import View
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.batch.policies import Order
-from ptaskmodel.batch.policies.easy import Easy
+from ptaskmodel.batch.policies.backfilling import Easy
 from ptaskmodel.errors import SimulationError, shown
 from ptaskmodel.workload.jobs import Job
 

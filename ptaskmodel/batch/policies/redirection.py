@@ -22,7 +22,7 @@ from ptaskmodel.batch.jobs.attempt import Attempt
 from ptaskmodel.batch.loop.decisions import Decision, Reject, Requeue, Start
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.batch.policies import Order
-from ptaskmodel.batch.policies.easy import Easy
+from ptaskmodel.batch.policies.backfilling import Easy
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 

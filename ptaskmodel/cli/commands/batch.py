@@ -15,7 +15,7 @@ from ptaskmodel.cli.parameters import (
     platform_argument,
     workload_argument,
 )
-from ptaskmodel.runs.options.batch import BATCH
+from ptaskmodel.runs.scheduling_options import BATCH
 
 
 @click.command(cls=Command)

@@ -24,9 +24,9 @@ from ptaskmodel.cli.parameters import (
     options_of,
     platform_argument,
 )
-from ptaskmodel.connect.batsim.options import ENDPOINT, ConnectionOptions, SessionOptions
+from ptaskmodel.connect.options import ENDPOINT, ConnectionOptions, SessionOptions
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.runs.options.batch import SERVE
+from ptaskmodel.runs.scheduling_options import SERVE
 from ptaskmodel.sharing.rules import SOLVERS
 
 LEVELS = ("quiet", "network-only", "information", "debug")
@@ -135,8 +135,8 @@ def batsim(**given: Any) -> None:
 
     from ptaskmodel.batch.options import BatchOptions
     from ptaskmodel.batch.run import run_batch
-    from ptaskmodel.connect.batsim.jobs import Book
-    from ptaskmodel.connect.batsim.scheduler import served
+    from ptaskmodel.connect.jobs import Book
+    from ptaskmodel.connect.scheduler import served
     from ptaskmodel.files import read_text
     from ptaskmodel.platform import load_platform
     from ptaskmodel.platform.power import host_power

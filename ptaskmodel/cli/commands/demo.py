@@ -47,7 +47,7 @@ def demo(output: Path) -> None:
     from ptaskmodel.cli.show import run_text
     from ptaskmodel.files import whole_file
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.runs.options.simulate import SimulationOptions
+    from ptaskmodel.runs.options import SimulationOptions
     from ptaskmodel.runs.simulate import simulate_into
     from ptaskmodel.workload.formats.tasks_json import load_tasks
 

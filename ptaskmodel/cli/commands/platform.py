@@ -149,7 +149,7 @@ def _upgrade(platform_file: Path, output: Path | None) -> None:
 def plot(platform_file: Path, output: Path | None) -> None:
     """Draw PLATFORM; a large one is drawn with its hosts grouped."""
     from ptaskmodel.platform import load_platform
-    from ptaskmodel.platform.pictures.drawing import draw_platform
+    from ptaskmodel.platform.drawing import draw_platform
 
     output = output or Path(f"{platform_file.stem}.png")
     if output.suffix.lower() not in FORMATS:

@@ -15,7 +15,7 @@ from ptaskmodel.cli.parameters import (
     options_of,
     platform_argument,
 )
-from ptaskmodel.runs.options.replay import REPLAY
+from ptaskmodel.runs.options import REPLAY
 
 if TYPE_CHECKING:
     from ptaskmodel.runs.replay import ReplayRun

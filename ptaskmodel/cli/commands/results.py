@@ -59,12 +59,11 @@ def compare(
     only tasks that ended in both count as faster or slower. For two runs of `slurm`: which settings
     differ, and which jobs wait less or longer, by size, length, user and account.
     """
-    from ptaskmodel.cli.show import comparison_text, standings_text
-    from ptaskmodel.cli.show_slurm import slurm_comparison_text
-    from ptaskmodel.results.comparison.batches import standings
-    from ptaskmodel.results.comparison.slurm import both_slurm, compare_slurm
-    from ptaskmodel.results.comparison.tasks import compare as compare_results
+    from ptaskmodel.cli.show import comparison_text, slurm_comparison_text, standings_text
+    from ptaskmodel.results.batch_comparison import standings
     from ptaskmodel.results.loading import load_results
+    from ptaskmodel.results.slurm_comparison import both_slurm, compare_slurm
+    from ptaskmodel.results.task_comparison import compare as compare_results
 
     if len(runs) < 2:
         raise PTaskModelError("compare: give two directories of results, or more")

@@ -16,7 +16,7 @@ from ptaskmodel.cli.parameters import (
     platform_argument,
 )
 from ptaskmodel.errors import WorkloadError
-from ptaskmodel.runs.options.simulate import SIMULATE
+from ptaskmodel.runs.options import SIMULATE
 
 
 @click.command(cls=Command)

@@ -18,7 +18,7 @@ from ptaskmodel.cli.parameters import (
     options_of,
     workload_argument,
 )
-from ptaskmodel.runs.options.slurm import SLURM, SLURM_LIVE
+from ptaskmodel.runs.scheduling_options import SLURM, SLURM_LIVE
 
 if TYPE_CHECKING:
     from ptaskmodel.runs.slurm_live import LiveComparison, LiveResults
@@ -42,8 +42,7 @@ def slurm(
     other options of sbatch.
     """
     from ptaskmodel.cli.progress import told_progress
-    from ptaskmodel.cli.show import summary_text
-    from ptaskmodel.cli.show_slurm import slurm_text
+    from ptaskmodel.cli.show import slurm_text, summary_text
     from ptaskmodel.runs.slurm import slurm_inputs, slurm_into
 
     given = slurm_inputs({"conf": conf_file, "workload": workload_file, **options})
@@ -79,7 +78,7 @@ def slurm_live(
 
 
 def _text(found: LiveResults) -> str:
-    from ptaskmodel.cli.show_slurm import slurm_text
+    from ptaskmodel.cli.show import slurm_text
 
     run = found.run
     speed = run.simulated_s / run.wall_s if run.wall_s > 0 else 0.0

@@ -24,7 +24,7 @@ from ptaskmodel.cli.parameters import (
 from ptaskmodel.engine.usage.network_models import COUNTS
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.mpi.names import MODELS
-from ptaskmodel.runs.options.replay import COLLECTIVES, RANKS, check_rank_options
+from ptaskmodel.runs.options import COLLECTIVES, RANKS, check_rank_options
 from ptaskmodel.sharing.rules import SOLVERS
 
 if TYPE_CHECKING:

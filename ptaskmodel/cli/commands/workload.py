@@ -82,7 +82,7 @@ def shuffle(
     **cleaning: Any,
 ) -> None:
     """Submit the jobs in a random order, over the same time."""
-    from ptaskmodel.workload.transforms.sampling import shuffled
+    from ptaskmodel.workload.sampling import shuffled
 
     write_made(shuffled(read_clean(source, **cleaning), seed, dates), output, kind, version)
 
@@ -121,7 +121,7 @@ def sample(
     **cleaning: Any,
 ) -> None:
     """Keep one of every RATIO jobs, in the proportions of sizes and lengths."""
-    from ptaskmodel.workload.transforms.sampling import sampled
+    from ptaskmodel.workload.sampling import sampled
 
     made = sampled(
         read_clean(source, **cleaning),
@@ -143,7 +143,7 @@ def shrink(
     source: Path, output: Path, kind: str | None, version: int, factor: float, **cleaning: Any
 ) -> None:
     """Multiply all times by FACTOR: dates, run times, walltimes, think times."""
-    from ptaskmodel.workload.transforms.scaling import shrunk
+    from ptaskmodel.workload.scaling import shrunk
 
     write_made(shrunk(read_clean(source, **cleaning), factor), output, kind, version)
 
@@ -170,7 +170,7 @@ def load(
     **cleaning: Any,
 ) -> None:
     """Change the load: arrivals closer together, or longer run times."""
-    from ptaskmodel.workload.transforms.scaling import loaded, offered_load
+    from ptaskmodel.workload.scaling import loaded, offered_load
 
     if (factor is None) == (target is None):
         raise WorkloadError("give either --factor or --to, the load to reach")
@@ -205,7 +205,7 @@ def resample(
     **cleaning: Any,
 ) -> None:
     """Make a workload that resembles SOURCE: its users drawn again, week by week."""
-    from ptaskmodel.workload.transforms.sampling import resampled
+    from ptaskmodel.workload.sampling import resampled
 
     made = resampled(read_clean(source, **cleaning), weeks, seed, by=by, factor=factor)
     write_made(made, output, kind, version)
@@ -283,7 +283,7 @@ def convert(
     """Convert SOURCE: SWF to Batsim or back, delays to parallel tasks."""
     made = read_clean(source, **cleaning)
     if profiles == "ptask":
-        from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles
+        from ptaskmodel.workload.ptask_rule import ptask_profiles
 
         if platform_file is not None:
             of_platform = _speed_and_bandwidth(platform_file)
@@ -421,7 +421,7 @@ def extract(
     **cleaning: Any,
 ) -> None:
     """Cut a busy window out of SOURCE; without --output, list the windows."""
-    from ptaskmodel.workload.transforms.scaling import DAY_S, cut_workload, picked, windows_of
+    from ptaskmodel.workload.scaling import DAY_S, cut_workload, picked, windows_of
 
     made = read_clean(source, **cleaning)
     windows = windows_of(

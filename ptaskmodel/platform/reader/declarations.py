@@ -19,10 +19,18 @@ from ptaskmodel.platform.builder import (
     Zone,
     properties_of,
 )
-from ptaskmodel.platform.facts import LOOPBACK_NAME, SHARED, WIFI, AvailabilityTrace, Disk, short
+from ptaskmodel.platform.facts import (
+    LOOPBACK_NAME,
+    SHARED,
+    WIFI,
+    AvailabilityTrace,
+    Disk,
+    TraceError,
+    parse_trace,
+    short,
+)
 from ptaskmodel.platform.reader.clusters import expand_radical
 from ptaskmodel.platform.reader.elements import Element
-from ptaskmodel.platform.reader.traces import TraceError, parse_trace
 from ptaskmodel.remarks import finding
 
 MAX_TRACE_BYTES = 256 * 1024 * 1024

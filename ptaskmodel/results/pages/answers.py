@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptaskmodel.recording import HOST, LINK
-from ptaskmodel.results.comparison.metrics import number_of, outcomes
+from ptaskmodel.results.compared_metrics import number_of, outcomes
 from ptaskmodel.results.directory import number as as_number
 from ptaskmodel.results.directory import read_table
 from ptaskmodel.results.loading import Results, ShownTask

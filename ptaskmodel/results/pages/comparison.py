@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel.recording import LINK
-from ptaskmodel.results.comparison.batches import MOST_NAMED, Standings, curves_of, standings
-from ptaskmodel.results.comparison.slurm import both_slurm
-from ptaskmodel.results.comparison.tasks import SAME, Comparison, Pair, changes_of, compare
+from ptaskmodel.results.batch_comparison import MOST_NAMED, Standings, curves_of, standings
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.pages.metrics import MANY, metric_sections
 from ptaskmodel.results.pages.page import Section, Table, write_page
@@ -18,8 +16,10 @@ from ptaskmodel.results.pages.report import write_report
 from ptaskmodel.results.pictures.charts import Matrix
 from ptaskmodel.results.pictures.topology import places_of
 from ptaskmodel.results.sentences import warnings_of_runs
+from ptaskmodel.results.slurm_comparison import both_slurm
 from ptaskmodel.results.states import NOT_RUN, outcome_of
 from ptaskmodel.results.tables.places import Place, link_name
+from ptaskmodel.results.task_comparison import SAME, Comparison, Pair, changes_of, compare
 from ptaskmodel.style.text import count
 
 # More tasks are not sent: those that changed least are left out.

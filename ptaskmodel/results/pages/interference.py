@@ -23,7 +23,7 @@ from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.charts import Matrix
 from ptaskmodel.results.tables.places import Place, link_name
 from ptaskmodel.style.text import count, duration, number
-from ptaskmodel.workload.loops import NUMBER
+from ptaskmodel.workload.tasks import NUMBER
 
 if TYPE_CHECKING:
     from ptaskmodel.recording.attribution import Neighbours

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ptaskmodel.results.comparison.batches import Standings, placed
-from ptaskmodel.results.comparison.metrics import Group, Metric
-from ptaskmodel.results.pages.drawn import MIDDLE, Mark, axis, cell
-from ptaskmodel.results.pages.page import Section, Table
-from ptaskmodel.style.colours import run_sign
+from ptaskmodel.results.batch_comparison import Standings, placed
+from ptaskmodel.results.compared_metrics import Group, Metric
+from ptaskmodel.results.pages.page import MIDDLE, Mark, Section, Table, axis, cell
+from ptaskmodel.style.figures import run_sign
 
 # So many runs are rows of tables; fewer are columns.
 MANY = 6

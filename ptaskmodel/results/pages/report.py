@@ -21,7 +21,6 @@ from ptaskmodel.results.pages.answers import (
     energy_section,
     numbers_of,
 )
-from ptaskmodel.results.pages.flows import answer_of_flows, flow_sections, flows_of
 from ptaskmodel.results.pages.interference import (
     decimals,
     interference_sections,
@@ -35,7 +34,12 @@ from ptaskmodel.results.pages.interference import (
 )
 from ptaskmodel.results.pages.mpi import ranks_table, replay_sections, timeline_data
 from ptaskmodel.results.pages.page import write_page
-from ptaskmodel.results.pages.platform import topology_data
+from ptaskmodel.results.pages.platform import (
+    answer_of_flows,
+    flow_sections,
+    flows_of,
+    topology_data,
+)
 from ptaskmodel.results.pages.waits import slowdown_sections, waiting_sections
 from ptaskmodel.results.pictures.drawing import host_order, natural
 from ptaskmodel.results.pictures.topology import input_of, mean_use, platform_of

@@ -7,20 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.results.comparison.metrics import TIME, idle_while_waiting_h, number_of
-from ptaskmodel.results.comparison.slurm import (
+from ptaskmodel.results.compared_metrics import TIME, idle_while_waiting_h, number_of
+from ptaskmodel.results.loading import Results
+from ptaskmodel.results.pages.metrics import metric_sections
+from ptaskmodel.results.pages.page import MIDDLE, Mark, Section, Table, cell
+from ptaskmodel.results.pictures.charts import Cumulative, curves
+from ptaskmodel.results.sentences import log_answer
+from ptaskmodel.results.slurm_comparison import (
     BETTER,
     WORSE,
     GroupChange,
     class_table,
     compare_slurm,
 )
-from ptaskmodel.results.loading import Results
-from ptaskmodel.results.pages.drawn import MIDDLE, Mark, cell
-from ptaskmodel.results.pages.metrics import metric_sections
-from ptaskmodel.results.pages.page import Section, Table
-from ptaskmodel.results.pictures.charts import Cumulative, curves
-from ptaskmodel.results.sentences import log_answer
 from ptaskmodel.results.tables.slurm_reading import (
     accepted,
     grouped,

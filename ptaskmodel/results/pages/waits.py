@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.pages.drawn import MIDDLE, Mark, cell
 from ptaskmodel.results.pages.interference import NOT_SLOWED
-from ptaskmodel.results.pages.page import Section, Table
+from ptaskmodel.results.pages.page import MIDDLE, Mark, Section, Table, cell
 from ptaskmodel.results.pictures.charts import Strip
 from ptaskmodel.results.pictures.waiting import RUNNING, TAU_S, Waited, slowdown_chart, waited
 from ptaskmodel.results.tables.slurm_reading import is_slurm

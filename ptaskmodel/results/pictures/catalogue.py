@@ -21,8 +21,8 @@ from ptaskmodel.results.pictures.charts import Dot, DotPanel, dots
 from ptaskmodel.results.pictures.drawing import NEEDS_ATTRIBUTION, time_axis
 from ptaskmodel.results.states import is_cut_off
 from ptaskmodel.results.tables.tasks import DRAWS
-from ptaskmodel.style.colours import LIGHT
 from ptaskmodel.style.figures import (
+    LIGHT,
     WIDE,
     check_picture,
     finished,

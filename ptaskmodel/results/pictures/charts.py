@@ -16,8 +16,19 @@ from numpy.typing import NDArray
 
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures.drawing import USE, colour_bar, heat, row_ticks, scale, time_axis
-from ptaskmodel.style.colours import LIGHT, MARKERS, SIGNS, role_colour, run_role, run_sign
-from ptaskmodel.style.figures import COLUMN, POINTS, WIDE, finished, new_figure
+from ptaskmodel.style.figures import (
+    COLUMN,
+    LIGHT,
+    MARKERS,
+    POINTS,
+    SIGNS,
+    WIDE,
+    finished,
+    new_figure,
+    role_colour,
+    run_role,
+    run_sign,
+)
 from ptaskmodel.style.text import column, count, duration, number, unit_of
 
 if TYPE_CHECKING:
@@ -193,7 +204,7 @@ def _strip(axes: Any, row: int, one: Strip) -> None:
 class Dot(NamedTuple):
     """A value, and its interval (nan: it has none).
 
-    role, sign: of `style.colours`. others: values of which it is the mean, drawn pale behind it.
+    role, sign: of `style.figures`. others: values of which it is the mean, drawn pale behind it.
     label: what is written beside it; text: what it says to those who do not see it.
     """
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ptaskmodel.results.loading import Results, ShownTask
-from ptaskmodel.style.colours import HEAT, LIGHT
+from ptaskmodel.style.figures import HEAT, LIGHT
 from ptaskmodel.style.text import elided, ticks, unit_of
 
 if TYPE_CHECKING:

@@ -29,8 +29,7 @@ from ptaskmodel.results.pictures.drawing import (
 from ptaskmodel.results.pictures.tracks import in_cells
 from ptaskmodel.results.states import ENDED, KILLED, outcome_of
 from ptaskmodel.results.tables import slurm_reading
-from ptaskmodel.style.colours import CATEGORIES, LIGHT, OTHERS, category, text_on
-from ptaskmodel.style.figures import finished, picture
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, OTHERS, category, finished, picture, text_on
 from ptaskmodel.style.text import count, elided, number, round_time
 
 if TYPE_CHECKING:

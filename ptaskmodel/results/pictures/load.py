@@ -34,8 +34,7 @@ from ptaskmodel.results.pictures.tracks import (
 from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.results.tables.places import Place, link_name
 from ptaskmodel.results.tables.tasks import PAUSES, QUEUES, RANGE_COLUMNS, TASKS
-from ptaskmodel.style.colours import LIGHT, role_colour
-from ptaskmodel.style.figures import finished, picture
+from ptaskmodel.style.figures import LIGHT, finished, picture, role_colour
 from ptaskmodel.style.text import count, date, duration, number
 
 if TYPE_CHECKING:

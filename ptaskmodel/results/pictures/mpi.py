@@ -26,8 +26,7 @@ from ptaskmodel.results.tables.mpi import (
     column_of,
     doing,
 )
-from ptaskmodel.style.colours import LIGHT, role_colour
-from ptaskmodel.style.figures import WIDE, finished, new_figure, picture
+from ptaskmodel.style.figures import LIGHT, WIDE, finished, new_figure, picture, role_colour
 from ptaskmodel.style.text import count as counted
 from ptaskmodel.style.text import number
 from ptaskmodel.workload.actions import NUMBER

@@ -25,15 +25,14 @@ from ptaskmodel.results.pictures.drawing import (
 )
 from ptaskmodel.results.tables.places import Place, link_places
 from ptaskmodel.results.tables.tasks import ROUTES
-from ptaskmodel.style.colours import LIGHT
-from ptaskmodel.style.figures import WIDE, finished, new_figure, picture
+from ptaskmodel.style.figures import LIGHT, WIDE, finished, new_figure, picture
 from ptaskmodel.style.text import count, elided, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ptaskmodel.platform import Platform
-    from ptaskmodel.platform.pictures.layout import Line, Sketch
+    from ptaskmodel.platform.sketch import Line, Sketch
 
 
 MARKED = 5  # links named below the picture
@@ -60,7 +59,7 @@ def topology(
 
     Raises PTaskModelError if that file has changed, or the results have no utilisation.
     """
-    from ptaskmodel.platform.pictures.layout import sketch
+    from ptaskmodel.platform.sketch import sketch
 
     if not results.utilisation:
         raise PTaskModelError(f"{results.directory}: {NEEDS_ATTRIBUTION}")
@@ -86,7 +85,7 @@ def routes(results: Results, platform: Platform | None = None) -> Figure:
 
     results: of a run that wrote its routes. platform: as of `topology`.
     """
-    from ptaskmodel.platform.pictures.layout import sketch
+    from ptaskmodel.platform.sketch import sketch
 
     place = results.directory / ROUTES
     if not place.exists():
@@ -122,7 +121,7 @@ def _paint(
     label: str,
 ) -> tuple[Figure, str]:
     """The figure, and the link of most use; empty if none is used."""
-    from ptaskmodel.platform.pictures.drawing import add_boxes, add_groups, line_widths, page
+    from ptaskmodel.platform.drawing import add_boxes, add_groups, line_widths, page
 
     width, height, unit = page(drawn, WIDE - 1.2, MAX_HEIGHT, MAX_UNIT)
     worst = sorted((name for name in links if links[name] > 0.0),

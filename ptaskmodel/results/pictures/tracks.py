@@ -22,7 +22,7 @@ from ptaskmodel.results.pictures.drawing import ran
 from ptaskmodel.results.pictures.topology import platform_of
 from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.results.tables.places import DOWN, UP, Place, level_of
-from ptaskmodel.style.colours import REASONS
+from ptaskmodel.style.figures import REASONS
 from ptaskmodel.style.text import count, date, number, round_time
 
 FloatArray = NDArray[np.float64]

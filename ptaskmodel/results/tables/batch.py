@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel import csv_columns
+from ptaskmodel.batch.class_metrics import BASES, ClassRow, FairStart
 from ptaskmodel.batch.jobs.attempt import KILLED, REJECTED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.loop.schedule import (
     STATES,
@@ -29,15 +30,14 @@ from ptaskmodel.batch.loop.schedule import (
     figures_of,
     has_ended,
 )
-from ptaskmodel.batch.measures.classes import BASES, ClassRow, FairStart
-from ptaskmodel.batch.measures.queue import OverTime
-from ptaskmodel.batch.measures.schedule import (
+from ptaskmodel.batch.metrics import (
     Load,
     contention_slowdown,
     job_times,
     unavailable_host_seconds,
     used_host_seconds,
 )
+from ptaskmodel.batch.queue_metrics import OverTime
 from ptaskmodel.csv_columns import write_columns
 from ptaskmodel.line_writer import NONE
 from ptaskmodel.results.tables.energy import (

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ptaskmodel import csv_columns
 from ptaskmodel.files import join_names, write_json
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance
-from ptaskmodel.workload.loops import NUMBER
+from ptaskmodel.workload.tasks import NUMBER
 from ptaskmodel.workload.works import ParallelWork, Work
 
 if TYPE_CHECKING:

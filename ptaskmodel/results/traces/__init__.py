@@ -11,9 +11,8 @@ from pathlib import Path
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results import TRACE_FORMATS
 from ptaskmodel.results.traces.paje import PajeTrace
-from ptaskmodel.results.traces.perfetto import PerfettoTrace
-from ptaskmodel.results.traces.tables import CsvTrace, ParquetTrace
-from ptaskmodel.results.traces.writing import Trace
+from ptaskmodel.results.traces.tables import CsvTrace, ParquetTrace, Trace
+from ptaskmodel.results.traces.timelines import PerfettoTrace
 
 FILES: Mapping[str, tuple[str, Callable[[Path], Trace]]] = {
     "csv": ("trace.csv", CsvTrace),

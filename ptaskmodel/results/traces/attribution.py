@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.recording import WAITING
-from ptaskmodel.recording.limits import FIRST_ROUTE, limit_name
-from ptaskmodel.results.traces.writing import Trace, numbers, quoted
+from ptaskmodel.recording.recorded import FIRST_ROUTE, limit_name
+from ptaskmodel.results.traces.tables import Trace, numbers, quoted
 
 if TYPE_CHECKING:
     from ptaskmodel.recording.intervals import FloatArray, IntArray, Phases, Recorder, Uses

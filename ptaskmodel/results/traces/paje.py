@@ -20,8 +20,8 @@ import numpy as np
 
 from ptaskmodel.engine.state import CAPACITY, ENDED
 from ptaskmodel.recording.intervals import Recorder
-from ptaskmodel.recording.limits import limit_name
-from ptaskmodel.results.traces.writing import TextTrace
+from ptaskmodel.recording.recorded import limit_name
+from ptaskmodel.results.traces.tables import TextTrace
 
 # number, name, fields after the date
 EVENTS = (

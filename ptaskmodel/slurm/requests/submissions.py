@@ -37,8 +37,8 @@ from ptaskmodel.slurm.requests import event_lines, job_table, sacct
 from ptaskmodel.style.text import several
 from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload, in_turn, num_linked
+from ptaskmodel.workload.ptask_rule import ptask_profiles, trace_profiles
 from ptaskmodel.workload.reading import format_of, read_workload
-from ptaskmodel.workload.transforms.ptask_rule import ptask_profiles, trace_profiles
 from ptaskmodel.workload.works import Work
 
 NODES, CPUS = "nodes", "cpus"

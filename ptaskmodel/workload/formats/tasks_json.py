@@ -34,9 +34,8 @@ from ptaskmodel.workload.formats.tasks_json_profiles import (
     ProfileReader,
     unknown,
 )
-from ptaskmodel.workload.loops import MOST_REQUESTS
 from ptaskmodel.workload.reading import tell_unix_dates
-from ptaskmodel.workload.tasks import Task, in_order
+from ptaskmodel.workload.tasks import MOST_REQUESTS, Task, in_order
 from ptaskmodel.workload.works import (
     DelayWork,
     HomogeneousWork,

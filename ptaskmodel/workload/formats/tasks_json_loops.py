@@ -11,8 +11,7 @@ from ptaskmodel.files import AnyPath, read_text
 from ptaskmodel.remarks import Account, reader
 from ptaskmodel.workload.amounts import FieldError, check_number
 from ptaskmodel.workload.formats.json import Fields
-from ptaskmodel.workload.loops import closed_loop, exponential, uniform
-from ptaskmodel.workload.tasks import Task
+from ptaskmodel.workload.tasks import Task, closed_loop, exponential, uniform
 
 # Fields of a loop besides those of its requests; what tells its think times.
 LOOP_FIELDS = ("count", "at_once", "think", "seed")

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.platform.facts import HostFacts
 from ptaskmodel.workload.batch_works import SpreadWork, StagingWork, StorageWork, UsageTraceWork
 from ptaskmodel.workload.formats.batsim import read_batsim, write_batsim
-from ptaskmodel.workload.host_facts import HostFacts
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.reading import workload_from_frame
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork, ParallelWork, SequenceWork

@@ -16,7 +16,7 @@ from ptaskmodel.workload.formats.gwf import FIELDS as GWF_FIELDS
 from ptaskmodel.workload.formats.swf import FIELDS, read_swf
 from ptaskmodel.workload.jobs import columns_of, rows_of
 from ptaskmodel.workload.reading import read_workload, write_workload
-from ptaskmodel.workload.transforms.scaling import shrunk, without_lost_links
+from ptaskmodel.workload.scaling import shrunk, without_lost_links
 
 PLATFORM = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

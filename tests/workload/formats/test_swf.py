@@ -22,12 +22,7 @@ from ptaskmodel.workload.formats.swf import (
 )
 from ptaskmodel.workload.jobs import Job, Workload, job_arrays, names_of, sizes_of, users_of
 from ptaskmodel.workload.reading import format_of, read_workload, write_workload
-from ptaskmodel.workload.transforms.scaling import (
-    cut_swf,
-    cut_workload,
-    swf_windows,
-    workload_windows,
-)
+from ptaskmodel.workload.scaling import cut_swf, cut_workload, swf_windows, workload_windows
 from ptaskmodel.workload.works import DelayWork
 
 LOG = """\

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ptaskmodel.errors import WorkloadError
 from ptaskmodel.workload.formats.swf import read_swf, workload_from_swf
 from ptaskmodel.workload.models import BATCH, JobKind, lublin, weibull
-from ptaskmodel.workload.transforms.ptask_rule import PATTERNS, ptask_profiles
+from ptaskmodel.workload.ptask_rule import PATTERNS, ptask_profiles
 from ptaskmodel.workload.works import DelayWork, HomogeneousWork
 
 

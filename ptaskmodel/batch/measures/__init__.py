@@ -1,1 +1,0 @@
-"""Metrics of a schedule, of its queue and of classes of jobs."""

@@ -1,1 +1,0 @@
-"""Options of each kind of run: one row per option."""
