@@ -2,7 +2,7 @@
 
     python benchmarks/slurm.py [--jobs 100000] [--days 30] [--nodes 1000] [--load 0.9]
                                [--shared | --preempt | --log FILE --first-day DAY]
-                               [--against REVISION]
+                               [--cut] [--against REVISION]
 
 Prints JSON. Whole nodes, shares of 100 users in 10 accounts, priority/multifactor, backfill every
 30 s with 500 tests. Sizes are powers of 2 drawn from 1 to 256 nodes, run times are log-normal and
@@ -10,6 +10,7 @@ scaled to the load, limits 1.1 to 5 times as long, submissions uniform. --shared
 by jobs of so many cores (select/cons_tres), 32 a node. --preempt: so they are, memory counts, and a
 tenth of the jobs are in a partition that requeues those of the other. --log: the jobs of an SWF log
 (.gz) from a day on, for --days, each with as many cores as it had processors; nodes are shared.
+--cut: jobs that cannot start in a cycle any more are not tested.
 --against: then the same with an older revision (1dc2338 knows
 neither --log nor --cores), from a temporary directory, with its own kernels.
 """
@@ -31,6 +32,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.conf.phases import Costs
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
 from ptaskmodel.slurm.run import SlurmRun, simulate_slurm
@@ -135,6 +137,7 @@ def simulated(
     shared: bool = False,
     preempt: bool = False,
     cores: int = CORES,
+    counts: bool = True,
 ) -> tuple[SlurmRun, float]:
     """A run, and its seconds on a processor."""
     with tempfile.TemporaryDirectory() as place:
@@ -149,7 +152,8 @@ def simulated(
         accounts_file.write_text("\n".join(lines) + "\n")
         conf, accounts = read_conf(conf_file), read_accounts(accounts_file)
     began = time.process_time()
-    run = simulate_slurm(conf, jobs, accounts=accounts, compiled=True)
+    more = {} if counts else {"costs": Costs(counts_all=False)}
+    run = simulate_slurm(conf, jobs, accounts=accounts, compiled=True, **more)
     return run, time.process_time() - began
 
 
@@ -183,6 +187,7 @@ def main() -> None:
     parser.add_argument("--log", type=Path)
     parser.add_argument("--first-day", type=float, default=0.0)
     parser.add_argument("--cores", type=int, default=CORES)
+    parser.add_argument("--cut", action="store_true")
     parser.add_argument("--against")
     given = parser.parse_args()
     prepare_kernels()
@@ -193,7 +198,7 @@ def main() -> None:
         jobs = from_log(given.log, given.first_day, given.days)[: given.jobs]
     if given.preempt:
         jobs = prior(jobs)
-    run, seconds = simulated(jobs, given.nodes, shared, given.preempt, given.cores)
+    run, seconds = simulated(jobs, given.nodes, shared, given.preempt, given.cores, not given.cut)
     waits_s = [job.start_s - job.submit_s for job in run.jobs if job.attempt is not None]
     counts = run.loop.statistics
     starts = repr([(job.id, job.start_s, job.by) for job in run.jobs]).encode()

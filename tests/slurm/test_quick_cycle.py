@@ -7,7 +7,7 @@ from slurm.small_clusters import CORES, LINEAR, conf_of, job
 
 from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.conf.facts import nodes_of as all_nodes
-from ptaskmodel.slurm.conf.phases import Phases
+from ptaskmodel.slurm.conf.phases import Costs, Phases
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, ArrayTask, Command
 from ptaskmodel.slurm.run import simulate_slurm
@@ -156,6 +156,61 @@ def test_the_kernel_makes_the_same_cycles_of_a_long_queue(tmp_path, seed):
     assert watches[0].planned == watches[1].planned
     assert found[0].loop.statistics == found[1].loop.statistics
     assert found[0].loop.statistics.most_tested > 50
+
+
+CUT_CASES = (
+    ("CR_Core", "", ""),
+    ("CR_CPU_Memory", "DefMemPerCPU=500\n", "bf_max_job_user=9,bf_window=100"),
+    ("CR_Core_Memory", "", "bf_max_job_test=40,bf_node_space_size=30"),
+    ("CR_Core", "PriorityWeightJobSize=500\n", "bf_window_linear=60"),
+)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_cycles_that_end_where_no_other_job_can_start_have_the_same_starts(tmp_path, seed):
+    draw = random.Random(seed)
+    unit, lines, options = CUT_CASES[seed % len(CUT_CASES)]
+    plugin = "cons_res" if seed % 4 == 2 else "cons_tres"
+    # CPUs of cores with two threads are counted one by one; in half of the cases jobs are plain.
+    threads, rare = 1 + (unit == "CR_CPU_Memory"), seed > 3
+    text = f"SelectType=select/{plugin}\nSelectTypeParameters={unit}\n{lines}"
+    text += f"SchedulerParameters={options}\n" if options else ""
+    text += "PriorityType=priority/multifactor\nPriorityWeightAge=1000\n"
+    text += f"NodeName=n[1-40] CPUs=8 ThreadsPerCore={threads} CoresPerSocket={8 // threads} "
+    text += "RealMemory=8000\nNodeName=m[1-10] CPUs=12 CoresPerSocket=12 RealMemory=16000 "
+    text += "Feature=big\nPartitionName=p Nodes=ALL Default=YES\n"
+    text += "PartitionName=q Nodes=n[31-40],m[1-10] PriorityTier=2\n"
+    conf = conf_of(tmp_path, text)
+    assert suits(conf, all_nodes(conf))
+    jobs = []
+    for k in range(170):
+        limit = draw.randint(1, 60)
+        again = (Command(draw.randint(500, 900), "requeue"),) if draw.random() < 0.05 else ()
+        asked = {"tasks": draw.choice([1, 1, 2, 3, 5, 13, 34, 89, 200])}
+        if rare and draw.random() < 0.1:
+            asked |= {"nodes": draw.choice([(1, 4), (3, 3)]), "exclusive": WHOLE_NODES}
+        if rare and draw.random() < 0.2:
+            asked["memory_per_node_MiB"] = draw.choice([900, 3500])
+        asked["constraint"] = "big" if draw.random() < 0.05 else None
+        asked["partitions"] = draw.choice([(), (), ("q",)])
+        asked["cpus_per_task"] = draw.choice([1, 1, 1, 1, 2]) if rare else 1
+        run_s = limit * 60 * draw.random() * 1.1
+        jobs.append(job(f"j{k}", 1500 * draw.random(), run_s, limit, commands=again, **asked))
+    found = [
+        simulate_slurm(conf, jobs, phases=Phases(boot_s=-41.0), compiled=compiled, costs=costs)
+        for compiled, costs in ((False, Costs()), (True, Costs(counts_all=False)))
+    ]
+    slow, quick = (
+        [
+            (one.id, one.start_s, one.end_s, one.allocation, one.by, one.tested_cpus)
+            for one in run.jobs
+        ]
+        for run in found
+    )
+    assert slow == quick
+    all_tested, cut = (run.loop.statistics for run in found)
+    assert (all_tested.cycles, all_tested.waiting) == (cut.cycles, cut.waiting)
+    assert all_tested.tested * (0.7 if seed in (0, 3) else 1.0) > cut.tested > 0
 
 
 GPU_NODES = """GresTypes=gpu

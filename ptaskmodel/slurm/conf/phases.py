@@ -287,9 +287,14 @@ def second_of(phases: Phases, date: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """test_s: how long it takes backfill to test a job, s. Raises SlurmError below 0."""
+    """test_s: how long it takes backfill to test a job, s. Raises SlurmError below 0.
+
+    counts_all: whether jobs that cannot start in a cycle any more are tested, too, which counts
+    them. If not, `SharedCycles` ends a cycle before them where they decide nothing.
+    """
 
     test_s: float = 0.0
+    counts_all: bool = True
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.test_s < float("inf"):

@@ -12,7 +12,7 @@ from math import ceil, inf
 
 from ptaskmodel.slurm.conf import phases as phases_of
 from ptaskmodel.slurm.conf.facts import BACKFILL, LINEAR
-from ptaskmodel.slurm.conf.phases import BEHIND_S, FREE, QUEUE, Costs, Phases, Turn
+from ptaskmodel.slurm.conf.phases import BEHIND_S, QUEUE, Costs, Phases, Turn
 from ptaskmodel.slurm.controller.controller import Controller
 from ptaskmodel.slurm.scheduling.backfill import Cycle, Statistics
 from ptaskmodel.slurm.scheduling.shared_cycles import SharedCycles
@@ -44,9 +44,12 @@ class BackfillThread:
         self._turned = turned
         self._costs = costs
         self._free = free
-        plain = compiled and costs == FREE and suits(conf, controller.nodes)
-        kind = QuickCycles if conf.select_type == LINEAR else SharedCycles
-        self._quick = kind(controller) if plain else None
+        plain = compiled and not costs.test_s and suits(conf, controller.nodes)
+        self._quick: QuickCycles | None = None
+        if plain and conf.select_type == LINEAR:
+            self._quick = QuickCycles(controller)
+        elif plain:
+            self._quick = SharedCycles(controller, cuts=not (costs.counts_all or phases.test_s))
         backfills = conf.scheduler_type == BACKFILL and conf.scheduler.bf_interval_s > 0
         self._look = phases.boot_s + conf.scheduler.bf_interval_s if backfills else inf
         self._cycle_end = controller.events.second(phases.boot_s)

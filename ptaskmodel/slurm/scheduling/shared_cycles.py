@@ -18,20 +18,22 @@ from ptaskmodel.slurm.queue.queue import Entry
 from ptaskmodel.slurm.scheduling import shared_kernel, slot_kernel
 from ptaskmodel.slurm.scheduling.shared_kernel import (
     CANNOT_START,
-    COUNTED,
     DONE,
-    FACTS,
     HAS_STARTED,
+    NOT_PLAIN,
+)
+from ptaskmodel.slurm.scheduling.shared_state import (
+    COUNTED,
+    FACTS,
     IS_NOT_PLAIN,
     IS_NOT_TESTED,
     KIND,
     LIMITS,
-    NOT_PLAIN,
     NOT_TOLD,
     TOLD,
     SharedState,
 )
-from ptaskmodel.slurm.scheduling.slot_kernel import MOST_RULES, NUMBERS, POSITION, RULES
+from ptaskmodel.slurm.scheduling.slot_kernel import CUTS, MOST_RULES, NUMBERS, POSITION, RULES
 from ptaskmodel.slurm.scheduling.vectorised_backfill import (
     BACKFILL,
     FEW,
@@ -42,7 +44,7 @@ from ptaskmodel.slurm.scheduling.vectorised_backfill import (
 )
 from ptaskmodel.slurm.select.bitsets import words_of
 from ptaskmodel.slurm.select.consumable import Consumable
-from ptaskmodel.slurm.select.offer_kernel import NEEDS, READS_NOTES
+from ptaskmodel.slurm.select.offer_kernel import NEEDS, READS_NOTES, SIZE
 from ptaskmodel.slurm.select.plain_fit import PlainFit, shared_nodes
 
 if TYPE_CHECKING:
@@ -50,13 +52,16 @@ if TYPE_CHECKING:
 
 
 class SharedCycles(QuickCycles):
-    """Makes cycles for a `controller` whose jobs share nodes; see `QuickCycles`."""
+    """Makes cycles for a `controller` whose jobs share nodes; see `QuickCycles`.
+
+    cuts: whether a cycle may end where no other job can start; fewer then count as tested.
+    """
 
     _of_entries = ("jobs", "planned", "tested", "sizes", "new")
     _of_rows = ("counts", "grows", "later_cpus", "map_version")
     _waits_for_cleaning = False
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, *, cuts: bool = False) -> None:
         select = controller.allocations.select
         assert isinstance(select, Consumable)
         assert select.plain is not None
@@ -69,6 +74,9 @@ class SharedCycles(QuickCycles):
         # The notes of GPUs when the last cycle began.
         self._favours = b""
         super().__init__(controller)
+        # Who looks at plans wants all; GPUs are noted by whoever looks.
+        cuts = cuts and not controller.reservations.keeps_plans and select.favours is None
+        self._state.numbers[CUTS] = cuts
         options = controller.conf.scheduler
         self._state.most[:] = (
             options.bf_max_job_user_part,
@@ -153,12 +161,18 @@ class SharedCycles(QuickCycles):
         super()._see(job, place)
         known = self._state.known
         which, lasts = known[:2, place].tolist()
+        if self._state.numbers[CUTS] and which >= 0:
+            # A job that takes what it asked for learns nothing by a test.
+            size, tasks = int(self._state.needs[which, SIZE]), job.request.tasks
+            if size == (tasks or 0) * job.request.cpus_per_task:
+                known[TOLD, place] = size
         known[KIND, place] = kind = self._kinds.setdefault((which, lasts), len(self._kinds))
         if kind >= len(self._state.failed):
             self._state = self._state._replace(**of_kinds(2 * kind, len(self._state.notes)))
         partition, user = job.partitions[0].name, job.request.user
         member = None if job.account is None else job.account.association
-        whose = (user, partition), partition, member, user
+        # Jobs without a user are those of one; jobs without an association are not counted for it.
+        whose = (user, partition), partition, member, (user,)
         kinds = self._counted
         for k in range(LIMITS):
             where = -1 if whose[k] is None else kinds.setdefault((k, whose[k]), len(kinds))

@@ -7,15 +7,25 @@ cores and memory, as `fit_kernel` has them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from ptaskmodel.kernels.decorators import entry, jit
+from ptaskmodel.slurm.scheduling.shared_state import (
+    COUNTED,
+    IS_NOT_PLAIN,
+    IS_NOT_TESTED,
+    KIND,
+    LIMITS,
+    NEED,
+    ROW,
+    SECONDS,
+    TOLD,
+)
 from ptaskmodel.slurm.scheduling.slot_kernel import (
+    CUTS,
     ENTRIES,
     LAST,
+    LAST_ABLE,
     MOST,
     NEW,
     NOW,
@@ -52,80 +62,11 @@ from ptaskmodel.slurm.select.offer_kernel import (
     READS_NOTES,
     SIZE,
     VARIES,
-    SharedNodes,
     cpus_after,
     ended_by,
     enough_after,
     size_of,
 )
-
-Ints = NDArray[np.int64]
-Words = NDArray[np.uint64]
-
-# What is known of each job, by its number: its row of needs, seconds, row of masks; how many CPUs
-# it was told to take; its kind: of jobs of one need and so many seconds; from COUNTED on, where it
-# is counted for each limit to tested jobs, -1: not. In place of the row of needs:
-NEED, SECONDS, ROW, TOLD, KIND, COUNTED = range(6)
-LIMITS = 4
-FACTS = COUNTED + LIMITS
-IS_NOT_PLAIN, IS_NOT_TESTED = -1, -2
-NOT_TOLD = -1
-
-
-class SharedState(NamedTuple):
-    """As `CycleState`, but for: nodes, what they have, and the ends of the jobs that run.
-
-    needs, musts, late_s: of each row of needs its numbers, the nodes that it must have, and how
-    long after its limit a job is expected to end. sizes: of each entry the CPUs that it was last
-    found to take; new: entries for which these are others than those that were told. later_cpus: of
-    each row of masks, the CPUs on free cores when so many jobs have ended. ruled_out: which entries
-    do not fit, from a first date on and before a last one: those of a row of masks with so many
-    CPUs, seconds and nodes, or more. most: how many jobs of a kind are tested, 0: any; counts_of:
-    how many were, of each kind. cleaning: nodes on which none starts. notes: what was noted of GPUs
-    in this cycle, 0: nothing.
-
-    Of each kind of jobs, of the last for which nothing was planned: failed: see `map_version`;
-    was_told, was_tested, had_size: whether it was told its size, counted as tested, and the size;
-    had_notes: what it noted. map_version: how often the map, or what runs, has changed for each row
-    of masks.
-    """
-
-    numbers: Ints
-    nodes: SharedNodes
-    needs: Ints
-    musts: Words
-    late_s: Ints
-    jobs: Ints
-    known: Ints
-    planned: Ints
-    tested: Ints
-    ruled_out: Ints
-    sizes: Ints
-    new: Ints
-    masks: Words
-    up: Words
-    slot_begin: Ints
-    slot_end: Ints
-    following: Ints
-    free: Words
-    counts: Ints
-    grows: Ints
-    later_cpus: Ints
-    most: Ints
-    counts_of: Ints
-    map_version: Ints
-    failed: Ints
-    was_told: Ints
-    was_tested: Ints
-    had_size: Ints
-    had_notes: NDArray[np.uint8]
-    notes: NDArray[np.uint8]
-    cleaning: Words
-    idle: Words
-    planned_nodes: Words
-    chosen: Words
-    left: Words
-
 
 # What `cycle` returns; what it is told of the entry at POSITION, in place of 0.
 DONE, STARTS, NOT_PLAIN = range(3)
@@ -138,7 +79,8 @@ HAS_STARTED, CANNOT_START = 1, 2
 def cycle(s, outcome, until):
     """Test entries from POSITION on: DONE, or STARTS where the entry there can start now, on left.
 
-    UNTIL: up to that date a cycle would do the same, if nothing else changes.
+    UNTIL: up to that date a cycle would do the same, if nothing else changes. CUTS: whether it ends
+    where no other entry can start; what is planned and tested then ends there, too.
 
     outcome: what became of that; the job keeps the chosen nodes in the map until a date, if it has
     them whole, else 0. At first, NOT_PLAIN where some entry is that.
@@ -149,7 +91,7 @@ def cycle(s, outcome, until):
             if s.known[NEED, s.jobs[k]] == IS_NOT_PLAIN:
                 return 2
         begin_map(s)
-        numbers[UNTIL], numbers[RULED_OUT] = LAST, 0
+        numbers[UNTIL], numbers[RULED_OUT], numbers[LAST_ABLE] = LAST, 0, numbers[ENTRIES] - 1
         s.counts_of[:] = 0
         s.notes[:] = 0
         s.nodes.facts[READS_NOTES] = 0
@@ -168,6 +110,9 @@ def cycle(s, outcome, until):
         if numbers[TESTED] >= numbers[MOST]:
             break
         k = numbers[POSITION]
+        if numbers[CUTS] and not _is_able(s, k) and _is_decided(s):
+            _last_until(numbers, s.slot_end[0] - 1)
+            break
         status = _test_or_repeat(s, k)
         if status == 1:
             for w in range(len(s.left)):
@@ -183,6 +128,41 @@ def cycle(s, outcome, until):
         if s.planned_nodes[w] & s.idle[w]:
             numbers[PLANS_IDLE] = 1
     return 0
+
+
+@jit
+def _is_able(s, k):
+    """Whether some entry from one on may start now, or be told its size. LAST_ABLE: the last one.
+
+    Within a cycle the map only fills, and what is free only shrinks: it is none for good.
+    """
+    numbers = s.numbers
+    while numbers[LAST_ABLE] >= k:
+        job = s.jobs[numbers[LAST_ABLE]]
+        which, row = s.known[NEED, job], s.known[ROW, job]
+        if which != IS_NOT_TESTED:
+            need, end = s.needs[which], numbers[NOW] + s.known[SECONDS, job]
+            if need[SIZE] == VARIES or s.known[TOLD, job] != need[SIZE]:
+                return True
+            slot = slot_at(s.slot_end, s.following, np.int64(0), numbers[NOW])
+            if (
+                find_open(s, s.up, row, slot, end, need[LEAST])
+                and cpus_after(s.nodes, s.left, np.int64(0)) >= need[CPUS]
+            ):
+                return True
+        numbers[LAST_ABLE] -= 1
+    return False
+
+
+@jit
+def _is_decided(s):
+    """Whether what else a cycle says is known: POSTPONED and PLANS_IDLE."""
+    if s.numbers[POSTPONED] == 0:
+        return False
+    for w in range(len(s.idle)):
+        if s.idle[w] & s.planned_nodes[w]:
+            return True
+    return not meet(s.idle, s.idle)
 
 
 @jit

@@ -14,8 +14,8 @@ from ptaskmodel.slurm.select.bitsets import ones
 
 # What ``numbers`` of a cycle holds, by place.
 NOW, STEP, WINDOW, ENTRIES, POSITION, TESTED, MOST, RECORDS, ROOM = range(9)
-RUNNING, POSTPONED, PLANS_IDLE, NEW, UNTIL, RULED_OUT = range(9, 15)
-NUMBERS = 15
+RUNNING, POSTPONED, PLANS_IDLE, NEW, UNTIL, RULED_OUT, CUTS, LAST_ABLE = range(9, 17)
+NUMBERS = 17
 NOT_PLANNED = -1
 # A date after all others.
 LAST = 2**62
