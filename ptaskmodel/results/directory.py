@@ -138,16 +138,26 @@ def rows(path: Path, *columns: str, optional: bool = False) -> Iterator[dict[str
 
 
 def read_table(
-    path: Path, remedy: str = "", /, optional: bool = False, **columns: Callable[[str], Any]
+    path: Path, remedy: str = "", /, **columns: Callable[[str], Any]
 ) -> list[tuple[Any, ...]]:
     """Return the values of these columns of a table, a tuple a line.
 
-    path, remedy: as of `readable`. optional: a file that is not there has no line. columns: what
-    reads the texts of each, such as `finite`. Raises PTaskModelError if the table is damaged.
+    path, remedy: as of `readable`. columns: what reads the texts of each, such as `finite`. Raises
+    PTaskModelError if the table is damaged.
     """
     with readable(path, remedy):
-        found = rows(path, *columns, optional=optional)
+        found = rows(path, *columns)
         return [tuple(read(row[name]) for name, read in columns.items()) for row in found]
+
+
+def read_optional(
+    path: Path, remedy: str = "", /, **columns: Callable[[str], Any]
+) -> list[tuple[Any, ...]]:
+    """Return what `read_table` does, and of a file that is not there no line.
+
+    path, remedy, columns: as of `read_table`.
+    """
+    return read_table(path, remedy, **columns) if path.exists() else []
 
 
 def finite(text: str) -> float:

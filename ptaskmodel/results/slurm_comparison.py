@@ -131,10 +131,10 @@ class SlurmComparison:
         for name, numbers in grouped(self.jobs_a, by).items():
             mine = np.array(numbers)[known[numbers]]
             if len(mine):
-                levels = [_levels(waits[mine]) for waits in (self.waits_a_s, self.waits_b_s)]
-                moved_s = float(changes[mine].sum())
+                before_s, after_s = _levels(self.waits_a_s[mine]), _levels(self.waits_b_s[mine])
+                (gain, lose), moved_s = _sides(changes[mine]), float(changes[mine].sum())
                 found.append(
-                    GroupChange(by, name, len(mine), *levels, *_sides(changes[mine]), moved_s)
+                    GroupChange(by, name, len(mine), before_s, after_s, gain, lose, moved_s)
                 )
         if by in ("size", "length"):
             return found

@@ -10,7 +10,7 @@ import numpy as np
 from ptaskmodel.recording import HOST, LINK
 from ptaskmodel.results.compared_metrics import number_of, outcomes
 from ptaskmodel.results.directory import number as as_number
-from ptaskmodel.results.directory import read_table
+from ptaskmodel.results.directory import read_optional
 from ptaskmodel.results.loading import Results, ShownTask
 from ptaskmodel.results.pages.interference import NOT_SLOWED, Cost, Limit, summed, unknown_culprits
 from ptaskmodel.results.pages.page import Section, Table
@@ -204,9 +204,9 @@ def _busiest_level(found: Found) -> str | None:
 def _of_ranks(found: Found) -> str:
     summary = found.results.summary
     said = []
-    for of, first, seconds, whole in _spent(summary):
-        told = first if seconds.get(first, 0.0) > WORTH_TELLING * whole else next(iter(seconds))
-        said.append(f"{number(seconds[told] / whole, 'share')} of {of} is {told}")
+    for of, first, seconds, sum_s in _spent(summary):
+        told = first if seconds.get(first, 0.0) > WORTH_TELLING * sum_s else next(iter(seconds))
+        said.append(f"{number(seconds[told] / sum_s, 'share')} of {of} is {told}")
     text = "; ".join(said) or f"The run takes {duration(found.results.end_s)}"
     more = []
     links = (summary.get("critical_path") or {}).get("links") or []
@@ -364,7 +364,7 @@ def energies_of(results: Results) -> dict[str, float]:
     """The energy of each job or task of `results`, J; none where it was not counted."""
     known = {task.task_id for task in results.tasks}
     columns: dict[str, Any] = {"kind": str, "name": str, "share_J": as_number}
-    found = read_table(results.directory / ENERGY, optional=True, **columns)
+    found = read_optional(results.directory / ENERGY, **columns)
     return {name: joules or 0.0 for kind, name, joules in found
             if kind == results.what and name in known}  # fmt: skip
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.results.directory import finite, read_table
+from ptaskmodel.results.directory import finite, read_optional, read_table
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures import mpi as mpi_pictures
@@ -59,8 +59,8 @@ def replay_sections(results: Results, places: Mapping[str, Place]) -> list[Secti
 
 def _time_by_kind(results: Results) -> Section:
     span = results.end_s or 1.0
-    lines = read_table(
-        results.directory / ACTION_TIMES, REMEDY, optional=True, action=str, state=str, count=int,
+    lines = read_optional(
+        results.directory / ACTION_TIMES, REMEDY, action=str, state=str, count=int,
         mean_rank_s=finite, max_rank_s=finite,
     )  # fmt: skip
     timed = sorted((row for row in lines if row[3] > 0.0), key=lambda row: -row[3])
@@ -80,8 +80,8 @@ def _critical_path(place: Path, path: dict[str, Any], places: Mapping[str, Place
     ]
     head: tuple[str, ...] = ("on the path", "time", "part")
     tables = [Table(head, spent_on, kinds=("text", "time", "share"), caption="The critical path")]
-    links = read_table(
-        place / CRITICAL_LINKS, REMEDY, optional=True, link=partial(link_name, places=places),
+    links = read_optional(
+        place / CRITICAL_LINKS, REMEDY, link=partial(link_name, places=places),
         messages=int, bytes=finite, latency_s=finite, transfer_s=finite, contention_s=finite,
     )[:MAX_LINKS]  # fmt: skip
     if links:

@@ -16,9 +16,10 @@ from ptaskmodel.results import COLOURS, GANTT_COLOURS, PICTURES
 from ptaskmodel.results.directory import number as csv_number
 from ptaskmodel.results.directory import read_table
 from ptaskmodel.results.loading import Results, ShownLimit, ShownTask, results_of
-from ptaskmodel.results.pictures import gantt, load, mpi, topology, waiting
+from ptaskmodel.results.pictures import load, mpi, topology, waiting
 from ptaskmodel.results.pictures.charts import Dot, DotPanel, dots
 from ptaskmodel.results.pictures.drawing import NEEDS_ATTRIBUTION, time_axis
+from ptaskmodel.results.pictures.gantt import gantt
 from ptaskmodel.results.states import is_cut_off
 from ptaskmodel.results.tables.tasks import DRAWS
 from ptaskmodel.style.figures import (
@@ -124,7 +125,7 @@ def ranges(results: Results) -> Figure:
 
 # The functions of `results.PICTURES`.
 FUNCTIONS: Mapping[str, Callable[..., Figure]] = {
-    "gantt": gantt.gantt,
+    "gantt": gantt,
     "topology": topology.topology,
     "times": mpi.times,
     "ranks": mpi.ranks,

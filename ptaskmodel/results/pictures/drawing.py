@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 NAME: Final = 40  # characters of a name beside a picture
 # Ends of scales: per cent of a capacity, of which none is below it; slowdowns.
-USE: Final = (1e-9, 100.0)
-SLOWDOWN: Final = (1.0, 4.0)
+USE: Final[tuple[float, float]] = (1e-9, 100.0)
+SLOWDOWN: Final[tuple[float, float]] = (1.0, 4.0)
 # Lines of what is not used at all: a line is thinner than an area, so it is darker.
 UNUSED_LINE: Final = "#B7BFC8"
 NEEDS_ATTRIBUTION = "this picture needs a run with --attribution"

@@ -215,8 +215,9 @@ def path_of(directory: Path) -> list[tuple[int, int, float, float, str]]:
     directory: of results.
     """
     found: list[tuple[int, int, float, float, str]] = []
-    columns = {"rank": int, "to_rank": str, "start_s": finite, "end_s": finite, "message": str}
-    for rank, to, begin, end, message in _table(directory, CRITICAL_PATH, **columns):
+    parts = _table(directory, CRITICAL_PATH, rank=int, to_rank=str, start_s=finite, end_s=finite,
+                   message=str)  # fmt: skip
+    for rank, to, begin, end, message in parts:
         target = int(to or rank)
         if message and found and message == found[-1][4]:
             rank, _, begin, *_ = found.pop()
@@ -284,7 +285,8 @@ def times(results: Results) -> Figure:
     """How long each rank did what: states on each other, ranks side by side."""
     directory = results.directory
     columns = {column_of(name): finite for name in STATES}
-    spent = np.array(read_table(directory / RANKS, REMEDY, **columns)).reshape(-1, len(STATES))
+    lines = read_table(directory / RANKS, REMEDY, **columns)
+    spent = np.array(lines, dtype=np.float64).reshape(-1, len(STATES))
     if not spent.sum() > 0.0:
         raise PTaskModelError(f"{directory / RANKS}: no rank took any time; nothing to draw")
     edges = np.arange(len(spent) + 1, dtype=np.float64) - 0.5

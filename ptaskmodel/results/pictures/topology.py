@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import digest, split_names
 from ptaskmodel.results import COLOURS
-from ptaskmodel.results.directory import read_table
+from ptaskmodel.results.directory import read_optional
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures.drawing import (
     NEEDS_ATTRIBUTION,
@@ -109,7 +109,7 @@ def routes(results: Results, platform: Platform | None = None) -> Figure:
 def routes_of(results: Results) -> list[tuple[Any, ...]]:
     """The task of each flow of `results`, and its links; none without routes.csv."""
     place = results.directory / ROUTES
-    return read_table(place, "simulate again", optional=True, task=str, path=split_names)
+    return read_optional(place, "simulate again", task=str, path=split_names)
 
 
 def _paint(

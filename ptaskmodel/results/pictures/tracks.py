@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform.power import host_power
 from ptaskmodel.recording import LINK
-from ptaskmodel.results.directory import POWER, finite, read_table
+from ptaskmodel.results.directory import POWER, finite, read_optional
 from ptaskmodel.results.loading import LOAD, Results, load_over_time, power_curve
 from ptaskmodel.results.pictures.drawing import ran
 from ptaskmodel.results.pictures.topology import platform_of
@@ -247,8 +247,8 @@ def hosts_off(results: Results) -> list[Row]:
 
     [] if no host ever sleeps or switches.
     """
-    found = read_table(
-        results.directory / MACHINE_STATES, optional=True, time=finite, nb_sleeping=finite,
+    found = read_optional(
+        results.directory / MACHINE_STATES, time=finite, nb_sleeping=finite,
         nb_switching_on=finite, nb_switching_off=finite,
     )  # fmt: skip
     return found if any(any(row[1:]) for row in found) else []
