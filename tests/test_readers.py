@@ -157,6 +157,9 @@ def test_a_bad_row_of_measurements_is_left_out_and_told(folder):
     with pytest.warns(UserWarning, match=r"m.csv:3: left out: mean_runtime_s is 'soon'"):
         (group,) = read_measurements("m.csv")
     assert len(group.measurements) == 3
+    (folder / "m.csv").write_text("\n".join([*rows, "x,180,inf,0,1e400,2.5"]))
+    with pytest.warns(UserWarning, match=r"m.csv:5: left out: runs is '1e400'"):
+        read_measurements("m.csv")
 
 
 ROWS = ["0.5,main,full queue,", "1,job,submit,1", "3,limit,kill,", "4,job,end,1", "5,job,end,2"]

@@ -167,7 +167,7 @@ def _measurement(
             f"{where}: stddev_s is {row['stddev_s']!r}; give a value > 0 s, or nothing if unknown"
         )
     runs = _number(where, row, "runs") if row.get("runs") else 1.0
-    if runs < 1 or runs != int(runs):
+    if not 1 <= runs < math.inf or runs != int(runs):
         raise MeasurementError(f"{where}: runs is {row['runs']!r}; give a whole number >= 1")
     return Measurement(pattern, runtime_s, stddev_s, int(runs), count if count > 0.0 else 1.0)
 

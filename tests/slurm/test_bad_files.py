@@ -23,7 +23,6 @@ SPOILED = [
     ("slurm.conf", "ClusterName=c", "ClusterName", 1, "write Key=Value"),
     ("slurm.conf", "select/cons_tres", "select/magic", 2, "give select/linear"),
     ("slurm.conf", "bf_interval=60", "bf_interval=0", 4, "from 1 to 10800"),
-    ("slurm.conf", "bf_window=2880", "max_job_bf=9", 4, "bf_max_job_test"),
     ("slurm.conf", "Fairshare=10000", "Fairshare=lots", 6, "give a whole number"),
     ("slurm.conf", "HalfLife=1-0", "HalfLife=1-0-0", 7, "give minutes"),
     ("slurm.conf", "CPU=100,", "100,", 8, "give weights such as"),

@@ -193,7 +193,6 @@ def test_defaults_of_options_that_follow_others(tmp_path):
     [
         ("KillWait=x", "slurm.conf:1: KillWait='x': give a whole number"),
         ("SchedulerParameters=bf_interval=0", ":1: bf_interval='0': give a whole number, from 1"),
-        ("SchedulerParameters=max_job_bf=3", "bf_max_job_test"),
         ("SelectType=select/magic", "give select/linear"),
         ("PreemptMode=SUSPEND", "give SUSPEND,GANG"),
         ("PreemptMode=CANCEL,REQUEUE", "give one of"),
@@ -305,3 +304,17 @@ def test_a_file_that_is_included_from_elsewhere_is_read_beside(tmp_path):
     assert [each.name for each in conf.partitions] == ["p"]
     (told,) = [one.text for one in conf.remarks if "Include" in one.text]
     assert told.endswith(f"is not there; {tmp_path / 'parts.conf'} is read")
+
+
+def test_keys_that_nothing_reads_are_told_and_old_names_taken(tmp_path):
+    text = "SchedulerParameters==bf_window=60,max_job_bf=12\nTopologyPlugin=topology/tree\n"
+    text += "NodeName=n[1-2] Feature=big\nNodeSet=s Feature=big Color=red\n"
+    (tmp_path / "slurm.conf").write_text(f"{text}PartitionName=p Nodes=s\n")
+    lines = "SwitchName=a Nodes=n1 LinkSpeed=5 Hue=3\nSwitchName=b Nodes=n2\n"
+    (tmp_path / "topology.conf").write_text(f"{lines}SwitchName=c Switches=a,b\n")
+    conf = read_conf(tmp_path / "slurm.conf")
+    assert conf.scheduler.bf_max_job_test == 12
+    told = "\n".join(conf.notes)
+    assert "slurm.conf:1: max_job_bf= is taken for bf_max_job_test=" in told
+    assert "topology.conf:1: Hue changes nothing here" in told
+    assert [one.key for one in conf.others] == ["NodeSet Color"]

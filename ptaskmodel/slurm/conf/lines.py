@@ -297,6 +297,9 @@ def switch(name: str, given: Mapping[str, str], where: str) -> Switch:
     return Switch(name, nodes, below, where)
 
 
+SWITCH_KEYS = ("switchname", "nodes", "switches", "linkspeed")
+
+
 class Topology(NamedTuple):
     """The switches of a topology.conf, and what is told of it."""
 
@@ -347,6 +350,10 @@ def _switch_line(
         line = int(head.where.rpartition(":")[2])
         account.tell(LEFT_OUT, text, line, level=WARNING)
         made = replace(made, nodes=tuple(name for name in made.nodes if name in nodes))
+    for pair in pairs:
+        if pair.key.lower() not in SWITCH_KEYS:
+            line = int(head.where.rpartition(":")[2])
+            account.unused(f"{pair.key} changes nothing here", line, pair.key)
     found[head.value] = made
 
 

@@ -62,6 +62,7 @@ Value = bool | int | float | str
 Changes = Mapping[str, Value]
 DEFAULT = "DEFAULT"
 # Keys that begin lines of their own.
+_OLD_TESTS = "max_job_bf="  # before Slurm 16.05
 LINES = ("nodename", "partitionname", "nodeset", "downnodes")
 ALL = "ALL"
 
@@ -340,8 +341,10 @@ class _Builder:
         """SchedulerParameters, found as Slurm finds them: by what the text contains."""
         text = pair.value.lower()
         fields: dict[str, Any] = {}
-        if "max_job_bf=" in text:
-            raise SlurmError(f"{pair.where}: max_job_bf is gone; write bf_max_job_test")
+        if _OLD_TESTS in text and "bf_max_job_test=" not in text:
+            text = text.replace(_OLD_TESTS, "bf_max_job_test=")
+            what = f"{_OLD_TESTS} is taken for bf_max_job_test=, as which slurmctld wants it now"
+            self.notes.append(f"{pair.where}: {what}")
         for name, option in OPTIONS.items():
             _, found, rest = text.partition(f"{name}=")
             if found:
@@ -447,6 +450,9 @@ class _Builder:
             raise SlurmError(f"{head.where}: NodeSet={shown(head.value)}; give Nodes or Feature")
         self._once("NodeSet", head.value, head.where)
         self.sets[head.value] = given
+        for key, pair in given.items():
+            if key not in ("nodes", "feature"):
+                self._unread(pair, ("nodes", "feature"), "NodeSet ")
 
     def _of_set(self, name: str) -> list[str]:
         """The nodes of a NodeSet: those named and those with one of its features."""

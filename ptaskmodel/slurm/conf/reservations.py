@@ -36,10 +36,10 @@ _LEAST |= {"users": 1, NAMES[1]: 3}
 # Running jobs are never touched, and nodes are as they were named, whatever is said of that.
 KNOWN_FLAGS = frozenset(("MAINT", "IGNORE_JOBS", "SPEC_NODES", "OVERLAP"))
 # Of reservations as they are printed: values that are none, flags that say what stands there
-# besides, and keys of what is reserved besides nodes.
+# besides, and keys of what changes nothing.
 NOTHING = ("(null)", "n/a", "")
 PRINTED_FLAGS = frozenset(("ALL_NODES",))
-UNHEEDED = {"licenses", "burstbuffer", "watts", "coreids", "groups", "maxstartdelay"}
+PRINTED = {"nodecnt", "corecnt", "features", "partitionname", "tres", "state", "comment"}
 # Names in one remark.
 SHOWN = 10
 UNITS_S = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
@@ -324,7 +324,11 @@ class _Entry:
         fields[NAMES[0]] = given.get(NAMES[1], "")
         flags = values.words(fields.get("flags", ""))
         strange = [f"flag {flag}" for flag in sorted(flags - KNOWN_FLAGS - PRINTED_FLAGS)]
-        strange += [key for key, _, _ in pairs if key.lower() in UNHEEDED and key.lower() in given]
+        strange += [
+            key
+            for key, mark, _ in pairs
+            if mark and key.lower() in given and key.lower() not in KNOWN | PRINTED
+        ]
         if strange:
             what = f"is not simulated: {', '.join(dict.fromkeys(strange))}"
             self.account.unused(f"{fields[NAMES[0]]}: {what}", self.number)
