@@ -206,11 +206,14 @@ def _requests(
             raise SlurmError(f"{column} is {shown(text)}: {fault}") from None
         if column == EXTRA:
             given = more
-        elif own.keys().isdisjoint(more):
-            own.update(more)
+            continue
+        for field in more:  # they are one, or few
+            if field in own:
+                _check_once(own.keys() & more.keys() - {sbatch.PASSED_OVER}, row, readers, column)
+                own = sbatch.joined(own, more)
+                break
         else:
-            _check_once(own.keys() & more.keys() - {sbatch.PASSED_OVER}, row, readers, column)
-            own = sbatch.joined(own, more)
+            own.update(more)
     whole = None if row.get(SCRIPT) or not _PARTS_OF_NODES.isdisjoint(own) else WHOLE_NODES
     given = sbatch.joined(sbatch.joined(by_script, own), given) if by_script or given else own
     if sbatch.PASSED_OVER in given:
