@@ -178,3 +178,10 @@ def test_a_script_that_cannot_be_read_is_named_with_its_line(tmp_path, script, c
 def test_a_script_that_is_not_there_is_named(tmp_path):
     with pytest.raises(SlurmError, match=r"b\.sbatch"):
         jobs_of(tmp_path, "id,submit,run,script\na,0,9,b.sbatch\n")
+
+
+def test_a_script_without_a_limit_is_named(tmp_path):
+    (tmp_path / "run.sh").write_text("#!/bin/bash\n#SBATCH -n 4\n")
+    (tmp_path / "jobs.csv").write_text("id,submit,run,script\na,0,60,run.sh\n")
+    with pytest.raises(SlurmError, match=r"jobs.csv:2: has no time limit, nor has 'run.sh'; give"):
+        read_jobs(tmp_path / "jobs.csv")

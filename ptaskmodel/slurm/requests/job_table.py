@@ -219,7 +219,8 @@ def _requests(
     if sbatch.PASSED_OVER in given:
         silent |= given.pop(sbatch.PASSED_OVER)
     if "limit_min" not in given:
-        raise SlurmError("has no time limit; give limit (s), or time in sbatch's format")
+        nor = f", nor has {shown(script)}" if (script := row.get(SCRIPT)) else ""
+        raise SlurmError(f"has no time limit{nor}; give limit (s), or time in sbatch's format")
     fields: Fields = {"name": name, "where": where, "exclusive": whole} | given
     fields["submit_s"] += phase_s
     indices, at_most = fields.pop("array", (None, None))
