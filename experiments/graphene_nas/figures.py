@@ -37,8 +37,7 @@ def company_figure(runs: Any, effects: Any, groups: Any) -> Figure:
     left.axhline(0.0, color=LIGHT.ink, linewidth=0.8)
     left.set(xlabel="other nodes in parallel jobs meanwhile (%)", ylabel="time over its mean (%)")
     left.set_ylim(-2, 2)
-    left.legend(frameon=False)
-    left.grid(alpha=0.3)
+    left.legend()
     sources = list(dict.fromkeys(effects["source"]))
     for k, (group, colour) in enumerate(colours.items()):
         own = effects[effects["jobs"] == group].set_index("source").loc[sources]
@@ -57,5 +56,4 @@ def company_figure(runs: Any, effects: Any, groups: Any) -> Figure:
     right.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     right.set_xlim(min(-1.0, 1.2 * effects["low"].min()), max(60.0, 1.2 * effects["high"].max()))
     right.set_xlabel("longer with all other nodes in parallel jobs (%)")
-    right.grid(alpha=0.3)
     return figure

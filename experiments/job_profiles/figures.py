@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 from matplotlib.collections import PatchCollection
 from matplotlib.patches import Rectangle
 
-from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture, text_on
 
 CABINETS = (0, 39, 74, 104, 144)
 COLOURS = dict(zip((8, 16, 32), CATEGORIES, strict=False))
@@ -87,7 +87,7 @@ def gantt(path: Path, jobs: int, wanted: Runs, results: Results) -> Path:
     axes[0, 0].set_ylim(0, CABINETS[-1])
     handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in COLOURS.values()]
     names = [f"FT.C on {nodes} nodes" for nodes in COLOURS]
-    figure.legend(handles, names, loc="lower center", ncols=3, frameon=False)
+    figure.legend(handles, names, loc="lower center", ncols=3)
     figure.suptitle(f"{jobs} FT jobs on Graphene, first come first served")
     figure.tight_layout(rect=(0, 0.04, 1, 1))
     figure.savefig(path, dpi=110)
@@ -126,21 +126,23 @@ def distributions(path: Path, jobs: int, wanted: Runs, results: Results) -> Path
                 colours.append(SHADES[profiles])
         boxes = axis.boxplot(
             values, positions=positions, widths=0.6 / len(kinds), whis=(5, 95), showfliers=False,
-            patch_artist=True, showmeans=True, medianprops={"color": LIGHT.ink},
+            patch_artist=True, showmeans=True,
             meanprops={"marker": "D", "markersize": 4, "markerfacecolor": "white",
                        "markeredgecolor": LIGHT.ink},
         )  # fmt: skip
-        for box, colour in zip(boxes["boxes"], colours, strict=True):
+        for box, median, colour in zip(boxes["boxes"], boxes["medians"], colours, strict=True):
             box.set_facecolor(colour)
+            median.set_color(text_on(colour))
         axis.set_xticks(range(len(SHOWN)), [LABELS[name] for name in SHOWN])
         axis.set_ylabel(label)
         if first == 1:
             axis.set_yscale("symlog", linthresh=1.0)
+            axis.yaxis.set_major_formatter("{x:,g}")
             axis.margins(y=0.1)
         axis.set_ylim(bottom=0)
-        axis.grid(axis="y", linewidth=0.4)
+        axis.grid(visible=False, axis="x")
         handles = [Rectangle((0, 0), 1, 1, color=SHADES[kind]) for kind in kinds]
-        axis.legend(handles, [PROFILES[kind] for kind in kinds], frameon=False)
+        axis.legend(handles, [PROFILES[kind] for kind in kinds])
     figure.suptitle(
         f"{jobs} FT jobs on Graphene: boxes 25 to 75 %, whiskers 5 to 95 %, diamonds means"
     )
@@ -163,18 +165,18 @@ def simulation_times(path: Path, wanted: Runs, results: Results) -> Path:
                 bars = len(kinds) * len(counts)
                 place = k + (len(kinds) * n + side - (bars - 1) / 2) * width
                 shade = SHADES[profiles]
-                axis.bar(place, least, width * 0.92, color=shade, alpha=0.55 + 0.45 * n)
+                pale = 1.0 - 0.45 * (len(counts) - 1 - n)
+                axis.bar(place, least, width * 0.92, color=shade, alpha=pale)
     axis.set_yscale("log")
+    axis.yaxis.set_major_formatter("{x:g}")
     axis.set_xticks(range(len(SHOWN)), [LABELS[name] for name in SHOWN])
     axis.set_ylabel("time to simulate (s)")
     jobs = " and ".join(f"{count:,}" for count in counts)
-    axis.set_title(f"Time to simulate {jobs} jobs, each kind of profiles")
+    told = " (pale: the fewer)" if len(counts) > 1 else ""
+    axis.set_title(f"Time to simulate {jobs} jobs{told}, each kind of profiles")
     handles = [Rectangle((0, 0), 1, 1, color=SHADES[kind]) for kind in kinds]
-    figure.legend(
-        handles, [PROFILES[kind] for kind in kinds], loc="lower center", ncols=3, frameon=False
-    )
-    axis.grid(axis="y", linewidth=0.4)
-    axis.set_axisbelow(True)
+    figure.legend(handles, [PROFILES[kind] for kind in kinds], loc="lower center", ncols=3)
+    axis.grid(visible=False, axis="x")
     figure.tight_layout(rect=(0, 0.06, 1, 1))
     figure.savefig(path, dpi=110)
     return path

@@ -17,6 +17,7 @@ from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture
 
 Row = Mapping[str, Any]
 COLOURS = (*CATEGORIES, LIGHT.ink)
+PLACES = {"buddy": "partitions", "first-fit": "first fit"}
 
 
 @picture
@@ -58,7 +59,7 @@ def _grid(path: Path, log: str, rows: Sequence[Row]) -> Path:
         axis.set_xlabel("balance BF (1: first come first served, 0: shortest first)")
         axis.set_ylabel(label)
         axis.set_ylim(bottom=0)
-        axis.legend(fontsize=8)
+        axis.legend()
     last = axes.flat[3]
     for k, balance in enumerate(sorted({row["balance"] for row in static}, reverse=True)):
         line = sorted(
@@ -66,10 +67,11 @@ def _grid(path: Path, log: str, rows: Sequence[Row]) -> Path:
         )
         xs, ys = zip(*line, strict=True)
         last.plot(xs, ys, "o-", color=COLOURS[k], label=f"BF {balance:g}")
+    last.set_xticks(sorted({row["window"] for row in static}))
     last.set_xlabel("window W")
     last.set_ylabel("loss of capacity (%)")
     last.set_ylim(bottom=0)
-    last.legend(fontsize=8)
+    last.legend()
     figure.suptitle(f"{log}: balance and window")
     return _saved(figure, path)
 
@@ -98,21 +100,22 @@ def _over_time(path: Path, log: str, series: Mapping[str, Mapping[str, list[floa
         axis.set_yscale(
             "symlog" if scale == "log" else "linear", **({"linthresh": 1} if scale == "log" else {})
         )
+        axis.yaxis.set_major_formatter("{x:,g}")
         axis.set_xlabel("time (h)")
         axis.set_ylabel("queue depth (min)")
         axis.set_title(f"{scale} axis")
-        axis.legend(fontsize=8)
+        axis.legend()
     for axis, name, title in zip(
         axes[1], ("bf1_w1_none", "bf1_w1_window"), ("BF 1, W 1", "W adaptive"), strict=True
     ):
         one = series.get(f"{log}_{name}", {})
         for k, key in enumerate(key for key in one if key.startswith("utilisation")):
-            axis.plot(one["hours"], one[key], color=COLOURS[k], label=key.split("_")[1])
+            axis.plot(one["hours"], one[key], color=COLOURS[k], label=f"mean of {key[12:-1]} h")
         axis.set_ylim(0, 1.02)
         axis.set_xlabel("time (h)")
         axis.set_ylabel("utilisation")
         axis.set_title(title)
-        axis.legend(fontsize=8)
+        axis.legend()
     figure.suptitle(f"{log}: the first 200 hours")
     return _saved(figure, path)
 
@@ -131,6 +134,8 @@ def _radar(path: Path, log: str, rows: Sequence[Row]) -> Path:
             [*angles, angles[0]], [*values, values[0]], color=COLOURS[k], label=name, lw=width
         )
     axis.set_xticks(angles, ["wait", "unfair jobs", "loss of capacity"])
+    axis.tick_params(axis="x", pad=14)
+    axis.set_rlabel_position(90)
     axis.set_ylim(0, 105)
     axis.legend(loc="upper left", bbox_to_anchor=(1.1, 1.0))
     axis.set_title(f"{log}: % of the largest, smaller is better")
@@ -152,12 +157,13 @@ def _contention(path: Path, log: str, rows: Sequence[Row]) -> Path:
             places = [place + (k - 1) * 0.27 for place in range(len(chosen))]
             axis.bar(
                 places, [row[column] for row in chosen.values()], 0.25, color=COLOURS[k],
-                label=allocation,
+                label=PLACES.get(allocation, allocation),
             )  # fmt: skip
         axis.set_xticks(range(len(chosen)), chosen, rotation=35, ha="right")
+        axis.grid(visible=False, axis="x")
         axis.set_ylabel(label)
-    axes[2].set_ylim(bottom=0.98)
-    axes[0].legend(fontsize=8)
+    axes[2].set_ylim(bottom=1.0)
+    axes[0].legend()
     figure.suptitle(f"{log}: parallel tasks on a torus of {8 * 4 * 4} hosts")
     return _saved(figure, path)
 

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture, text_on
 
 PANELS = (
     ("mean_bounded_slowdown", "mean bounded slowdown"),
@@ -56,10 +56,11 @@ def _figure(path: Path, title: str, rows: list[dict[str, Any]]) -> Path:
             places = [t + (k - (len(alphas) - 1) / 2) * 0.2 for t in range(len(thetas))]
             boxes = axis.boxplot(
                 values, positions=places, widths=0.17, whis=(0, 100), patch_artist=True,
-                medianprops={"color": LIGHT.ink}, manage_ticks=False,
+                manage_ticks=False,
             )  # fmt: skip
-            for box in boxes["boxes"]:
+            for box, median in zip(boxes["boxes"], boxes["medians"], strict=True):
                 box.set_facecolor(COLOURS[k % len(COLOURS)])
+                median.set_color(text_on(COLOURS[k % len(COLOURS)]))
         axis.axhline(1.0, color=LIGHT.ink, linewidth=0.8, linestyle="--")
         axis.set_yscale("log")
         axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -67,7 +68,7 @@ def _figure(path: Path, title: str, rows: list[dict[str, Any]]) -> Path:
         axis.yaxis.set_minor_formatter(NullFormatter())
         axis.set_xticks(range(len(thetas)), [str(theta) for theta in thetas])
         axis.set_title(label)
-        axis.grid(axis="y", linewidth=0.4)
+        axis.grid(visible=False, axis="x")
     for axis in axes[-1]:
         axis.set_xlabel("threshold theta")
     for axis in axes[:, 0]:
@@ -76,7 +77,7 @@ def _figure(path: Path, title: str, rows: list[dict[str, Any]]) -> Path:
         Patch(color=COLOURS[k % len(COLOURS)], label=f"alpha {alpha:g}")
         for k, alpha in enumerate(alphas)
     ]
-    figure.legend(handles=handles, loc="lower center", ncols=len(alphas), frameon=False)
+    figure.legend(handles=handles, loc="lower center", ncols=len(alphas))
     figure.suptitle(
         f"Redirection over EASY, {title}: {weeks} weeks, boxes quartiles, whiskers extremes"
     )

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas
+from matplotlib.ticker import LogLocator
 from scipy import stats
 
 from ptaskmodel.campaign import Finding, stated, told_campaigns, write_findings, write_table
-from ptaskmodel.style.figures import LIGHT, new_figure, save
+from ptaskmodel.style.figures import LIGHT, POINTS, new_figure, picture, save
 
 WORLD = ["solver", "estimates_up_to", "host_order"]
 USUAL = ("bmf", 1, "platform")
@@ -29,6 +30,10 @@ CONCLUSIONS = (
     ("good allocation beats backfilling", WAITED, f"fcfs, {BEST}", "easy, random"),
 )
 
+
+# Colour and marker of a conclusion by what becomes of it in a world.
+LOOKS = {"holds": (LIGHT.gain, "o"), "fails": (LIGHT.lose, "s"), "open": (LIGHT.soft, "D")}
+TICKS = [0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0]
 
 # Of these, what a study stated before: FCFS leaves many nodes idle, therefore EASY (its abstract).
 STATED = {"EASY is better than FCFS": "Mu'alem and Feitelson 2001"}
@@ -78,31 +83,39 @@ def findings(found: pandas.DataFrame) -> list[Finding]:
     return said
 
 
+@picture
 def conclusions_figure(found: pandas.DataFrame) -> Any:
     """A panel for each conclusion: its ratio in each world."""
     said = list(dict.fromkeys(found["conclusion"]))
     worlds = list(dict.fromkeys(found["world"]))
     figure = new_figure(12.0, 5.4)
     panels = figure.subplots(2, 3, sharey=True).flat
-    colours = {"holds": LIGHT.gain, "fails": LIGHT.lose, "open": LIGHT.nothing}
     for panel, one in zip(panels, said, strict=True):
         for row in found[found["conclusion"] == one].itertuples():
+            colour, marker = LOOKS[row.verdict]
             panel.errorbar(
-                row.ratio, worlds.index(row.world), color=colours[row.verdict], fmt="o", capsize=3,
+                row.ratio, worlds.index(row.world), color=colour, fmt=marker, capsize=3,
                 xerr=np.array([[row.ratio - row.low], [row.high - row.ratio]]),
             )  # fmt: skip
-        panel.axvline(1.0, color="black", linewidth=0.8)
+        panel.axvline(1.0, color=LIGHT.ink, linewidth=0.8)
         panel.set_xscale("log")
         panel.minorticks_off()
-        ticks = [0.001, 0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 10.0]
         low, high = panel.get_xlim()
-        panel.set_xticks([t for t in ticks if low <= t <= high])
-        panel.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        panel.set_title(one, fontsize=10)
+        if high < 1e3 * low:
+            panel.set_xticks([t for t in TICKS if low <= t <= high])
+        else:
+            panel.xaxis.set_major_locator(LogLocator(numticks=4))
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.set_title(one)
         panel.set_yticks(range(len(worlds)), worlds)
         panel.set_ylim(len(worlds) - 0.5, -0.5)
-        panel.grid(alpha=0.3)
-    figure.supxlabel("measure said to be less, over the other; below 1 the conclusion holds")
+    for verdict, (colour, marker) in LOOKS.items():
+        panel.plot([], [], marker, color=colour, label=verdict)
+    figure.legend(loc="outside upper right", ncols=len(LOOKS))
+    figure.supxlabel(
+        "measure said to be less, over the other, and its 95 % interval; below 1 it holds",
+        fontsize=POINTS, color=LIGHT.soft,
+    )  # fmt: skip
     return figure
 
 

@@ -18,6 +18,12 @@ TITLES = {
     "slowdown": "mean slowdown",
     "weighted_slowdown": "mean slowdown, weighted by size",
 }
+KINDS = {"knl": "large part", "slx": "small part"}
+# Of starts, by column: how far below the line of the workload, colour, size, and whose they are.
+GAPS = (
+    ("real_largest_gap_s", 0.15, LIGHT.soft, 7, "real runs against each other"),
+    ("largest_gap_s", -0.15, CATEGORIES[0], 5, "simulated, free-running, against each real run"),
+)
 
 
 @picture
@@ -35,18 +41,18 @@ def accuracy(rows: Sequence[Row]) -> Figure:
     names = list(dict.fromkeys(row["workload"] for row in rows))
     for row in rows:
         k = names.index(row["workload"])
-        axes.plot(
-            max(row["real_largest_gap_s"], 0.5), k + 0.15, "o", color=LIGHT.soft, markersize=7
-        )
-        axes.plot(max(row["largest_gap_s"], 0.5), k - 0.15, "o", color=CATEGORIES[0], markersize=5)
+        for key, off, colour, size, label in GAPS:
+            axes.plot(
+                max(row[key], 0.5), k + off, "o", color=colour, markersize=size,
+                label=None if row is not rows[0] else label,
+            )  # fmt: skip
     axes.set_yticks(range(len(names)))
     axes.set_yticklabels(names)
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set_xlabel("largest gap of a start (s; half a second stands for none)")
-    axes.set_title("blue: simulated, free-running, against each real run; grey: real runs against "
-                   "each other", loc="left")  # fmt: skip
-    axes.grid(alpha=0.3)
+    axes.xaxis.set_major_formatter("{x:,g}")
+    axes.legend(loc="lower right")
     return figure
 
 
@@ -60,8 +66,9 @@ def _bars(axes: Any, groups: Sequence[str], series: dict[str, list[float]]) -> N
     axes.set_xticks(range(len(groups)))
     axes.set_xticklabels(groups)
     axes.set_ylim(0.0, 1.2 * max(max(values) for values in series.values()) or 1.0)
-    axes.legend(frameon=False, loc="upper center", ncols=len(series))
-    axes.grid(alpha=0.3, axis="y")
+    axes.yaxis.set_major_formatter("{x:,g}")
+    axes.legend(loc="upper center", ncols=len(series))
+    axes.grid(visible=False, axis="x")
 
 
 def _short(value: float) -> str:
@@ -74,7 +81,7 @@ def separate(rows: Sequence[Row]) -> Figure:
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
     keys = list(dict.fromkeys((row["test_s"], row["kind"]) for row in rows))
-    groups = [f"{kind}, {test:g} s a test" for test, kind in keys]
+    groups = [f"{KINDS[kind]},\n{test:g} s a test" for test, kind in keys]
     for axes, column, title in (
         (left, "waiting_h", "mean wait (h)"),
         (right, "at_limit_%", "backfill cycles at bf_max_time (%)"),
@@ -88,8 +95,7 @@ def separate(rows: Sequence[Row]) -> Figure:
             for count in (1, 2)
         }  # fmt: skip
         _bars(axes, groups, series)
-        axes.set_title(title, loc="left")
-        axes.tick_params(axis="x", labelrotation=15)
+        axes.set_title(title)
     return figure
 
 
@@ -111,7 +117,7 @@ def sharing(rows: Sequence[Row]) -> Figure:
             for way in ways
         }
         _bars(axes, memory, series)
-        axes.set_title(title, loc="left")
+        axes.set_title(title)
         axes.set_xlabel("memory bandwidth that a job uses")
     return figure
 
@@ -130,7 +136,7 @@ def suspension(rows: Sequence[Row]) -> Figure:
             for log in logs
         }
         _bars(axes, policies, series)
-        axes.set_title(TITLES[column], loc="left")
+        axes.set_title(TITLES[column])
     return figure
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from causes import values
 from relations import NAMES, TITLES
 
-from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture, plain_log
 
 Row = Mapping[str, Any]
 COLOURS = CATEGORIES[:5]
@@ -34,6 +34,8 @@ def draw(
             _huge(output / "huge.png", logs, around),
             _workloads(output / "workloads.png", rows, logs),
         ]
+    if any(row["part"] == "queue" for row in rows):
+        made.append(_policies(output / "queue.png", rows, logs, "queue"))
     contending = [
         log
         for log in logs
@@ -54,14 +56,16 @@ def _policies(path: Path, rows: Sequence[Row], logs: Sequence[str], part: str) -
         own = [row for row in rows if row["log"] == log]
         for axis, (measure, title) in zip(line, TITLES.items(), strict=True):
             found = [values(own, part, name, measure) for name in NAMES]
+            means, spreads = (np.array([how(v) for v in found]) for how in (np.mean, np.std))
             axis.bar(
-                range(len(NAMES)), [v.mean() for v in found],
-                yerr=[v.std() for v in found], color=COLOURS, capsize=3,
+                range(len(NAMES)), means, yerr=(np.minimum(spreads, means), spreads),
+                color=COLOURS, capsize=3,
             )  # fmt: skip
             for k, each in enumerate(found):
                 axis.plot(np.full(len(each), k), each, ".", color=LIGHT.ink, markersize=3)
             axis.set_xticks(range(len(NAMES)), NAMES, rotation=40, ha="right")
-            axis.tick_params(axis="y", labelsize=8)
+            axis.yaxis.set_major_formatter("{x:,.0f}")
+            axis.grid(visible=False, axis="x")
             axis.set_title(title)
         line[0].set_ylabel(log)
     return _saved(figure, path)
@@ -81,7 +85,7 @@ def _huge(
         seed = seeds[int(np.argmax(waits))]
         since = own["bf size", seed]["submit_s"]
         reach = max(max(waits), own["bf size", seed]["end_s"] - since)
-        lines = (("bf size", COLOURS[3]), ("sr size", COLOURS[4]))
+        lines = (("bf size", COLOURS[0]), ("sr size", COLOURS[4]))
         for name, colour in lines:
             found = own[name, seed]
             hours = (np.array(found["dates"]) - since) / 3600
@@ -117,11 +121,12 @@ def _workloads(path: Path, rows: Sequence[Row], logs: Sequence[str]) -> Path:
                 )  # fmt: skip
         axis.axhline(1, color=LIGHT.ink, linewidth=0.8)
         axis.set_yscale("log")
+        plain_log(axis.yaxis)
         names = [title.split(" (")[0] for title in TITLES.values()]
         axis.set_xticks(range(len(names)), names, rotation=40, ha="right")
         axis.set_title(log)
     axes[0, 0].set_ylabel("over that of the whole")
-    axes[0, 0].legend(fontsize=8)
+    axes[0, 0].legend()
     return _saved(figure, path)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from ptaskmodel.style.figures import CATEGORIES, LIGHT, new_figure, picture
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, new_figure, picture, plain_log
 
 MODELS = ("bundle", "collectives", "1 window", "10 windows", "100 windows")
 COLOURS = dict(zip(MODELS, CATEGORIES, strict=False))
@@ -36,16 +36,18 @@ def alone_figure(rows: Rows) -> Figure:
                 }
                 places = [programs.index(name) + (k - (len(models) - 1) / 2) * width
                           for name in found]  # fmt: skip
+                if not found:
+                    continue
                 if network == "SMPI":
                     axes.bar(places, found.values(), width, color=COLOURS[model], label=model)
                 else:
-                    axes.plot(places, found.values(), "k.", markersize=5,
+                    axes.plot(places, found.values(), ".", color=LIGHT.ink, markersize=5,
                               label=None if k else "against a replay by L07")  # fmt: skip
         axes.axhline(0.0, color=LIGHT.ink, linewidth=0.8)
-        axes.set_title(kind, loc="left")
+        axes.set_title(kind)
         axes.set_ylabel("error (%)")
-        axes.grid(alpha=0.3, axis="y")
-    panels[0].legend(frameon=False, ncols=6, loc="lower left", bbox_to_anchor=(0, 1.1))
+        axes.grid(visible=False, axis="x")
+    panels[0].legend(ncols=6, loc="lower left", bbox_to_anchor=(0, 1.1))
     panels[-1].set_xticks(range(len(programs)), programs)
     return figure
 
@@ -66,10 +68,10 @@ def ratio_figure(rows: Rows) -> Figure:
                           label=name if model == "bundle" else f"{name}, {model}")  # fmt: skip
     axes.axhline(0.0, color=LIGHT.ink, linewidth=0.8)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("time to send over time to compute, about")
     axes.set_ylabel("error alone (%)")
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
 
@@ -88,13 +90,12 @@ def disturbed_figure(rows: Rows) -> Figure:
                 for count, style in (("task", "-"), ("flow", "--")):
                     _line(axes, own, model, count, color=COLOURS[model], linestyle=style,
                           marker="o", markersize=3, label=f"{model}, count {count}")  # fmt: skip
-            axes.set_title(f"{name}, {where}", loc="left")
+            axes.set_title(f"{name}, {where}")
             axes.set_xlabel("endless flows of each pair")
             axes.set_ylim(bottom=0.9, top=max(2.0, axes.get_ylim()[1]))
-            axes.grid(alpha=0.3)
         line[0].set_ylabel("slowdown")
     lines = {line.get_label(): line for axes in figure.axes for line in axes.get_lines()}
-    figure.legend(lines.values(), lines.keys(), frameon=False, ncols=5,
+    figure.legend(lines.values(), lines.keys(), ncols=5,
                   loc="outside upper left")  # fmt: skip
     return figure
 
@@ -122,10 +123,11 @@ def cost_figure(rows: Rows) -> Figure:
                       color=COLOURS[row["model"]], alpha=0.8)  # fmt: skip
     axes.set_xscale("log")
     axes.set_yscale("symlog", linthresh=1.0)
+    plain_log(axes.xaxis)
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.axvline(1.0, color=LIGHT.ink, linewidth=0.8)
     axes.set_xlabel("processor time, of that of the replay")
     axes.set_ylabel("size of the error alone (%)")
-    axes.grid(alpha=0.3)
     handles = [axes.plot([], [], "o", color=colour)[0] for colour in COLOURS.values()]
     handles += [axes.plot([], [], marker, color=LIGHT.ink)[0] for marker in markers.values()]
     axes.legend(handles, [*COLOURS, *markers], frameon=False,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture, plain_log
 
 COLOURS = {
     "L07": CATEGORIES[1],
@@ -67,7 +67,7 @@ def _cost(output: Path, rows: list[dict[str, Any]]) -> Path:
             if row["protocol"] != kind or not row["simulator_over_it"] > 0.0:
                 continue
             at = 1.0 / row["simulator_over_it"], row["median"]
-            axis.scatter(*at, color=COLOURS[row["model"]], zorder=3)
+            axis.scatter(*at, color=COLOURS[row["model"]], zorder=3, clip_on=False)
             left = at[0] >= 1.0
             axis.annotate(
                 row["model"], at, xytext=(-5 if left else 5, 4), textcoords="offset points",
@@ -76,8 +76,8 @@ def _cost(output: Path, rows: list[dict[str, Any]]) -> Path:
         axis.set(xscale="log", title=kind)
         axis.set_xlabel("processor time / that of the packet simulator")
         axis.margins(x=0.3, y=0.1)
+        plain_log(axis.xaxis)
         axis.set_ylim(bottom=0.0)
-        axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("median error of a flow")
     return _saved(figure, output / "cost.png")
 

@@ -145,6 +145,7 @@ def _variables(
 # Inches: of a picture in a column of text, and of one over the whole page. Text has 8 points there.
 COLUMN, WIDE = 6.5, 13.0
 POINTS: Final = 8.0
+FEW_POWERS: Final = 15.0  # largest over smallest number of a logarithmic axis
 LETTERS: Final = 12.5  # of a title, on an inch
 # The first has all but Chinese, Japanese and Korean; of the others those that are there are asked.
 FONTS: Final = (
@@ -237,6 +238,16 @@ def subplots(*shape: int, size: tuple[float, float], **options: Any) -> tuple[Fi
 
     with mpl.rc_context(cast(Any, style())):
         return figure, figure.subplots(*shape, squeeze=False, **options)
+
+
+def plain_log(axis: Any) -> None:
+    """Write numbers at an `axis` with a logarithmic scale as 0.01, not as powers.
+
+    Call it after drawing: ticks between powers of ten have numbers if few powers are seen.
+    """
+    low, high = axis.get_view_interval()
+    axis.set_major_formatter("{x:,g}")
+    axis.set_minor_formatter("{x:,g}" if high < FEW_POWERS * low else "")
 
 
 def finished(figure: Figure, title: str, note: str, sentence: str) -> Figure:

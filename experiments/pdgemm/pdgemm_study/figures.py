@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture, subplots
+from ptaskmodel.style.figures import CATEGORIES, LIGHT, picture, plain_log, subplots
 from ptaskmodel.workload.amounts import FloatArray
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def placements_figure(summary: pandas.DataFrame, every: pandas.DataFrame) -> Fig
     bins = np.arange(295, 325, 2.5)
     gap.hist(every[every.pattern == "none"].simulated_s, bins=bins, color=SKY, edgecolor="white")
     gap.axvline(308.9, color=RED, linewidth=2)
+    gap.yaxis.get_major_locator().set_params(integer=True)
     gap.set(xlabel="undisturbed runtime (s)", ylabel="placements")
     gap.set_title("Spread (red: published mean)")
     return figure
@@ -128,7 +129,7 @@ def clusters_figure(table: pandas.DataFrame, plain: Mapping[str, float]) -> Figu
                 zorder=4,
             )
             cut = "no sub-blocks" if subdivisions == "1" else f"{subdivisions} sub-blocks"
-            axis.set_title(f"{cluster}, {broadcast}, {cut}", fontsize=9)
+            axis.set_title(f"{cluster}, {broadcast}, {cut}")
             axis.set_xticks(range(len(PATTERN_ORDER)), PATTERN_ORDER, rotation=45)
             axis.set_ylim(0, 1000 if line == 0 else 1650)
         axes[line, 0].set_ylabel("runtime (s)")
@@ -281,13 +282,13 @@ def time_scale_figure(table: pandas.DataFrame) -> Figure:
     axes[0, 0].set(ylabel="mean error between the endpoints (%)", ylim=(0, None))
     axes[0, 0].set_title("What a finer time scale brings")
     axes[0, 1].set(ylabel="wall time of one prediction, two runs (ms)", yscale="log")
+    plain_log(axes[0, 1].yaxis)
     axes[0, 1].set_title("What it costs")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return figure
 
 
-@picture
 def _set_apart(values: pandas.Series) -> pandas.Series:
     """Equal values side by side, around where they are."""
     groups = values.groupby(values)
@@ -295,6 +296,7 @@ def _set_apart(values: pandas.Series) -> pandas.Series:
     return values + 0.24 * place
 
 
+@picture
 def follow_up_figure(clusters: Sequence[FollowUp], others: pandas.DataFrame) -> Figure:
     """Runs against the number of competitors, with the predictions; and all models, log scale.
 
@@ -324,7 +326,7 @@ def follow_up_figure(clusters: Sequence[FollowUp], others: pandas.DataFrame) -> 
         unit = "TCP connections" if found.cluster == "grisou" else "host pairs"
         axis.set(xlabel=f"interfering {unit}", ylim=(0, None), ylabel="runtime (s)")
         fitted = " (w inferred)" if found.cluster == "grisou" else ""
-        axis.set_title(f"{found.cluster}: mean error {found.first_only_error:.1%}{fitted}")
+        axis.set_title(f"{found.cluster}: mean error {100 * found.first_only_error:.1f} %{fitted}")
         axis.legend(loc="lower right")
     wide = axes[0, 2]
     grisou = clusters[0].runs
@@ -353,6 +355,7 @@ def follow_up_figure(clusters: Sequence[FollowUp], others: pandas.DataFrame) -> 
     wide.set(
         yscale="log", ylim=(50, 20000), xlabel="interfering TCP connections", ylabel="runtime (s)"
     )
+    plain_log(wide.yaxis)
     wide.set_title("grisou, all models (log scale)")
     wide.legend(loc="upper left")
     return figure
