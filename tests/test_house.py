@@ -322,6 +322,24 @@ def test_what_an_unnamed_parameter_is(text, found):
     assert [" ".join(one) for one in unnamed] == found
 
 
+def given(node: ast.stmt) -> list[str]:
+    """The names that a statement of a module gives; none for one of several signatures."""
+    if isinstance(node, Function | ast.ClassDef):
+        is_signature = any(ast.unparse(each) == "overload" for each in node.decorator_list)
+        return [] if is_signature else [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def test_a_file_gives_each_name_once():
+    """Where two files become one, the later of two of a name would serve both."""
+    twice = []
+    for path, text in texts().items():
+        names = Counter(name for node in ast.parse(text).body for name in given(node))
+        twice += [f"{path}: {name}" for name, times in names.items() if times > 1]
+    assert twice == []
+
+
 if __name__ == "__main__":
     for rule, broken in RULES.items():
         (DEBTS / f"{rule}.txt").write_text(lines(broken()), encoding="utf-8")

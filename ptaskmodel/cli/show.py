@@ -410,7 +410,7 @@ def standings_text(found: Standings, differs: bool = True) -> str:
     return "\n\n".join(parts)
 
 
-SHOWN_CHANGES = 5
+SHOWN_MOVED = 5
 
 
 def slurm_text(found: SlurmResults | LiveResults) -> str:
@@ -487,7 +487,7 @@ def slurm_comparison_text(found: SlurmComparison) -> str:
         lines = [(*row[:2], *row[6:], *row[2:6]) for row in [(by, *heads), *rows]]
         parts.append(text_table(lines[0], lines[1:], right=(1, 2, 3, 4, 6, 7, 8, 9)))
     parts.append(standings_text(found.totals, differs=False))
-    if changed := found.most_changed(SHOWN_CHANGES):
+    if changed := found.most_changed(SHOWN_MOVED):
         told = [
             (job.job_id, job.user, f"{job.cpus}", duration(a), duration(b), change(b - a, "time"))
             for job, a, b in changed

@@ -285,8 +285,8 @@ def _check_nodes(s: Graph, used: np.ndarray) -> None:
     if (np.maximum(used["n_kept"], used["n_active"]) > used["n_nodes"]).any():
         raise SimulationError("an activity keeps more nodes than it has")
     last = len(s.constraints) - 1
-    nodes = _places(used["nodes"], used["n_nodes"])
-    kept = _places(used["nodes"], used["n_kept"])
+    nodes = _consecutive(used["nodes"], used["n_nodes"])
+    kept = _consecutive(used["nodes"], used["n_kept"])
     check_range("nodes", s.nodes["resource"][nodes], 0, last)
     if len(np.unique(nodes)) < len(nodes):
         raise SimulationError("two activities share nodes")
@@ -303,7 +303,7 @@ def _check_nodes(s: Graph, used: np.ndarray) -> None:
     if s.counts[0]["way"] == BY_ROUNDS:
         heavy = used[used["n_active"] > 0]
         heavy = heavy[s.rows[heavy["nodes"]] != UNLAID]
-        rows = s.rows[_places(heavy["nodes"], heavy["n_active"])]
+        rows = s.rows[_consecutive(heavy["nodes"], heavy["n_active"])]
         check_range("rows", rows >> 1, 0, len(s.places) - 1)
 
 
@@ -311,7 +311,7 @@ def _check_enabled(s: Graph) -> None:
     """Resources know how many enabled activities use them, and the sum of their numbers."""
     slots = np.flatnonzero((s.variables["enabled"] == 1) & (s.variables["n_nodes"] > 0))
     counts = s.variables["n_nodes"][slots]
-    nodes = s.nodes[_places(s.variables["nodes"][slots], counts)]
+    nodes = s.nodes[_consecutive(s.variables["nodes"][slots], counts)]
     uses = nodes["usage"] > 0.0
     n, numbers = np.zeros((2, len(s.constraints)), np.int64)
     np.add.at(n, nodes["resource"][uses], 1)
@@ -329,7 +329,7 @@ def _check_users(s: Graph) -> None:
     check_extent("users", before, r["room"], room)
     if (r["gone"] + r["users"] > r["room"]).any():
         raise SimulationError("a resource has more users than its capacity for them")
-    users = s.users[_places(r["first"], r["users"])]
+    users = s.users[_consecutive(r["first"], r["users"])]
     check_range("users", users["slot"], 0, len(s.variables) - 1)
     check_range("users", users["node"], 0, len(s.nodes) - 1)
     if int(r["users"].sum()) != s.counts[0]["n_links"]:
@@ -354,7 +354,7 @@ def _check_blocks(s: Graph) -> None:
             check_extent(name, blocks, 1 << min(k, 40), size)
 
 
-def _places(first: Any, count: Any) -> np.ndarray:
+def _consecutive(first: Any, count: Any) -> np.ndarray:
     """Places of so many from each first one on, one after the other."""
     first, count = np.asarray(first, np.int64), np.asarray(count, np.int64)
     before = np.cumsum(count) - count

@@ -270,9 +270,6 @@ def _next(resource: int, events: Iterator[tuple[float, float]]) -> Iterator[Comi
         yield date, resource, value, events
 
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
-
 PAIRS_AT_ONCE = 1 << 16
 # Part of the largest product at which the flow is found: sums of latencies are rounded.
 FOUND = 1.0 - 1e-9

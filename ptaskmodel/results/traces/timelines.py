@@ -118,7 +118,6 @@ def metadata(what: str, pid: int, tid: int, name: str) -> dict:
 
 
 RANKS_PROCESS, MESSAGES_PROCESS = 1, 2
-LINES_AT_ONCE = 50_000
 
 LINK_EVENTS = (
     (8, "PajeDefineLinkType", "Alias string, Type string, StartContainerType string, "
