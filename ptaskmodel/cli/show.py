@@ -23,6 +23,7 @@ from ptaskmodel.style.text import (
     count,
     duration,
     fact_lines,
+    fits,
     number,
     text_table,
     wrapped,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 
 SHOWN_ALL = 12
+METRIC_WIDTH = 32  # of the names of metrics, at least
 SHOWN_EACH = 5
 SHOWN_CHANGES = 10
 # Results of more tasks are not read again for a sentence.
@@ -382,26 +384,16 @@ def standings_text(found: Standings, differs: bool = True) -> str:
     """Return a comparison of runs as text: whether they did the same work, then all metrics in
     groups.
 
-    found: of the runs. differs: also list the choices that differ.
+    found: of the runs. differs: also list the choices that differ. Changes are told where the
+    terminal has room for them.
     """
     header = ("", *found.runs, "better if")
-    rows: list[tuple[str, ...]] = []
-    if found.apart:
-        why = (found.apart.get(name, "yes") for name in found.runs)
-        rows.append(("comparable", *why, ""))
-    for group in found.groups:
-        rows.append((group.title, *("" for _ in header[1:])))
-        rows += [
-            (
-                f"  {found.label(metric, values)}",
-                *(found.text(metric, values, k) for k in range(len(values))),
-                metric.better,
-            )
-            for metric, values in group.rows
-        ]
+    rows = found.lines()
+    if not fits(header, rows, METRIC_WIDTH):
+        rows = found.lines(change=False)
     from ptaskmodel.results.sentences import warnings_of_runs
 
-    parts = [wrapped(found.head()), text_table(header, rows)]
+    parts = [wrapped(found.head()), text_table(header, rows, first=METRIC_WIDTH)]
     if differs and (choices := found.choices()):
         parts.append(text_table(("differs", *found.runs), choices))
     parts.append(wrapped(found.inputs_text()))

@@ -81,8 +81,10 @@ class Standings:
         """The name of a `metric`, and the unit of its `values`."""
         return metric.column(values).head(metric.name)
 
-    def text(self, metric: Metric, values: Sequence[float | None], k: int) -> str:
-        """The value of a `metric` of run `k`, and its change against the first run in words.
+    def text(
+        self, metric: Metric, values: Sequence[float | None], k: int, change: bool = True
+    ) -> str:
+        """The value of a `metric` of run `k`, and its `change` against the first run in words.
 
         values: of all runs. Of what became of tasks, also which part of the submitted ones it is.
         """
@@ -94,9 +96,27 @@ class Standings:
         if metric.kind == COUNT and metric.better and (whole := self.runs[name].submitted):
             shown += f" ({number(value / whole, SHARE)})"
         base = values[list(self.runs).index(self.first)]
-        if name == self.first or name in self.apart or base is None:
+        if not change or name == self.first or name in self.apart or base is None:
             return shown
         return f"{shown}, {change_text(metric.kind, base, value)}"
+
+    def lines(self, change: bool = True) -> list[tuple[str, ...]]:
+        """Lines of a table of all metrics; with or without the `change` against the first run."""
+        rows: list[tuple[str, ...]] = []
+        columns = len(self.runs)
+        if self.apart:
+            rows.append(("comparable", *(self.apart.get(name, "yes") for name in self.runs), ""))
+        for group in self.groups:
+            rows.append((group.title, *[""] * (columns + 1)))
+            rows += [
+                (
+                    f"  {self.label(metric, values)}",
+                    *(self.text(metric, values, k, change) for k in range(columns)),
+                    metric.better,
+                )
+                for metric, values in group.rows
+            ]
+        return rows
 
     def head(self) -> str:
         """How much of the work each run did, and what filled a full machine, in sentences."""

@@ -15,6 +15,8 @@ ENDED, KILLED, NOT_RUN = "ended", "killed", "not run"
 OUTCOMES = (ENDED, KILLED, NOT_RUN)
 NOT_SUBMITTED = "not yet submitted"
 AT_WALLTIME = "killed at walltime"
+# Slowdowns up to this one are called none.
+NOT_SLOWED = 1.001
 
 
 class State(NamedTuple):

@@ -51,6 +51,7 @@ def text_table(
     rows: Sequence[Sequence[str]],
     right: Collection[int] = (),
     width: int | None = None,
+    first: int = LEAST_WIDTH,
 ) -> str:
     """Return rows below a header, columns as wide as their widest cell.
 
@@ -58,12 +59,12 @@ def text_table(
     are left out from the right, and a last line says which.
 
     right: the columns that are set flush right, such as those of numbers. width: of a line; None:
-    `terminal_width`.
+    `terminal_width`. first: the least width of the first column.
     """
     width = terminal_width() if width is None else width
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     if width is not None:
-        _narrow(widths, right, width)
+        _narrow(widths, right, width, first)
     kept = len(widths)
     while width is not None and kept > 1 and _whole(widths[:kept]) > width:
         kept -= 1
@@ -80,18 +81,26 @@ def text_table(
     return "\n".join(lines)
 
 
+def fits(header: Sequence[str], rows: Sequence[Sequence[str]], first: int) -> bool:
+    """Return whether the terminal has room for a table of `header` and `rows`.
+
+    first: the least width of the first column; others are whole.
+    """
+    width = terminal_width()
+    _, *widths = (max(map(len, column)) for column in zip(header, *rows, strict=True))
+    return width is None or _whole([first, *widths]) <= width
+
+
 def _whole(widths: Sequence[int]) -> int:
     return sum(widths) + GAP * (len(widths) - 1)
 
 
-def _narrow(widths: list[int], right: Collection[int], width: int) -> None:
+def _narrow(widths: list[int], right: Collection[int], width: int, first: int) -> None:
     """Take from the widest columns of names what is too much, as far as they can be elided."""
+    least = [LEAST_WIDTH if k else first for k in range(len(widths))]
     names = [k for k in range(len(widths)) if k not in right]
-    while names and _whole(widths) > width:
-        widest = max(names, key=lambda k: widths[k])
-        if widths[widest] <= LEAST_WIDTH:
-            return
-        widths[widest] -= 1
+    while _whole(widths) > width and (names := [k for k in names if widths[k] > least[k]]):
+        widths[max(names, key=lambda k: widths[k])] -= 1
 
 
 def wrapped(text: str, width: int | None = None) -> str:

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from ptaskmodel.style.text import NO_TERMINAL, elided, fact_lines, text_table, wrapped
+from ptaskmodel.style.text import NO_TERMINAL, elided, fact_lines, fits, text_table, wrapped
 
 LONG = "/scratch/" + "a_very_long_name/" * 7
 HEADER = ("task", "a (s)", "b (s)", "change (s)", "b / a", "limit in a", "limit in b")
@@ -25,6 +25,20 @@ def test_no_line_is_wider_than_the_terminal(width):
     left_out = [name for name in HEADER if not any(name in part for part in shown)]
     said = " ".join(itertools.dropwhile(lambda line: "left out" not in line, lines))
     assert all(name in said for name in left_out)
+
+
+def test_the_first_column_keeps_its_least_width():
+    lines = text_table(HEADER, ROWS, RIGHT, 60, 30).splitlines()
+    assert elided(LONG, 30) in lines[2]
+    assert max(map(len, lines)) <= 60
+    assert "left out" in lines[-2]
+
+
+def test_a_table_fits_if_all_but_its_first_column_is_whole(monkeypatch):
+    whole = max(map(len, text_table(HEADER, ROWS, RIGHT).splitlines())) - len(LONG)
+    for width, found in ((whole + 12, True), (whole + 11, False), (None, True)):
+        monkeypatch.setattr("ptaskmodel.style.text.terminal_width", lambda width=width: width)
+        assert fits(HEADER, ROWS, 12) is found
 
 
 def test_elsewhere_a_table_is_as_wide_as_it_needs():

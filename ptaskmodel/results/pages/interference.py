@@ -21,6 +21,7 @@ from ptaskmodel.recording import HOST, LINK, WAITING
 from ptaskmodel.results.directory import finite, read_table
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.charts import Matrix
+from ptaskmodel.results.states import NOT_SLOWED
 from ptaskmodel.results.tables.places import Place, link_name
 from ptaskmodel.style.text import count, duration, number
 from ptaskmodel.workload.tasks import NUMBER
@@ -37,8 +38,6 @@ NEIGHBOURS = "neighbours.csv"
 # Rows and columns of the matrix; names of those that slowed a task.
 MOST, MOST_SHARERS = 15, 8
 MOST_COSTS = 1_000_000  # in interference.csv
-# Slowdowns up to this one are called none.
-NOT_SLOWED = 1.001
 # More spells of tasks than these are not sent.
 MAX_SPELLS = 60_000
 BOTTLENECKS = "bottlenecks.csv"
@@ -221,8 +220,8 @@ def limits_section(
     ]  # fmt: skip
     picks = None
     note = (
-        f"For each limit: its part of the time of all {what}, and how long others used it, too. "
-        "What nobody shared is no bottleneck; one twice as fast saves at most half of its time."
+        f"For each limit: its part of the time of all {what}, and how long several shared it. A "
+        "limit that is not shared is no bottleneck. One twice as fast saves at most half its time."
     )
     if results.what != "rank":
         place = {task.task_id: k for k, task in enumerate(results.tasks)}
@@ -266,9 +265,8 @@ def interference_sections(
     group of each task.
     """
     title = "Who slowed whom"
-    if costs is None:
-        said = unknown_culprits(results)
-        return [Section(title, said)] if said else []
+    if costs is None:  # the answer says so
+        return []
     if not costs:
         return [Section(title, f"No {results.what} lost time to another one.")]
     several = {kind: of for kind, of in groups.items() if len(set(of.values())) > 1}

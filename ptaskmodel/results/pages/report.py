@@ -159,10 +159,7 @@ def facts_of(results: Results) -> list[list[str]]:
     chosen = {name: summary[name] for name in CHOICES if name in summary}
     chosen |= parameters if isinstance(parameters, dict) else {}
     facts += [
-        [
-            name.replace("_", " "),
-            number(value) if isinstance(value, float) else "yes" if value is True else str(value),
-        ]
+        [name.replace("_", " "), _shown(value)]
         for name, value in chosen.items()
         if value not in (None, False, "")
     ]
@@ -175,6 +172,13 @@ def facts_of(results: Results) -> list[list[str]]:
     facts.append(["made again by", command_of(results)])
     facts.append(["this page", f"ptaskmodel report {results.directory.name} -o FILE.html"])
     return facts
+
+
+def _shown(value: object) -> str:
+    """A choice as text."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_shown(one)}" for name, one in value.items())
+    return number(value) if isinstance(value, float) else "yes" if value is True else str(value)
 
 
 def command_of(results: Results) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.pages.interference import NOT_SLOWED
 from ptaskmodel.results.pages.page import MIDDLE, Mark, Section, Table, cell
 from ptaskmodel.results.pictures.charts import Strip
 from ptaskmodel.results.pictures.waiting import RUNNING, TAU_S, Waited, slowdown_chart, waited
+from ptaskmodel.results.states import NOT_SLOWED
 from ptaskmodel.results.tables.slurm_reading import is_slurm
 from ptaskmodel.style.text import count, duration, number
 

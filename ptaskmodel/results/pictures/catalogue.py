@@ -20,7 +20,7 @@ from ptaskmodel.results.pictures import load, mpi, topology, waiting
 from ptaskmodel.results.pictures.charts import Dot, DotPanel, dots
 from ptaskmodel.results.pictures.drawing import NEEDS_ATTRIBUTION, time_axis
 from ptaskmodel.results.pictures.gantt import gantt
-from ptaskmodel.results.states import is_cut_off
+from ptaskmodel.results.states import NOT_SLOWED, is_cut_off
 from ptaskmodel.results.tables.tasks import DRAWS
 from ptaskmodel.style.figures import (
     LIGHT,
@@ -64,7 +64,9 @@ def progress(results: Results) -> Figure:
     title = f"Progress of the {len(slowest)} slowest of {count(len(known), results.what)}"
     if len(slowest) == len(known):
         title = f"Progress of {count(len(known), results.what)}"
-    if len(slowed):
+    if len(slowed) and slowed.max() <= NOT_SLOWED:
+        title += "; none is slowed down"
+    elif len(slowed):
         half, most = np.percentile(slowed, (50, 95))
         title += f"; half of all are slowed down {number(float(half))} times or less, 5 % "
         title += f"{number(float(most))} or more"
@@ -115,12 +117,14 @@ def ranges(results: Results) -> Figure:
     dot_rows = [[Dot(half, one.low_s, one.high_s, "use", others=durations[one.task_id])]
                 for one, half in zip(order, halves, strict=True)]  # fmt: skip
     of = f"the {len(order)} widest ranges of {count(len(found), 'task')}"
+    if len(order) == len(found):
+        of = f"{count(len(found), 'range')}, the widest first"
     key = f"line: 80 % of durations; dot: half of the draws take at most that; small: each; {of}"
     figure = dots([one.task_id for one in order], [DotPanel("execution", "time", dot_rows)], key)
     low, high, half = map(duration, (order[0].low_s, order[0].high_s, halves[0]))
     title = f"{elided(order[0].task_id, 24)} takes {low} to {high} in 80 % of cases, "
     title += f"half of the draws at most {half}"
-    return finished(figure, title, "", f"{title}. This is the first of {of}.")
+    return finished(figure, title, "", f"{title}. Drawn: {of}.")
 
 
 # The functions of `results.PICTURES`.

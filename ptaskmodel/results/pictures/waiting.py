@@ -13,7 +13,7 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pictures.charts import Cumulative, Strip, cumulative_figure, curves, strips
 from ptaskmodel.results.pictures.drawing import NEEDS_ATTRIBUTION
-from ptaskmodel.results.states import KILLED, is_cut_off, outcome_of
+from ptaskmodel.results.states import KILLED, NOT_SLOWED, is_cut_off, outcome_of
 from ptaskmodel.results.tables import slurm_reading
 from ptaskmodel.style.figures import finished, picture
 from ptaskmodel.style.text import count, duration, number
@@ -132,6 +132,8 @@ def slowdown_chart(results: Results) -> Cumulative | None:
         f"than {number(float(tail))}, one by {number(max(known))}; mean "
         f"{number(float(np.mean(known)))}."
     )
+    if max(known) <= NOT_SLOWED:
+        said = f"Contention slows none of {of}: each takes as long as alone."
     its = [curve._replace(role=role) for curve, role in zip(found, roles, strict=True)]
     return Cumulative("contention slowdown", "number", its, said=said)
 

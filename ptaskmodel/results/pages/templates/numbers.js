@@ -100,9 +100,12 @@ function ticks(from, to, most) {
 /* [[date, its text], ...] for an axis of a run's time, `room` pixels wide; span, epoch: as of `date`. */
 function dates(from, to, room, span, epoch) {
   const named = span >= 7200 || !missing(epoch), since = missing(epoch) ? 0 : epoch % DAY;
-  const [unit, marks, scale] = ticks(from + since, to + since, room / (missing(epoch) ? 100 : 130));
+  // Where there is little room, only the first mark and midnight have a date.
+  const narrow = !missing(epoch) && room < 300;
+  const [unit, marks, scale] = ticks(from + since, to + since, room / (narrow ? 65 : missing(epoch) ? 100 : 130));
   const text = (mark) => named ? date(mark * scale - since, span, epoch) : `${number(mark)} ${unit}`;
-  return marks.map((mark) => [mark * scale - since, unit === "d" ? text(mark).replace(/,? 0?0:00$/, "") : text(mark)]);
+  const shown = (mark) => unit === "d" || narrow ? text(mark).replace(/,? 0?0:00$/, "") : text(mark);
+  return marks.map((mark, k) => [mark * scale - since, narrow && k ? shown(mark).replace(/.* (?=\d+:)/, "") : shown(mark)]);
 }
 return {dates, number, duration, share, bytes: scaled("bytes"), rate: scaled("rate"), work: scaled("work"), power: scaled("power"), energy, change, p, count, format, column, date, ticks,
   time: duration, step, multiples, timeStep, missing, UNKNOWN};
