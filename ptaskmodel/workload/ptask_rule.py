@@ -28,6 +28,7 @@ from dataclasses import replace
 import numpy as np
 
 from ptaskmodel.errors import WorkloadError
+from ptaskmodel.style.text import number
 from ptaskmodel.workload import PATTERNS
 from ptaskmodel.workload import actions as ti
 from ptaskmodel.workload.batch_works import SpreadWork
@@ -75,7 +76,7 @@ def ptask_profiles(
         return workload
     note = (
         f"delays became parallel tasks: pattern {pattern}, communication ratio {ratio:g}, "
-        f"{speed_flops:g} flop/s and {bandwidth_Bps:g} B/s per host"
+        f"{number(speed_flops, 'work')} and {number(bandwidth_Bps, 'rate')} per host"
     )
     made |= {"work": new, "profile": names}
     return workload.with_jobs(JobTable.of(made), note, same_dates=True)

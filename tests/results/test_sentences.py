@@ -77,7 +77,7 @@ def test_the_picture_of_draws_begins_with_the_widest_range(place, tmp_path):
     said = draw_results(run, "ranges", tmp_path / "p.svg")
     assert said == (
         "wild takes 60 s to 4 min in 80 % of cases, half of the draws at most 3 min. "
-        "This is the first of the 2 widest ranges of 2 tasks."
+        "Drawn: 2 ranges, the widest first."
     )
     with pytest.raises(PTaskModelError, match="simulate with --draws"):
         draw_results(place / "run", "ranges", tmp_path / "p.svg")

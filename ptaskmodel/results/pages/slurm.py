@@ -179,12 +179,12 @@ def answer_of_slurm(results: Results, against: Results | None, answer: str) -> s
         waits[0] = f"{half}; {number(hours)} CPU h stood idle while jobs waited."
         waits[1:1] = [f"{rest}."] if rest else []
     # What became of jobs comes first only if they did not all end.
-    lines = [*waits, first] if waits and first.startswith("All ") else [first, *waits]
+    lines = [*waits[:1], first] if first.startswith("All ") else [first, *waits[:1]]
     again = [job.restarts for job in results.jobs if job.restarts]
     if again:
         lines[-1] += f" {count(len(again), 'job')} began anew, {count(sum(again), 'time')} in all."
     lines[-1] = f"{lines[-1]} {log_answer(results.summary)}".rstrip()
-    return "\n".join([*lines, _idle_spell(results)])
+    return "\n".join([*lines, *waits[1:], _idle_spell(results)])
 
 
 def changed_text(against: Results, results: Results) -> str:

@@ -65,7 +65,7 @@ def progress(results: Results) -> Figure:
     if len(slowest) == len(known):
         title = f"Progress of {count(len(known), results.what)}"
     if len(slowed) and slowed.max() <= NOT_SLOWED:
-        title += "; none is slowed down"
+        title += "; 0 of them are slowed down"
     elif len(slowed):
         half, most = np.percentile(slowed, (50, 95))
         title += f"; half of all are slowed down {number(float(half))} times or less, 5 % "

@@ -133,7 +133,7 @@ def slowdown_chart(results: Results) -> Cumulative | None:
         f"{number(float(np.mean(known)))}."
     )
     if max(known) <= NOT_SLOWED:
-        said = f"Contention slows none of {of}: each takes as long as alone."
+        said = f"Contention slows 0 of {of}: each takes as long as alone."
     its = [curve._replace(role=role) for curve, role in zip(found, roles, strict=True)]
     return Cumulative("contention slowdown", "number", its, said=said)
 
