@@ -15,7 +15,7 @@ from ptaskmodel.results.loading import Results, ShownTask, main_limits, results_
 from ptaskmodel.results.pictures.charts import Cumulative, cumulative_figure, curves
 from ptaskmodel.results.states import ENDED, NOT_RUN, OUTCOMES, in_words, outcome_of
 from ptaskmodel.style.figures import check_picture, picture, save
-from ptaskmodel.style.text import count
+from ptaskmodel.style.text import count, elided
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,6 +30,7 @@ SAME = 1e-6
 # What may become of the time of a task, and of the waiting of a job.
 TIMES = ("faster", "equal", "slower")
 WAITS = ("wait less", "wait the same", "wait longer")
+MOST_LETTERS = 40  # of the name of a run
 # Of a task that was killed, or did not run, in one of the runs or both: its time says nothing.
 NOT_BOTH = "did not end in both"
 
@@ -248,7 +249,8 @@ def comparison_figure(comparison: Comparison) -> Figure:
     charts = changes_of(comparison)
     if not charts:
         raise PTaskModelError(f"no {comparison.a.what} ended in both runs; nothing to draw")
-    runs = f"a: {comparison.a.directory.name}, b: {comparison.b.directory.name}"
+    names = (elided(one.directory.name, MOST_LETTERS) for one in (comparison.a, comparison.b))
+    runs = ", ".join(f"{run}: {name}" for run, name in zip("ab", names, strict=True))
     figure = cumulative_figure(charts, comparison.said(), runs)
     figure.set_label(f"{runs}: {comparison.said()}. {figure.get_label()}")
     return figure

@@ -108,6 +108,15 @@ def test_many_runs_are_rows_named_by_what_differs(runs, browser, tmp_path, capsy
     assert browser.execute_script(script)[:3] == ["0fcfs", "1easy", "2sjf"]
 
 
+def test_a_run_with_a_long_name_is_no_wider_than_the_window(runs, browser, tmp_path):
+    names = ["名前" + "_測試" * 30, "a_long_name_" * 12]
+    for name in names:
+        shutil.copytree(runs / "s", tmp_path / name)
+    page = tmp_path / "long.html"
+    assert main(["compare", *(str(tmp_path / name) for name in names), "--page", str(page)]) == 0
+    assert "Both runs end 1 of 1 task" in well_made(browser, page)
+
+
 @pytest.mark.parametrize("count", [0, 1])
 @pytest.mark.jit
 def test_runs_of_no_job_and_of_one_have_a_page(runs, browser, tmp_path, capsys, count):

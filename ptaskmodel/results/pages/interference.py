@@ -326,9 +326,10 @@ def _matrix(results: Results, costs: Sequence[Cost], kind: str, group: Mapping[s
         f"{number(x)} host hours" if in_hours else duration(x) for x in (sum(lost.values()), worst)
     )
     whom = f"{kind} {victim}" if victim != culprit else "itself"
-    culprits = len({name for _, name in cells})
+    culprits = count(len({name for _, name in cells}), kind)
+    own = ", their own included" if any(one == other for one, other in cells) else ""
     sentence = (
-        f"{count(len(lost), kind)} lost {total} to {count(culprits, kind)}; "
+        f"{count(len(lost), kind)} lost {total} to {culprits}{own}; "
         f"{kind} {culprit} cost {whom} most: {most}."
     )
     parts_shown = [f"the {MOST} that lost most of {count(len(lost))}"] if len(lost) > MOST else []
