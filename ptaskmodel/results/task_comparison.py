@@ -30,6 +30,7 @@ SAME = 1e-6
 # What may become of the time of a task, and of the waiting of a job.
 TIMES = ("faster", "equal", "slower")
 WAITS = ("wait less", "wait the same", "wait longer")
+WAITING = "waiting of the"  # of the jobs in both
 MOST_LETTERS = 40  # of the name of a run
 # Of a task that was killed, or did not run, in one of the runs or both: its time says nothing.
 NOT_BOTH = "did not end in both"
@@ -226,7 +227,7 @@ def changes_of(comparison: Comparison) -> list[Cumulative]:
     counts, what = comparison.counts(), comparison.a.what
     if any(comparison.waits().values()) and not counts["faster"] + counts["slower"]:
         pairs = [pair for pair in comparison.pairs if pair.waits_longer_s is not None]
-        return [_of_both(f"waiting of the {count(len(pairs), what)} in both", pairs, "waiting_s")]
+        return [_of_both(f"{WAITING} {count(len(pairs), what)} in both", pairs, "waiting_s")]
     timed = [pair for pair in comparison.pairs if pair.change_s is not None]
     label = f"time of the {count(len(timed), what)} that ended in both"
     charts = [_of_both(label, timed, "duration_s")] if timed else []

@@ -78,6 +78,8 @@ def test_two_batches_have_metrics_and_jobs_on_their_page(runs, capsys):
     same, *others = QUESTIONS
     assert heads_of(text) == [BECAME, same, DIFFERENT, *others, CURVES, "From a to b"]
     assert re.search(r'\["mean waiting \(min\)",.*\["utilisation \(%\)",', text)
+    assert "waiting of all jobs that started" in text
+    assert "waiting of the 12 jobs in both" not in text  # the same
 
 
 @pytest.mark.jit

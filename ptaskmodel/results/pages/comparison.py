@@ -19,7 +19,14 @@ from ptaskmodel.results.sentences import warnings_of_runs
 from ptaskmodel.results.slurm_comparison import both_slurm
 from ptaskmodel.results.states import NOT_RUN, outcome_of
 from ptaskmodel.results.tables.places import Place, link_name
-from ptaskmodel.results.task_comparison import SAME, Comparison, Pair, changes_of, compare
+from ptaskmodel.results.task_comparison import (
+    SAME,
+    WAITING,
+    Comparison,
+    Pair,
+    changes_of,
+    compare,
+)
 from ptaskmodel.style.text import count
 
 # More tasks are not sent: those that changed least are left out.
@@ -111,7 +118,10 @@ def _changes(found: Comparison) -> Section:
         f"a: {found.a.directory.name}; b: {found.b.directory.name}. "
         f"{count(len(found.pairs), what)} in both: {found.said()}."
     )
-    return Section("From a to b", note, charts=tuple(chart.data() for chart in changes_of(found)))
+    charts = changes_of(found)
+    if not (found.only_a or found.only_b):  # waits of the same jobs are drawn above
+        charts = [chart for chart in charts if not chart.label.startswith(WAITING)]
+    return Section("From a to b", note, charts=tuple(chart.data() for chart in charts))
 
 
 def _table(found: Comparison) -> dict[str, Any]:
