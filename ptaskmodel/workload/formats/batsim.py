@@ -39,6 +39,13 @@ NUMBERS = {
     "think_time": ("think_time_s", "give it in seconds"),
     "competitors": ("competitors", "give the number of competitors that it counts as"),
 }
+# Fields of profiles of any type, by the names of every generation.
+PROFILE_FIELDS = (
+    *("type", "ret", "seq", "repeat", "nb", "generation_strategy", "delay", "cpu", "com"),
+    *("storage", "host", "direction", "size", "bytes_to_read", "bytes_to_write", "nb_bytes"),
+    *("from", "to", "emitter", "emitter_storage", "receiver", "receiver_storage"),
+    *("filename", "trace", "trace_file", "trace_type", "mpi_size"),
+)
 JOB_FIELDS = ("id", "subtime", "res", "profile", "walltime", "ret", *NUMBERS, *DEMANDS)
 
 
@@ -104,7 +111,9 @@ def workload_of(
         refused = document["profiles"].keys() - profiles.works.keys()
         jobs = _read_jobs(document["jobs"], profiles, refused, account)
     if more is None:  # else a scheduler may read them
-        _tell_unread(document["jobs"], account)
+        _tell_unread(document["jobs"], (*JOB_FIELDS, *ORIGINS), "jobs", account)
+        of_profiles = [each for each in document["profiles"].values() if isinstance(each, dict)]
+        _tell_unread(of_profiles, PROFILE_FIELDS, "profiles", account)
     extra = {key: value for key, value in document.items() if key not in OWN_FIELDS}
     workload = Workload(
         jobs,
@@ -156,13 +165,14 @@ def _of_workflow(workflow: Mapping[str, Any], account: Account) -> dict[str, Any
     return {"jobs": jobs, "profiles": profiles}
 
 
-def _tell_unread(entries: Sequence[Mapping[str, Any]], account: Account) -> None:
-    """Tell which fields of jobs nothing reads."""
-    known = (*JOB_FIELDS, *ORIGINS)
+def _tell_unread(
+    entries: Sequence[Mapping[str, Any]], known: Sequence[str], whose: str, account: Account
+) -> None:
+    """Tell which fields of entries nothing reads, those ``known`` apart. whose: what they are."""
     for name in sorted(set[str]().union(*entries).difference(known)):
         near = close_match(name, known)
         hint = f"; did you mean {near}?" if near else ""
-        account.unused(f"the field {shown(name)} of jobs is not used{hint}", None, name)
+        account.unused(f"the field {shown(name)} of {whose} is not used{hint}", None, name)
 
 
 def _read_jobs(

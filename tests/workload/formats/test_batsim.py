@@ -439,3 +439,12 @@ def test_a_sequence_stops_at_its_first_failing_part(tmp_path):
     path.write_text(json.dumps({"nb_res": 1, "jobs": jobs, "profiles": profiles}))
     (job,) = read_batsim(path).jobs
     assert (job.work.duration_s, job.return_code) == (3.0, 3)
+
+
+def test_fields_of_profiles_that_nothing_reads_are_told(tmp_path):
+    path = tmp_path / "w.json"
+    kind = {"type": "parallel_homogeneous", "cpus": 1e9, "com": 1}
+    job = {"id": "a", "subtime": 0, "res": 1, "profile": "p"}
+    path.write_text(json.dumps({"nb_res": 1, "jobs": [job], "profiles": {"p": kind}}))
+    (told,) = read_batsim(path).remarks
+    assert told.text == "the field 'cpus' of profiles is not used; did you mean cpu?"
