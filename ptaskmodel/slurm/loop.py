@@ -177,8 +177,7 @@ class Loop:
 
     def step(self) -> bool:
         """Go to the next event, and do what is due then; False: there is none."""
-        event = self.next_event()
-        if event is None:
+        if (event := self.next_event()) is None:
             return False
         date = event[0]
         now, ended = self._execution.advance(date)
@@ -218,7 +217,8 @@ class Loop:
         if self._gang:
             self._slicer.pass_by(self._now, what)
         self._do(what, which, self._now)
-        self._settle()
+        if self._preempts or self._events.at_once:
+            self._settle()
 
     def _is_hopeless(self) -> bool:
         """Return whether all waiting jobs wait for ever: nothing runs or is to come, and all were

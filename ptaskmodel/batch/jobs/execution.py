@@ -228,8 +228,8 @@ class DelayExecution:
         return ends[0][0] if ends else inf
 
     def advance(self, until: float) -> tuple[float, Ended]:
-        now, ends = self.next_date(), self._ends
-        if not ends or now > until:
+        ends = self._ends
+        if not ends or ends[0][0] > until or (now := self.next_date()) > until or not ends:
             return until, []
         ended: Ended = []
         while ends and ends[0][0] == now:

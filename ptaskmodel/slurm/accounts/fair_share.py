@@ -69,7 +69,8 @@ class ShareTree:
         self._giver_of = np.array(self._from)
         # What levels and ranks are made of and never changes.
         self._family = np.where(np.arange(count) > 0, self._giver_of, -1)
-        self._listed = -np.arange(count)
+        # The order of siblings that have used as little: users first, then as they are listed.
+        self._of_equals = np.lexsort((-np.arange(count), ~self._is_user))
         self._long_shares = self._shares.astype(np.longdouble)
         self._without = np.flatnonzero(self._shares == 0)
         self._passing_users = np.flatnonzero(self._is_user & parents)
@@ -130,7 +131,8 @@ class ShareTree:
         """
         levels, count = self._level(), len(self.associations)
         family = self._family
-        order = np.lexsort((self._listed, ~self._is_user, -levels, family))[1:]
+        equals = self._of_equals
+        order = equals[np.lexsort((-levels[equals], family[equals]))][1:]
         first = np.ones(count - 1, dtype=bool)
         first[1:] = family[order[1:]] != family[order[:-1]]
         begins = np.maximum.accumulate(np.where(first, np.arange(count - 1), 0))

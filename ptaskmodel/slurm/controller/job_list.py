@@ -189,13 +189,15 @@ def nodes_of(job: JobRecord) -> Mask:
 class Cleaning:
     """The jobs that are completing, by the date at which their nodes are clean.
 
-    nodes: those on which processes of them are. cleaned: when the nodes of jobs were clean that
+    nodes: those on which processes of them are. date: when the next job gives its nodes back, s;
+    inf: there is none. cleaned: when the nodes of jobs were clean that
     took long in a recorded run; passed: when it made passes of default depth. pauses: whether there
     passes wait for `sched_min_interval`.
     """
 
     def __init__(self) -> None:
         self.nodes: Mask = 0
+        self.date = inf
         self.cleaned: Mapping[str, float] = {}
         self.passed: Sequence[float] = ()
         self.pauses = False
@@ -209,11 +211,6 @@ class Cleaning:
     ) -> None:
         """Follow a recorded run: set when it `passed` and `cleaned` nodes, and if it `pauses`."""
         self.passed, self.cleaned, self.pauses = passed, cleaned, pauses
-
-    @property
-    def date(self) -> float:
-        """When the next job gives its nodes back; inf: there is none."""
-        return self._jobs[0].date_s if self._jobs else inf
 
     def date_of(self, job: JobRecord, date: float, clean_s: float, *, at_once: bool) -> float:
         """When the nodes of a job that is over at a date are clean, if that takes so long.
@@ -252,11 +249,13 @@ class Cleaning:
                     date_s += APART_S
             one = one._replace(date_s=date_s)
         insort(self._jobs, one, key=lambda each: each.date_s)
+        self.date = self._jobs[0].date_s
         self.nodes |= nodes_of(one.job)
 
     def pop(self) -> Completing:
         """The job whose nodes are clean first: they are now."""
         over = self._jobs.pop(0)
+        self.date = self._jobs[0].date_s if self._jobs else inf
         self.nodes = 0
         for each in self._jobs:
             nodes = nodes_of(each.job)
@@ -300,7 +299,8 @@ class Events:
 
     def change(self, date: float) -> None:
         """Note that jobs or nodes change at a `date`."""
-        self.change_at(self.second(date))
+        self.changed_s = self._second if date == self._date else self.second(date)
+        self.changes += 1
 
     def change_at(self, now: int) -> None:
         """Note that jobs or nodes change at a second, `now`."""

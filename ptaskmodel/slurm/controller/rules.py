@@ -218,9 +218,10 @@ class Rules:
         reason = self.waits_for(job, partition)
         if reason is not None:
             return reason
-        if self.arrays.is_full(job):
+        request = job.request
+        if request.array is not None and self.arrays.is_full(job):
             return ARRAY_LIMIT
-        if self.lacks_licences(job):
+        if request.licenses and self._licences.missing(request):
             return LICENCES
         return self.limits.blocks(job, partition) if self.limits.enforced else None
 

@@ -166,8 +166,10 @@ class Queue:
             del self._apart[job]
         else:
             self._take_out(job)
-        self._barred.pop(job, None)
-        self._ageless.get(job.request.array_id, {}).pop(job, None)
+        if self._barred:
+            self._barred.pop(job, None)
+        if self._ageless:
+            self._ageless.get(job.request.array_id, {}).pop(job, None)
 
     def sort(self) -> None:
         """Put all entries in the order of new priorities."""
@@ -300,11 +302,13 @@ class Queue:
         self.version += 1
 
     def _take_out(self, job: JobRecord) -> None:
-        self._untold.pop(job, None)
+        if self._untold:
+            self._untold.pop(job, None)
         if job in self._hopeless:
             del self._hopeless[job]
             return
-        self._reserved.pop(job, None)
+        if self._reserved:
+            self._reserved.pop(job, None)
         if _has_limit(job):
             tasks = self._limited[job.request.array_id]
             del tasks[job]

@@ -267,9 +267,10 @@ class QuickCycles:
             known[TOLD, self._seen :] = NOT_TOLD
             self._state = self._state._replace(known=known)
             self._take_any_node = longer(self._take_any_node, known.shape[1])
-        for k in range(self._seen, len(jobs)):
-            self._see(jobs[k], k)
-        self._seen = len(jobs)
+        if self._seen < len(jobs):
+            for k in range(self._seen, len(jobs)):
+                self._see(jobs[k], k)
+            self._seen = len(jobs)
         state = self._state
         if entries > len(state.jobs):
             self._state = state._replace(**zeros(self._of_entries, 2 * entries))
