@@ -6,7 +6,6 @@ not regular or outside the allowed directory is an error of one line.
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import fcntl
 import functools
@@ -41,10 +40,8 @@ _NOT_FINITE = (
 _GZIP = b"\x1f\x8b"
 UTF8_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_AS_LATIN_1 = "ptaskmodel-latin-1"  # how bytes that are not UTF-8 are decoded
-codecs.register_error(
-    _AS_LATIN_1, lambda fault: (fault.object[fault.start : fault.end].decode("latin-1"), fault.end)
-)
+# Bytes that are not UTF-8, as surrogateescape decodes them, and what they are in Latin-1.
+_LATIN_1 = {0xDC00 + byte: byte for byte in range(128, 256)}
 # A writer holds a lock until the end: a partial file that can be locked was left by a killed run.
 _PARTIAL = ".ptaskmodel-partial"
 _NAME_KEPT = 48  # characters, so that what is added never makes a name too long
@@ -171,7 +168,7 @@ def text_of(
         line = content.count(b"\n", 0, fault.start) + 1
         if told is not None and b"\0" not in content:
             told("bytes that are not UTF-8 are read as Latin-1", line)
-            return content.decode("utf-8", errors=_AS_LATIN_1)
+            return content.decode("utf-8", errors="surrogateescape").translate(_LATIN_1)
         found = "is not UTF-8"
         if content.startswith(UTF16_MARKS):
             found += " but UTF-16"
