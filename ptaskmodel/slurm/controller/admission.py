@@ -148,7 +148,7 @@ class Admission:
         whole = whole and least_min is not None
         asked_min = request.limit_min if whole or least_min is None else least_min
         # Of its time nothing else matters.
-        is_long = None not in (asked_min, longest_min) and asked_min > longest_min
+        is_long = asked_min is not None and longest_min is not None and asked_min > longest_min
         qos_name, account = None if member is None else member.qos, None
         if name in self._selective and member is not None:
             account = self._members.account(member)
