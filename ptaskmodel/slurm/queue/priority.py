@@ -173,9 +173,9 @@ class Multifactor:
         # frozen: held, or set by hand; several: of a job that is in several partitions.
         kinds = {**columns, **whole, "frozen": np.bool_, "several": np.bool_}
         self._rows = Rows(kinds)
-        names = list(kinds)
-        self._value, self._accrue = names.index("value"), names.index("accrue")
-        self._job_size = names.index("jobsize")
+        order = list(kinds)
+        self._value, self._accrue = order.index("value"), order.index("accrue")
+        self._job_size = order.index("jobsize")
         # Jobs that came since the last refresh, and what their rows are to hold: most start before.
         self._fresh: dict[int, tuple[Waiting, list[list[float]]]] = {}
         self._waiting: dict[int, tuple[Waiting, list[int]]] = {}
