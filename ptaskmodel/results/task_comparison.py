@@ -222,7 +222,8 @@ def _compared(a: Results, b: Results, tolerance: float) -> Comparison:
 def changes_of(comparison: Comparison) -> list[Cumulative]:
     """Return charts of the times of tasks that ended in both runs, and of their ratios.
 
-    Of jobs that all keep their time, when only the schedule changed: how long they wait.
+    Ratios are left out if each is 1. Of jobs that all keep their time, when only the schedule
+    changed: how long they wait.
     """
     counts, what = comparison.counts(), comparison.a.what
     if any(comparison.waits().values()) and not counts["faster"] + counts["slower"]:
@@ -231,7 +232,8 @@ def changes_of(comparison: Comparison) -> list[Cumulative]:
     timed = [pair for pair in comparison.pairs if pair.change_s is not None]
     label = f"time of the {count(len(timed), what)} that ended in both"
     charts = [_of_both(label, timed, "duration_s")] if timed else []
-    if ratios := [pair.ratio for pair in timed if pair.ratio]:
+    ratios = [pair.ratio for pair in timed if pair.ratio]
+    if counts["faster"] + counts["slower"] and ratios:
         (curve,) = curves({"b / a": [ratios]})
         alone = curve._replace(role="use")  # compared with none
         charts.append(Cumulative("time in b over time in a", "number", [alone]))

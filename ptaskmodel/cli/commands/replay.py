@@ -16,6 +16,7 @@ from ptaskmodel.cli.parameters import (
     platform_argument,
 )
 from ptaskmodel.runs.options import REPLAY
+from ptaskmodel.style.text import count, duration, number
 
 if TYPE_CHECKING:
     from ptaskmodel.runs.replay import ReplayRun
@@ -50,13 +51,13 @@ def replay(
 def path_text(path: dict[str, Any]) -> list[str]:
     """The critical path in a few lines."""
     whole = sum(path["seconds"].values()) or 1.0
-    messages = f"{path['messages']:,} message{'s' * (path['messages'] != 1)}"
-    lines = [f"critical path: {messages} over {path['ranks']:,} ranks"]
+    messages, ranks = count(path["messages"], "message"), count(path["ranks"], "rank")
+    lines = [f"critical path: {messages} over {ranks}"]
     for kind, seconds in sorted(path["seconds"].items(), key=lambda one: -one[1]):
-        lines.append(f"  {kind:<14}{seconds / whole:6.1%}")
+        lines.append(f"  {kind:<14}{number(seconds / whole, 'share')}")
     for share in path["links"][:1]:
         spent = share["latency_s"] + share["transfer_s"] + share["contention_s"]
-        lines.append(f"  most across   link {share['link']}: {spent / whole:.1%}")
+        lines.append(f"  most across   link {share['link']}: {number(spent / whole, 'share')}")
     return lines
 
 
@@ -64,20 +65,19 @@ def _text(run: ReplayRun) -> str:
     from ptaskmodel.cli.show import remark_lines
 
     summary: dict[str, Any] = run.summary
-    sent = summary["messages"]
     lines = [
-        f"makespan  {summary['makespan']:.9g} s",
-        f"ranks     {summary['ranks']}",
-        f"actions   {summary['actions']:,}, {sent:,} message{'s' * (sent != 1)}",
+        f"makespan  {duration(summary['makespan'])}",
+        f"ranks     {count(summary['ranks'])}",
+        f"actions   {count(summary['actions'])}, {count(summary['messages'], 'message')}",
         f"model     {summary['network_model']}, solver {summary['solver']}",
     ]
     spent = summary["mean_rank_s"]
     total = sum(spent.values())
     for state, seconds in sorted(spent.items(), key=lambda one: -one[1]):
-        lines.append(f"{state:<16}{seconds / total:6.1%} of the time of the ranks")
+        lines.append(f"{state:<16}{number(seconds / total, 'share')} of the time of the ranks")
     if summary["imbalance"] is not None:
         worst = f"rank {summary['worst_rank']} computes that many times as long as the mean"
-        lines.append(f"imbalance {summary['imbalance']:.3f}: {worst}")
+        lines.append(f"imbalance {number(summary['imbalance'])}: {worst}")
     if "critical_path" in summary:
         lines += path_text(summary["critical_path"])
     lines += [f"{level:<10}{text}" for level, text in remark_lines(summary)]

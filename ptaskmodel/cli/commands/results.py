@@ -132,7 +132,7 @@ def plot(
     --attribution.
     """
     from ptaskmodel.results.pictures.catalogue import draw_results
-    from ptaskmodel.style.text import wrapped
+    from ptaskmodel.style.text import terminal_width, wrapped
 
     if picture != "ranks" and (since_s is not None or until_s is not None or not messages):
         raise PTaskModelError("--from, --until and --no-messages apply only to the picture 'ranks'")
@@ -141,7 +141,8 @@ def plot(
     said = draw_results(
         results, picture, output, colour, since_s=since_s, until_s=until_s, messages=messages
     )
-    click.echo(f"{wrapped(said)}\nwritten   {output}")
+    shown = wrapped(said) if terminal_width() else said
+    click.echo(f"{shown}\nwritten   {output}")
 
 
 @click.command(cls=Command)
