@@ -50,7 +50,7 @@ def pages() -> dict[str, str]:
     found["results.md"] = f"{head}{mark}\n{tasks_columns()}\n{END}{rest.partition(END)[2]}"
     guide = "../guides/slurm.md"
     text = (PAGES / guide).read_text(encoding="utf-8")
-    mark = TABLE.format("slurm/requests")
+    mark = TABLE.format("slurm/jobs")
     head, _, rest = text.partition(mark)
     found[guide] = f"{head}{mark}\n{jobs_columns()}\n{END}{rest.partition(END)[2]}"
     return found
@@ -58,8 +58,8 @@ def pages() -> dict[str, str]:
 
 def jobs_columns() -> str:
     """The columns of the jobs.csv that ``ptaskmodel slurm`` reads, as Markdown."""
-    from ptaskmodel.slurm.requests.job_table import COLUMNS
-    from ptaskmodel.slurm.requests.sbatch import NAMES, REFUSED, SILENT
+    from ptaskmodel.slurm.jobs.job_table import COLUMNS
+    from ptaskmodel.slurm.jobs.sbatch import NAMES, REFUSED, SILENT
 
     rows = ["| column | meaning |", "|---|---|"]
     rows += [f"| `{name}` | {column.help} |" for name, column in COLUMNS.items()]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.jobs.submissions import read_submissions
 from ptaskmodel.slurm.live.programs import LiveFault, built, installed
 from ptaskmodel.slurm.live.run import LiveRun, run_live
-from ptaskmodel.slurm.requests.submissions import read_submissions
 
 CONF = """SchedulerType=sched/backfill
 SelectType={select}

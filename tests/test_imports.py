@@ -26,10 +26,7 @@ FOLDERS = {
     "engine": ("usage",),
     "mpi": ("collectives", "point_to_point"),
     "batch": ("machine", "allocations", "jobs", "loop", "policies", "compiled"),
-    "slurm": (
-        *("conf", "jobs", "requests", "accounts", "select", "queue", "controller", "scheduling"),
-        "live",
-    ),
+    "slurm": (*("conf", "jobs", "accounts", "select", "controller", "scheduling", "live"),),
     "results": ("schemas", "tables", "traces", "pictures", "pages"),
     "cli": ("commands",),
 }

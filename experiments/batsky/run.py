@@ -20,7 +20,7 @@ from ptaskmodel.platform import load_platform
 from ptaskmodel.runs.scheduling_options import LiveWriting
 from ptaskmodel.runs.slurm_live import LiveResults, live_into
 from ptaskmodel.slurm.conf.reading import read_conf
-from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.jobs.submissions import read_submissions
 
 HERE = Path(__file__).resolve().parent
 SIZES = (4, 2, 4, 2)

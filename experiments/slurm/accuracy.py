@@ -13,7 +13,7 @@ from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.phases import read_cycles, read_phases
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.event_log import hostlist
-from ptaskmodel.slurm.requests.job_table import read_jobs
+from ptaskmodel.slurm.jobs.job_table import read_jobs
 from ptaskmodel.slurm.run import simulate_slurm
 
 MEANS = ("waiting", "response", "slowdown")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from common import Row, by_scheduler, configuration, ended, evenly, measures
 
-from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
+from ptaskmodel.slurm.jobs.submissions import NODES, submissions_of
 from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.workload.scaling import loaded
 

@@ -13,7 +13,7 @@ import numpy as np
 from common import Row, by_scheduler, configuration, ended, evenly, measures, waits_by_nodes
 
 from ptaskmodel.slurm.conf.phases import FREE, Costs, drawn
-from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
+from ptaskmodel.slurm.jobs.submissions import NODES, submissions_of
 from ptaskmodel.slurm.run import parts_of, simulate_slurm
 
 # Of the nodes: 4200 of 5936, as published.

@@ -16,7 +16,7 @@ from common import Row, by_scheduler, configuration, ended, evenly, waits_by_nod
 
 from ptaskmodel.platform import load_platform
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
-from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
+from ptaskmodel.slurm.jobs.submissions import NODES, submissions_of
 from ptaskmodel.slurm.run import alone_s, execution_on, simulate_slurm
 from ptaskmodel.workload.works import ParallelWork
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from common import MODEL, Row, configuration, evenly
 
-from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
+from ptaskmodel.slurm.jobs.submissions import NODES, submissions_of
 from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.reading import read_workload

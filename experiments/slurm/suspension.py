@@ -15,7 +15,7 @@ from common import Row, configuration, evenly, measures
 
 from ptaskmodel.slurm.conf.facts import Conf
 from ptaskmodel.slurm.jobs.request import JobRequest
-from ptaskmodel.slurm.requests.submissions import NODES, submissions_of
+from ptaskmodel.slurm.jobs.submissions import NODES, submissions_of
 from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.sampling import shuffled

@@ -18,7 +18,7 @@ from common import MODEL, Row, configuration, ended, evenly_spaced
 from ptaskmodel.slurm.conf.facts import Conf
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
-from ptaskmodel.slurm.requests.submissions import CPUS, NODES, submissions_of
+from ptaskmodel.slurm.jobs.submissions import CPUS, NODES, submissions_of
 from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload

@@ -59,8 +59,8 @@ from ptaskmodel.slurm.controller.controller import Changes, failures_of_nodes
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.jobs.record import REFUSED, JobRecord
 from ptaskmodel.slurm.jobs.request import Submissions
+from ptaskmodel.slurm.jobs.submissions import AS_GIVEN, read_submissions, with_profiles
 from ptaskmodel.slurm.loop import Progress
-from ptaskmodel.slurm.requests.submissions import AS_GIVEN, read_submissions, with_profiles
 from ptaskmodel.slurm.run import (
     Part,
     SlurmRun,

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ptaskmodel.slurm.conf.phases import BACKFILL_CYCLE, FULL, Turn
 from ptaskmodel.slurm.controller.controller import Controller
+from ptaskmodel.slurm.controller.priority import FACTORS
 from ptaskmodel.slurm.jobs.record import DEADLINE, PENDING, JobRecord, is_account_limit
-from ptaskmodel.slurm.queue.priority import FACTORS
 
 # What the events of a recorded run are called, by pass.
 PASSES = {FULL: "full queue", "default": "default depth"}

@@ -43,9 +43,8 @@ from ptaskmodel.slurm.jobs.needs import YEAR_S
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.scheduling.backfill import Statistics
-from ptaskmodel.slurm.scheduling.backfill_thread import BackfillThread
 from ptaskmodel.slurm.scheduling.main import MainScheduler
-from ptaskmodel.slurm.scheduling.slicer import Slicer
+from ptaskmodel.slurm.scheduling.threads import BackfillThread, Slicer
 
 # How often all who wait are tried before they are given up.
 ROUNDS = 3

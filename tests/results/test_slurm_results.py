@@ -33,7 +33,7 @@ from ptaskmodel.runs.slurm import slurm_into
 from ptaskmodel.slurm.accounts.facts import Limits, Qos, plain_accounts
 from ptaskmodel.slurm.conf.facts import Conf
 from ptaskmodel.slurm.conf.reading import read_conf
-from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.jobs.submissions import read_submissions
 from ptaskmodel.style.text import duration
 
 CONF = """SelectType=select/linear

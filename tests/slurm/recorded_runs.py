@@ -15,7 +15,7 @@ from ptaskmodel.slurm.conf.reservations import read_reservations
 from ptaskmodel.slurm.event_log import hostlist
 from ptaskmodel.slurm.jobs.record import REFUSED
 from ptaskmodel.slurm.jobs.request import Command
-from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.jobs.submissions import read_submissions
 from ptaskmodel.slurm.run import simulate_slurm
 
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "data" / "slurm"

@@ -15,7 +15,7 @@ from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.phases import read_cycles, read_phases
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.conf.reservations import read_reservations
-from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.jobs.submissions import read_submissions
 from ptaskmodel.slurm.run import simulate_slurm
 
 # (file, what stands there, what stands there instead, the line at fault, what is said)

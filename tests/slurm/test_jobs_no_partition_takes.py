@@ -5,7 +5,7 @@ from slurm.small_clusters import CORES, FOUR, LINEAR, conf_of, job, nodes_of, ru
 
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import Gres
-from ptaskmodel.slurm.requests.sbatch import options
+from ptaskmodel.slurm.jobs.sbatch import options
 
 MIXED = """GresTypes=gpu
 NodeName=n[1-2] CPUs=8 Sockets=2 CoresPerSocket=4

@@ -6,7 +6,7 @@ import pytest
 from slurm.recorded_runs import rows
 
 from ptaskmodel.slurm.conf.reading import read_conf
-from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.jobs.submissions import read_submissions
 from ptaskmodel.slurm.run import simulate_slurm
 
 MEMORY = Path(__file__).parent / "reference" / "memory"

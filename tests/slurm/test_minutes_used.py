@@ -8,16 +8,15 @@ from types import MappingProxyType
 import pytest
 from slurm.recorded_runs import rows
 
-from ptaskmodel.slurm.accounts.facts import Accounts, Limits, Qos, plain_accounts
+from ptaskmodel.slurm.accounts.facts import WALL, Accounts, Limits, Qos, plain_accounts, qos_holder
 from ptaskmodel.slurm.accounts.fair_share import ShareTree
-from ptaskmodel.slurm.accounts.limit_tests import WALL, qos_holder
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.accounts.usage import Spending
 from ptaskmodel.slurm.conf.facts import Conf, Partition, PriorityParameters
 from ptaskmodel.slurm.conf.phases import read_phases
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.event_log import Watch
-from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.jobs.submissions import read_submissions
 from ptaskmodel.slurm.run import simulate_slurm
 
 REFERENCE = Path(__file__).parent / "reference" / "minutes"

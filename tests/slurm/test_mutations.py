@@ -10,7 +10,7 @@ from ptaskmodel.errors import MOST_PROBLEMS, PTaskModelError
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.conf.reservations import read_reservations
-from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.jobs.submissions import read_submissions
 
 SCRIPT = """#!/bin/bash
 set -e

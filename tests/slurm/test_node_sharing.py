@@ -8,7 +8,7 @@ from slurm.small_clusters import CORES, LINEAR, conf_of, job, run
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.slurm.jobs.request import Submissions
-from ptaskmodel.slurm.requests.submissions import with_profiles
+from ptaskmodel.slurm.jobs.submissions import with_profiles
 from ptaskmodel.slurm.run import alone_s, execution_on, machine_for
 from ptaskmodel.workload.works import HomogeneousWork, ParallelWork
 

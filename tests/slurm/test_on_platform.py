@@ -15,7 +15,7 @@ from ptaskmodel.results.pictures.topology import platform_of
 from ptaskmodel.runs.scheduling_options import SlurmOptions
 from ptaskmodel.runs.slurm import slurm_into
 from ptaskmodel.slurm.conf.phases import Phases
-from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.jobs.submissions import read_submissions
 from ptaskmodel.slurm.run import execution_on, simulate_slurm
 
 NODES = "NodeName=n[1-4] CPUs=1\nPartitionName=p Nodes=ALL Default=YES\n"

@@ -7,9 +7,9 @@ from slurm.small_clusters import FOUR, LINEAR, conf_of, job
 
 from ptaskmodel.slurm.accounts.fair_share import Member
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.controller.preemption import Precedence, Preemption
+from ptaskmodel.slurm.controller.queue import Queue
 from ptaskmodel.slurm.jobs.record import JobRecord
-from ptaskmodel.slurm.queue.preemption import Precedence, Preemption
-from ptaskmodel.slurm.queue.queue import Queue
 
 BY_QOS = f"{LINEAR}PreemptType=preempt/qos\nPreemptMode=REQUEUE\n{FOUR}"
 HIGH_AND_LOW = "add qos low\nadd qos high preempt=low\n"

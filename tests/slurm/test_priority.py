@@ -15,10 +15,10 @@ from ptaskmodel.slurm.accounts.fair_share import Member, Members, ShareTree
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import Conf, Partition, PriorityParameters
 from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.controller.priority import Basic, Multifactor, Sizes
+from ptaskmodel.slurm.jobs.job_table import read_jobs
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import ArrayTask, JobRequest
-from ptaskmodel.slurm.queue.priority import Basic, Multifactor, Sizes
-from ptaskmodel.slurm.requests.job_table import read_jobs
 from ptaskmodel.workload.works import DelayWork
 
 DAY = 86_400

@@ -8,8 +8,8 @@ import pytest
 from ptaskmodel.cli import main
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.slurm.requests.event_lines import read_events
-from ptaskmodel.slurm.requests.sacct import read_sacct
+from ptaskmodel.slurm.jobs.event_lines import read_events
+from ptaskmodel.slurm.jobs.sacct import read_sacct
 
 CONF = """ClusterName=x
 SelectType=select/cons_tres

@@ -11,7 +11,7 @@ from ptaskmodel.slurm.conf.phases import read_cycles, read_phases
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.conf.values import hosts
 from ptaskmodel.slurm.event_log import hostlist
-from ptaskmodel.slurm.requests.job_table import read_jobs
+from ptaskmodel.slurm.jobs.job_table import read_jobs
 from ptaskmodel.slurm.run import simulate_slurm
 
 RUNS = [

@@ -12,7 +12,7 @@ from ptaskmodel.slurm.conf.phases import read_cycles, read_phases
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.conf.values import hosts
 from ptaskmodel.slurm.jobs.request import Command
-from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.jobs.submissions import read_submissions
 from ptaskmodel.slurm.run import simulate_slurm
 
 REFERENCE = Path(__file__).parent / "reference"

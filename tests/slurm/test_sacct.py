@@ -12,13 +12,8 @@ from ptaskmodel.errors import SlurmError, WorkloadError
 from ptaskmodel.results.tables.slurm import sacct_row, write_sacct
 from ptaskmodel.slurm.conf.facts import Conf, Gres, Partition
 from ptaskmodel.slurm.jobs.request import ArrayTask, Command
-from ptaskmodel.slurm.requests.sacct import looks_like, read_sacct
-from ptaskmodel.slurm.requests.submissions import (
-    CPUS,
-    NODES,
-    read_submissions,
-    submissions_of,
-)
+from ptaskmodel.slurm.jobs.sacct import looks_like, read_sacct
+from ptaskmodel.slurm.jobs.submissions import CPUS, NODES, read_submissions, submissions_of
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.works import DelayWork
 

@@ -10,7 +10,7 @@ import json
 import pytest
 
 from ptaskmodel.remarks import for_summary, shortened
-from ptaskmodel.slurm.requests.sacct import read_sacct
+from ptaskmodel.slurm.jobs.sacct import read_sacct
 
 VERSIONS = ("21.08", "22.05", "23.02", "23.11", "24.05")
 T0 = 1_700_000_000

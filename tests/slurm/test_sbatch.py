@@ -6,10 +6,9 @@ import pytest
 
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.slurm.conf.facts import CONS_RES, CONS_TRES, Conf, Gres
-from ptaskmodel.slurm.jobs import gpus
+from ptaskmodel.slurm.jobs import gpus, sbatch
+from ptaskmodel.slurm.jobs.job_table import read_jobs
 from ptaskmodel.slurm.jobs.request import JobRequest
-from ptaskmodel.slurm.requests import sbatch
-from ptaskmodel.slurm.requests.job_table import read_jobs
 from ptaskmodel.workload.works import DelayWork
 
 SCRIPT = """#!/bin/bash

@@ -12,7 +12,7 @@ from ptaskmodel.cli import main
 from ptaskmodel.platform import load_platform
 from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.event_log import Watch
-from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.jobs.submissions import read_submissions
 from ptaskmodel.slurm.run import execution_on, parts_of, simulate_slurm, simulate_together
 
 TWO = """NodeName=n[1-8] CPUs=1

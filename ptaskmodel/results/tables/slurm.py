@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from ptaskmodel.batch.machine.failures import DOWN, UP
 from ptaskmodel.results.tables.slurm_reading import CYCLE_COLUMNS, REASON_COLUMNS
 from ptaskmodel.slurm.controller.controller import ANSWERS, DIES
+from ptaskmodel.slurm.controller.priority import FACTORS
 from ptaskmodel.slurm.event_log import Watch, hostlist
 from ptaskmodel.slurm.jobs.record import COMPLETED, FAILED, JobRecord
 from ptaskmodel.slurm.live.run import LiveRun
-from ptaskmodel.slurm.queue.priority import FACTORS
 from ptaskmodel.slurm.run import SlurmRun
 
 JOB_COLUMNS = (

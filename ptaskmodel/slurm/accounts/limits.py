@@ -17,18 +17,20 @@ from typing import NamedTuple, Protocol
 from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
 from ptaskmodel.slurm.accounts import facts
 from ptaskmodel.slurm.accounts.commands import limits_given
-from ptaskmodel.slurm.accounts.facts import Accounts, Amounts, requested_by
-from ptaskmodel.slurm.accounts.fair_share import Member, ShareTree
-from ptaskmodel.slurm.accounts.limit_tests import (
+from ptaskmodel.slurm.accounts.facts import (
     GROUP_WALL,
     JOBS,
     QOS,
     WALL,
+    Accounts,
+    Amounts,
     Holder,
     Tests,
     TresTest,
+    requested_by,
     tests_of,
 )
+from ptaskmodel.slurm.accounts.fair_share import Member, ShareTree
 from ptaskmodel.slurm.accounts.usage import Spending
 from ptaskmodel.slurm.conf.facts import Conf, Partition
 from ptaskmodel.slurm.jobs import record

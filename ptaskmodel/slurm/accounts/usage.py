@@ -19,9 +19,15 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ptaskmodel.slurm.accounts.facts import Accounts, Amounts
+from ptaskmodel.slurm.accounts.facts import (
+    WALL,
+    Accounts,
+    Amounts,
+    Holder,
+    association_holder,
+    qos_holder,
+)
 from ptaskmodel.slurm.accounts.fair_share import UNKNOWN, ShareTree, decay_factor
-from ptaskmodel.slurm.accounts.limit_tests import WALL, Holder, association_holder, qos_holder
 from ptaskmodel.slurm.conf.facts import DAY_S, MULTIFACTOR, Conf, PriorityParameters
 
 BLOCK = 4096

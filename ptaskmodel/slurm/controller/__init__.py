@@ -1,1 +1,1 @@
-"""The controller of Slurm: life cycles of jobs, limits, failures of nodes."""
+"""The controller of Slurm: queue, priorities, preemption, life cycles of jobs, limits, failures."""

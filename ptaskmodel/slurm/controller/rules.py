@@ -26,13 +26,13 @@ from ptaskmodel.slurm.conf.facts import LINEAR, NEVER, TREE, Conf, Nodes, Partit
 from ptaskmodel.slurm.conf.reservations import Reserved
 from ptaskmodel.slurm.controller.admission import Admission
 from ptaskmodel.slurm.controller.limits import DOWN, Licences
+from ptaskmodel.slurm.controller.priority import priorities_of, sizes_of
+from ptaskmodel.slurm.controller.queue import ARRAY_LIMIT
 from ptaskmodel.slurm.jobs.constraints import by_constraint
 from ptaskmodel.slurm.jobs.dependencies import Arrays, Dependencies
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import Allocation, JobRecord
 from ptaskmodel.slurm.jobs.request import OF_USER, UNBOUNDED, JobRequest
-from ptaskmodel.slurm.queue.priority import priorities_of, sizes_of
-from ptaskmodel.slurm.queue.queue import ARRAY_LIMIT
 from ptaskmodel.slurm.select.offers import asks_gpus
 from ptaskmodel.slurm.select.plugin import Answers, Select, select_of
 

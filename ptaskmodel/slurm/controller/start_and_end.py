@@ -24,13 +24,13 @@ from ptaskmodel.slurm.controller.job_list import (
     Running,
 )
 from ptaskmodel.slurm.controller.limits import CONFIG, DOWN, MEMORY, NODES, Deadlines
+from ptaskmodel.slurm.controller.preemption import Gang
+from ptaskmodel.slurm.controller.queue import BEGIN, DEPENDENCY, Queue
 from ptaskmodel.slurm.controller.rules import Rules
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.needs import YEAR_S
 from ptaskmodel.slurm.jobs.record import Allocation, JobRecord, over_time_s
 from ptaskmodel.slurm.jobs.request import JobRequest
-from ptaskmodel.slurm.queue.preemption import Gang
-from ptaskmodel.slurm.queue.queue import BEGIN, DEPENDENCY, Queue
 
 # How long a job that is requeued is not eligible: its credential lives on.
 REQUEUED_S = 121

@@ -1,1 +1,1 @@
-"""Jobs of Slurm: their requests, records, needs and dependencies."""
+"""Jobs of Slurm: the readers of their requests, their records, needs and dependencies."""

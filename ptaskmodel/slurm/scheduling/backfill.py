@@ -18,6 +18,7 @@ from ptaskmodel.slurm.accounts.fair_share import ACCOUNT_NOT_ALLOWED
 from ptaskmodel.slurm.conf.facts import LINEAR, OFF
 from ptaskmodel.slurm.conf.phases import CHANGED, DEPTH, FREE, QUEUE, ROOM, STARTS, TIME, Costs
 from ptaskmodel.slurm.controller.limits import NODES
+from ptaskmodel.slurm.controller.queue import Entry
 from ptaskmodel.slurm.jobs.constraints import by_constraint
 from ptaskmodel.slurm.jobs.needs import YEAR_S, Need, beside_others
 from ptaskmodel.slurm.jobs.record import (
@@ -29,7 +30,6 @@ from ptaskmodel.slurm.jobs.record import (
     JobRecord,
     is_account_limit,
 )
-from ptaskmodel.slurm.queue.queue import Entry
 from ptaskmodel.slurm.scheduling.slots import NONE, Licences, TimeSlots
 from ptaskmodel.slurm.select.plugin import Select
 

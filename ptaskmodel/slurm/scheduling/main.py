@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.slurm.conf.facts import FORCE, LINEAR, NEVER, YES
+from ptaskmodel.slurm.controller.queue import BAD_CONSTRAINTS, Entry
 from ptaskmodel.slurm.controller.rules import LICENCES
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import PENDING, JobRecord, is_account_limit
-from ptaskmodel.slurm.queue.queue import BAD_CONSTRAINTS, Entry
 from ptaskmodel.slurm.select.cores import nodes_in
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.kernels.decorators import as_compiled
+from ptaskmodel.slurm.controller.queue import Entry
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import RUNNING, JobRecord, over_time_s
-from ptaskmodel.slurm.queue.queue import Entry
 from ptaskmodel.slurm.scheduling import shared_kernel, slot_kernel
 from ptaskmodel.slurm.scheduling.shared_kernel import (
     CANNOT_START,

@@ -10,7 +10,7 @@ from slurm.live.sites import SITES
 
 from ptaskmodel.slurm.conf import keys, lines
 from ptaskmodel.slurm.conf.reading import read_conf
-from ptaskmodel.slurm.requests.submissions import read_submissions
+from ptaskmodel.slurm.jobs.submissions import read_submissions
 from ptaskmodel.slurm.run import simulate_slurm
 
 

@@ -9,6 +9,7 @@ import pytest
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.slurm.conf.facts import nodes_of
 from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.jobs.job_table import read_jobs
 from ptaskmodel.slurm.live import programs
 from ptaskmodel.slurm.live import programs as building
 from ptaskmodel.slurm.live.cluster import read_failures
@@ -17,7 +18,6 @@ from ptaskmodel.slurm.live.processes import batches_of, sbatch_words
 from ptaskmodel.slurm.live.programs import LiveFault
 from ptaskmodel.slurm.live.reading import Event, event_of, in_order, over_of
 from ptaskmodel.slurm.live.settings import Place, gres_conf, most_gpus, slurm_conf
-from ptaskmodel.slurm.requests.job_table import read_jobs
 
 CONF = """ClusterName=big
 SlurmctldHost=head(10.0.0.1)

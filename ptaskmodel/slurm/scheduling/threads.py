@@ -1,8 +1,8 @@
-"""Thread of the backfill scheduler: when it runs, and how long a cycle holds the controller.
+"""When the threads of backfill and of the gang scheduler run, among the events of a loop.
 
-The event loop calls it. A cycle runs only if jobs or nodes have changed since the last one.
-Where `suits` allows it, `vectorised_backfill` makes the cycle, or `shared_cycles` if jobs share
-nodes; otherwise `backfill.Cycle` does.
+Backfill: a cycle holds the controller for some time, and runs only if jobs or nodes have changed
+since the last one. Where `suits` allows it, `vectorised_backfill` makes the cycle, or
+`shared_cycles` if jobs share nodes; otherwise `backfill.Cycle` does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from math import ceil, inf
 
 from ptaskmodel.slurm.conf import phases as phases_of
 from ptaskmodel.slurm.conf.facts import BACKFILL, LINEAR
-from ptaskmodel.slurm.conf.phases import BEHIND_S, QUEUE, Costs, Phases, Turn
+from ptaskmodel.slurm.conf.phases import BEHIND_S, CYCLE, QUEUE, SLICE, TURN, Costs, Phases, Turn
 from ptaskmodel.slurm.controller.controller import Controller
 from ptaskmodel.slurm.scheduling.backfill import Cycle, Statistics
 from ptaskmodel.slurm.scheduling.shared_cycles import SharedCycles
@@ -137,3 +137,50 @@ class BackfillThread:
         if self._turned is not None:
             turn = Turn(date, phases_of.BACKFILL_CYCLE, tested, lasted_s, end)
             self._turned(controller, turn)
+
+
+class Slicer:
+    """Says when a slice is over, and ends it.
+
+    controller, phases: of the loop. backfill: its thread, which may be woken at the same date.
+    """
+
+    def __init__(self, controller: Controller, phases: Phases, backfill: BackfillThread) -> None:
+        self._suspension = controller.suspension
+        self._every_s = controller.conf.scheduler_time_slice_s
+        self._longest_first = phases.backfill_first
+        self._backfill = backfill
+        self._active = controller.conf.gang
+        self.date_s = phases.boot_s + self._every_s
+
+    def is_due(self, now: float, date: float, what: int) -> bool:
+        """Whether a slice ends, at `date_s`, that a job waits for.
+
+        now: the date of the loop. date, what: of the event that comes next otherwise.
+        """
+        if not self._suspension.waits_for_slice:
+            return False
+        self.date_s += max(0, ceil((now - self.date_s) / self._every_s)) * self._every_s
+        return self.date_s < date or (self.date_s == date and self._is_first(date, what))
+
+    def _is_first(self, date: float, what: int) -> bool:
+        """Whether a slice ends before another event of that `date`."""
+        if self._longest_first and what in (TURN, CYCLE):  # the longest sleep is first
+            return what == TURN or not self._backfill.has_slept(date, self._every_s)
+        return what > SLICE
+
+    def pass_by(self, date: float, what: int) -> None:
+        """Slices that ended before an event, at a `date`, are over, if no job waited for them.
+
+        what: the event.
+        """
+        if not self._active or self._suspension.waits_for_slice or self.date_s > date:
+            return
+        self.date_s += ceil((date - self.date_s) / self._every_s) * self._every_s
+        if self.date_s == date and self._is_first(date, what):
+            self.date_s += self._every_s
+
+    def end(self, date: float) -> None:
+        """A slice is over at a `date`."""
+        self.date_s += self._every_s
+        self._suspension.slice(date)

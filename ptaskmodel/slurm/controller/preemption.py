@@ -27,9 +27,9 @@ from ptaskmodel.slurm.conf.facts import (
     Nodes,
     Partition,
 )
+from ptaskmodel.slurm.controller.queue import RESERVED, Entry
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import RUNNING, SUSPENDED, Allocation, JobRecord
-from ptaskmodel.slurm.queue.queue import RESERVED, Entry
 from ptaskmodel.slurm.select.consumable import Consumable
 from ptaskmodel.slurm.select.plugin import Select
 

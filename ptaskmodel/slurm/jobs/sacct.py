@@ -18,9 +18,9 @@ from ptaskmodel.remarks import Account, reader
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.conf.phases import PHASE_S
+from ptaskmodel.slurm.jobs import sbatch
 from ptaskmodel.slurm.jobs.request import ArrayTask, Command, JobRequest, Submissions
-from ptaskmodel.slurm.requests import sbatch
-from ptaskmodel.slurm.requests.sacct_rows import JOB_ID, Row, json_rows, table_rows
+from ptaskmodel.slurm.jobs.sacct_rows import JOB_ID, Row, json_rows, table_rows
 from ptaskmodel.style.text import several
 from ptaskmodel.workload.formats.json import read_json
 from ptaskmodel.workload.works import DelayWork

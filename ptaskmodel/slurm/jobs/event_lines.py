@@ -17,8 +17,8 @@ from ptaskmodel.files import AnyPath, read_text
 from ptaskmodel.remarks import Account, reader
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.phases import PHASE_S
+from ptaskmodel.slurm.jobs import sbatch
 from ptaskmodel.slurm.jobs.request import ArrayTask, Command, JobRequest, Submissions
-from ptaskmodel.slurm.requests import sbatch
 from ptaskmodel.workload.works import DelayWork
 
 SUBMIT = "submit_batch_job"

@@ -30,10 +30,10 @@ from ptaskmodel.remarks import KILLED, NOTE, TAKEN, Account, Remark, reader
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Gres, Partition
 from ptaskmodel.slurm.conf.phases import PHASE_S
+from ptaskmodel.slurm.jobs import event_lines, job_table, sacct
 from ptaskmodel.slurm.jobs.dependencies import parsed
 from ptaskmodel.slurm.jobs.needs import ALL, counts_memory, limit_min, memory_asked
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest, Submissions
-from ptaskmodel.slurm.requests import event_lines, job_table, sacct
 from ptaskmodel.style.text import several
 from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload, in_turn, num_linked

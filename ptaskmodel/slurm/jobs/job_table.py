@@ -14,8 +14,8 @@ from ptaskmodel.files import AnyPath, read_text
 from ptaskmodel.remarks import Account, reader
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.phases import PHASE_S
+from ptaskmodel.slurm.jobs import sbatch
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, ArrayTask, JobRequest, Submissions
-from ptaskmodel.slurm.requests import sbatch
 from ptaskmodel.workload.works import DelayWork
 
 MOST_JOBS = 1_000_000

@@ -1,1 +1,0 @@
-"""The queue of Slurm: priorities, preemption and gang scheduling."""

@@ -1,1 +1,0 @@
-"""Readers of workloads for Slurm: each turns a file into requests of jobs."""
