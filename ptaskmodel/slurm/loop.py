@@ -239,12 +239,12 @@ class Loop:
         return self._now > max(self._still_since, last) + patience
 
     def _relieved_s(self) -> float:
-        """When the first waiting job may start because usage has decayed."""
+        """When the first job that waits for usage to decay may start."""
         rules = self.controller.rules
         if not rules.limits.spends:
             return 0.0
         dates = (rules.may_start_s(job) for job in self.controller.queue.jobs)
-        return min((date for date in dates if date < inf), default=0.0)
+        return min((date for date in dates if 0 < date < inf), default=0.0)
 
     def _settle(self) -> None:
         """Kills that the last event asks for, and the passes that follow at once."""

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -75,8 +76,11 @@ def refused(run):
     return sorted({job.request.array_id for job in run.jobs if job.state == REFUSED})
 
 
-def decisions(run):
-    """When, where, by which scheduler each job of a run started, and how it ended."""
+def decisions(run, until=inf):
+    """When, where, by which scheduler each job of a run started, and how it ended.
+
+    until: the date at which the real Slurm was stopped, while jobs waited for usage to decay.
+    """
     return {
         job.id: (
             job.start_s - run.phases.t0,
@@ -85,7 +89,7 @@ def decisions(run):
             job.state,
         )
         for job in run.jobs
-        if job.attempt is not None
+        if job.attempt is not None and job.start_s - run.phases.t0 <= until
     }
 
 
@@ -100,6 +104,6 @@ def decided(place):
 
 def is_equal(place, *, fed):
     """Whether all that was decided in a recorded run is decided again."""
-    run = replayed(place, fed=fed)
-    told = meta(place / "run1.meta.json")["refused"]
-    return decisions(run) == decided(place) and refused(run) == told
+    run, known = replayed(place, fed=fed), meta(place / "run1.meta.json")
+    equal = decisions(run, known.get("until", inf)) == decided(place)
+    return equal and refused(run) == known["refused"]

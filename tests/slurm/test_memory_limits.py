@@ -31,3 +31,18 @@ def test_memory_brings_cpus_or_keeps_jobs_waiting(name):
     conf = read_conf(MEMORY / name / "slurm.conf")
     run = simulate_slurm(conf, read_submissions(MEMORY / name / "jobs.csv", conf).jobs)
     assert [said(run, job) for job in run.jobs] == list(rows(MEMORY / name / "real.csv"))
+
+
+def test_a_job_is_refused_whose_raised_cpus_no_nodes_have(tmp_path):
+    """Twenty tasks with two CPUs each: so did the recording units of seed 11."""
+    (tmp_path / "slurm.conf").write_text(
+        "SelectType=select/cons_res\nSelectTypeParameters=CR_CPU_Memory\n"
+        "NodeName=n[1-4] Sockets=2 CoresPerSocket=4 CPUs=8 RealMemory=16000\n"
+        "PartitionName=p0 Nodes=ALL MaxMemPerCPU=1500 Default=YES\n"
+    )
+    (tmp_path / "jobs.csv").write_text(
+        "id,submit,cores,limit,run,extra\na,0,20,60,87,--mem-per-cpu='2500'\n"
+    )
+    conf = read_conf(tmp_path / "slurm.conf")
+    (job,) = simulate_slurm(conf, read_submissions(tmp_path / "jobs.csv", conf).jobs).jobs
+    assert (job.state, job.reason) == ("REFUSED", "BadConstraints")

@@ -62,7 +62,8 @@ def waits_for(
         return DOWN if partition.state == "DOWN" else INACTIVE
     flags = qos.flags if qos is not None else frozenset()
     least, most = request.nodes_asked(min_nodes)
-    cpus = (request.cpus or 1) if request.tasks is not None else least
+    # The limit is to the CPUs that it asked for itself.
+    cpus = (request.cpus or 1) // request.cpus_raised if request.tasks is not None else least
     most_cpus = math.inf if partition.max_cpus_per_node is None else partition.max_cpus_per_node
     if cpus > min(room.cpus, most_cpus * room.nodes):
         return CONFIG

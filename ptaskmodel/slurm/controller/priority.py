@@ -57,11 +57,15 @@ class Waiting(Protocol):
 
 
 class Sizes(NamedTuple):
-    """How large the cluster is, and what each partition has of each TRES, by its name."""
+    """How large the cluster is, and what each partition has of each TRES, by its name.
+
+    first_MiB: the memory of each partition's first node, by its name.
+    """
 
     nodes: int
     cpus: int
     tres: Mapping[str, Amounts]
+    first_MiB: Mapping[str, int]
 
 
 def sizes_of(conf: Conf, nodes: Nodes) -> Sizes:
@@ -70,6 +74,11 @@ def sizes_of(conf: Conf, nodes: Nodes) -> Sizes:
         len(nodes),
         sum(nodes.cpus),
         {p.name: _tres(nodes, nodes.partitions[p.name]) for p in conf.partitions},
+        {
+            name: nodes.memory_MiB[members(mask)[0]]
+            for name, mask in nodes.partitions.items()
+            if mask
+        },
     )
 
 
@@ -385,8 +394,10 @@ class Multifactor:
     def _tres_term(self, tres: Amounts, partition: Partition) -> float:
         raw, term = "NO_NORMAL_TRES" in self._of.flags, 0.0
         has = self._sizes.tres.get(partition.name, {})
+        # Who asks for no memory is taken to ask for as much as the partition's first node has.
+        memory = tres["mem"] or self._sizes.first_MiB.get(partition.name, 0) * tres["node"]
         for name, weight in self._of.weight_tres.items():
-            amount = tres.get(name, 0)
+            amount = memory if name == "mem" else tres.get(name, 0)
             if raw:
                 term += amount * weight
             elif amount and has.get(name):

@@ -459,7 +459,10 @@ def with_cpus_for_memory(
             return request
         each = ceil(amount / factor)
         return replace(
-            request, cpus_per_task=request.cpus_per_task * factor, memory_per_cpu_MiB=each
+            request,
+            cpus_per_task=request.cpus_per_task * factor,
+            memory_per_cpu_MiB=each,
+            cpus_raised=factor,
         )
     cpus = ceil((first.memory_MiB if kind == ALL else amount) / most)
     return replace(request, least_cpus_per_node=max(request.least_cpus_per_node, cpus))

@@ -55,7 +55,8 @@ class JobRequest:
     partitions: none: the default one. limit_min: whole minutes, as sbatch rounds them up.
     cpus_are_given: whether it gave the CPUs of a task. least_cpus: in all, where they do not follow
     from its tasks. least_cpus_per_node: as ``--mincpus``. memory: at most one of both; 0 asks for
-    all of a node's. gres: of each node; gpus, gpus_per_socket, gpus_per_task: as the options of
+    all of a node's. cpus_raised: by how much MaxMemPerCPU multiplied the CPUs of a task.
+    gres: of each node; gpus, gpus_per_socket, gpus_per_task: as the options of
     these names, and so cpus, memory and tasks for each GPU. enforce_binding: as ``--gres-flags``.
     constraint: as the option. exclusive: ``"nodes"`` or ``"user"``. distribution:
     ``"block"`` or ``"cyclic"`` over sockets. dependency: as ``--dependency``, with ids of the
@@ -82,6 +83,7 @@ class JobRequest:
     least_cpus_per_node: int = 1
     memory_per_node_MiB: int | None = None
     memory_per_cpu_MiB: int | None = None
+    cpus_raised: int = 1
     gres: tuple[Gres, ...] = ()
     gpus: tuple[Gres, ...] = ()
     gpus_per_socket: tuple[Gres, ...] = ()

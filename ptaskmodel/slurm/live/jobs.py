@@ -42,6 +42,8 @@ _LINE = re.compile(
     r"|\s+Socket\[(?P<socket>\d+)\] Core\[(?P<core>\d+)\] is allocated"
     r")"
 )
+# Reasons of squeue: GrpTRESMins and GrpWall, but not GrpTRESRunMins.
+_SPENT = re.compile(r"Grp(?!\w*Run)\w*Minutes|GrpWall")
 ENDED, LOG = "ended.txt", "slurmctld.log"
 
 
@@ -394,6 +396,13 @@ class Book:
             record = self._found(line.split("|"))
             if record is not None:
                 record.reason = line.rpartition("|")[2]
+
+    def waits_for_decay(self) -> bool:
+        """Whether the reason of a job that waits is a limit to usage, which decays."""
+        priority = self._conf.priority
+        if not priority.decay_half_life_s and priority.usage_reset_period == "NONE":
+            return False
+        return any(_SPENT.search(self.records[job].reason or "") for job in self.waiting)
 
 
 def _is_frozen(record: JobRecord) -> bool:

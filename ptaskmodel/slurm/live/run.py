@@ -27,7 +27,7 @@ from ptaskmodel.slurm.live.processes import batches_of, sbatch_words
 from ptaskmodel.slurm.live.programs import LiveFault, built, installed
 from ptaskmodel.slurm.live.reading import LOADED, Event, in_order
 from ptaskmodel.slurm.live.settings import slurm_conf
-from ptaskmodel.slurm.loop import Progress
+from ptaskmodel.slurm.loop import LONGEST_S, Progress
 from ptaskmodel.slurm.run import execution_on
 
 if TYPE_CHECKING:
@@ -187,6 +187,8 @@ class _Run:
         self.users = os.getuid() == 0
         self.progress = progress
         self._told = time.monotonic()
+        # When something last happened to a job before some waited for usage to decay.
+        self._decays_since: float | None = None
 
     def go(self) -> None:
         book = self.book
@@ -198,7 +200,7 @@ class _Run:
             if due == inf and not book.still_there():
                 return
             if due == inf and not book.running():
-                due = book.last_s + self.options.idle_s
+                due = book.last_s + self._patience_s()
             self._tell()
             if not book.advance(due):
                 continue
@@ -208,9 +210,16 @@ class _Run:
                 self._command()
             elif failure == due:
                 self._fail(self.failures.pop())
-            elif book.last_s + self.options.idle_s <= due:
-                book.note_reasons()  # what still waits does so for ever
-                return
+            elif book.last_s + self._patience_s() <= due:
+                book.note_reasons()
+                if self._decays_since == book.last_s or not book.waits_for_decay():
+                    return  # what still waits does so for ever
+                self._decays_since = book.last_s
+
+    def _patience_s(self) -> float:
+        """How long nothing may happen until the jobs that wait do so for ever, s."""
+        decays = self._decays_since == self.book.last_s
+        return max(self.options.idle_s, LONGEST_S) if decays else self.options.idle_s
 
     def _tell(self) -> None:
         if self.progress is not None and time.monotonic() - self._told >= TELL_EVERY_S:
