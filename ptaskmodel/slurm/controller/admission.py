@@ -152,7 +152,8 @@ class Admission:
         qos_name, account = None if member is None else member.qos, None
         if name in self._selective and member is not None:
             account = self._members.account(member)
-        key = job.needs[0].kind, name, qos_name, account, whole, is_long
+        raised = request.cpus_raised
+        key = job.needs[0].kind, name, qos_name, account, whole, is_long, raised
         if key not in self._waits:
             qos = None if member is None else self._members.qos(member)
             asked = with_whole_limit(request) if whole else request
