@@ -29,9 +29,9 @@ import pyarrow.csv
 import replay_loads
 
 import ptaskmodel as pm
-from ptaskmodel.batch.metrics import load
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.run import run_batch
+from ptaskmodel.batch.schedule_metrics import load
 from ptaskmodel.results.tables.batch import plain_job_lines, write_schedule
 from ptaskmodel.results.tables.tasks import write_tasks_csv
 from ptaskmodel.simulation.records import TaskRecord

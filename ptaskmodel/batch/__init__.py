@@ -82,7 +82,7 @@ NAMES = {
         "OverTime",
         "QueueMeasures",
     ),
-    "ptaskmodel.batch.metrics": (
+    "ptaskmodel.batch.schedule_metrics": (
         "contention_slowdown",
         "job_times",
         "load",

@@ -50,10 +50,6 @@ from ptaskmodel.batch.machine.host_sets import HostSet as HostSet
 from ptaskmodel.batch.machine.machine import HostPstates as HostPstates
 from ptaskmodel.batch.machine.machine import Machine as Machine
 from ptaskmodel.batch.machine.machine import machine_of as machine_of
-from ptaskmodel.batch.metrics import contention_slowdown as contention_slowdown
-from ptaskmodel.batch.metrics import job_times as job_times
-from ptaskmodel.batch.metrics import load as load
-from ptaskmodel.batch.metrics import metrics as metrics
 from ptaskmodel.batch.options import BatchOptions as BatchOptions
 from ptaskmodel.batch.plan import Plan as Plan
 from ptaskmodel.batch.plan import only_delays as only_delays
@@ -81,6 +77,10 @@ from ptaskmodel.batch.queue_metrics import QueueMeasures as QueueMeasures
 from ptaskmodel.batch.run import BatchResult as BatchResult
 from ptaskmodel.batch.run import new_simulation as new_simulation
 from ptaskmodel.batch.run import run_batch as run_batch
+from ptaskmodel.batch.schedule_metrics import contention_slowdown as contention_slowdown
+from ptaskmodel.batch.schedule_metrics import job_times as job_times
+from ptaskmodel.batch.schedule_metrics import load as load
+from ptaskmodel.batch.schedule_metrics import metrics as metrics
 from ptaskmodel.batch.verifier import Verifier as Verifier
 from ptaskmodel.batch.verifier import check_policy as check_policy
 from ptaskmodel.batch.verifier import check_schedule as check_schedule

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ptaskmodel.batch.jobs.attempt import FAILED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.jobs.execution import DelayExecution
 from ptaskmodel.batch.loop.schedule import Schedule, figures_of
-from ptaskmodel.batch.metrics import job_times
+from ptaskmodel.batch.schedule_metrics import job_times
 from ptaskmodel.workload.jobs import Job, users_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.batch.jobs.attempt import WAITING
 from ptaskmodel.batch.loop.schedule import PlainSchedule, Schedule
-from ptaskmodel.batch.metrics import Load, load
+from ptaskmodel.batch.schedule_metrics import Load, load
 from ptaskmodel.workload.jobs import Job
 
 FloatArray = NDArray[np.float64]

@@ -20,11 +20,11 @@ from ptaskmodel.batch.jobs.execution import DelayExecution, Execution, estimates
 from ptaskmodel.batch.loop.decisions import MAX_DECISIONS_AT_A_DATE
 from ptaskmodel.batch.loop.schedule import Schedule, figures_of, has_ended, with_arrays
 from ptaskmodel.batch.machine.machine import Machine
-from ptaskmodel.batch.metrics import ROUNDING, contention_slowdown
 from ptaskmodel.batch.names import FAIRNESS
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.plan import Plan, machine_with
 from ptaskmodel.batch.policies import policy_by_name
+from ptaskmodel.batch.schedule_metrics import ROUNDING, contention_slowdown
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.remarks import ESTIMATES_OUTLIVED, STOPPED, Remark
@@ -364,7 +364,7 @@ def run_batch(
     alone = _alone_s(plan, schedule, None if loop == "open" else compiled) if wanted else None
     neighbours = None
     if watch is not None and plan.ptasks is not None and alone is not None:
-        from ptaskmodel.batch.metrics import lost_seconds
+        from ptaskmodel.batch.schedule_metrics import lost_seconds
 
         ended = schedule.ended()
         neighbours = tuple(lost_seconds(plan.ptasks, ended, alone, watch.charges))

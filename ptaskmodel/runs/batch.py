@@ -17,11 +17,11 @@ from ptaskmodel import __version__
 from ptaskmodel.batch.class_metrics import BASES, by_class
 from ptaskmodel.batch.jobs.attempt import NOT_OVER
 from ptaskmodel.batch.loop.schedule import figures_of
-from ptaskmodel.batch.metrics import killed_only_by_neighbours, load, metrics
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.plan import check_sizes, machine_with, only_delays
 from ptaskmodel.batch.queue_metrics import QueueMeasures
 from ptaskmodel.batch.run import BatchResult, Driver, run_batch
+from ptaskmodel.batch.schedule_metrics import killed_only_by_neighbours, load, metrics
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.files import check_file_to_write, whole_path, write_json
 from ptaskmodel.kernels.decorators import Stopwatch
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from ptaskmodel.batch.jobs.metering import BatchEnergy
     from ptaskmodel.batch.loop.loop import Progress
     from ptaskmodel.batch.loop.power_states import Pstates
-    from ptaskmodel.batch.metrics import Load
     from ptaskmodel.batch.run import BatchResult
+    from ptaskmodel.batch.schedule_metrics import Load
     from ptaskmodel.platform import Platform
     from ptaskmodel.runs.recording import Observation
     from ptaskmodel.simulation.simulation import Simulation

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel import interrupts
 from ptaskmodel.batch.machine.failures import FailureLaw
-from ptaskmodel.batch.metrics import lost_seconds
+from ptaskmodel.batch.schedule_metrics import lost_seconds
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import write_json
 from ptaskmodel.kernels.decorators import INTERPRETED

@@ -37,12 +37,12 @@ from ptaskmodel.batch.class_metrics import by_class
 from ptaskmodel.batch.compiled.delays import compiled_batch
 from ptaskmodel.batch.compiled.state import RUN
 from ptaskmodel.batch.jobs.execution import Scaled, delay_of
-from ptaskmodel.batch.metrics import load
 from ptaskmodel.batch.policies import orders
 from ptaskmodel.batch.policies.backfilling import Filler
 from ptaskmodel.batch.policies.redirection import CONFLICTS
 from ptaskmodel.batch.queue_metrics import QueueMeasures
 from ptaskmodel.batch.run import compiled_batch_of
+from ptaskmodel.batch.schedule_metrics import load
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.kernels.records import as_records
 from ptaskmodel.platform import load_platform

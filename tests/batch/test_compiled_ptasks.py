@@ -11,9 +11,9 @@ from platform_text import HEADER
 
 from ptaskmodel.batch import BatchOptions, Job, run_batch
 from ptaskmodel.batch.machine.machine import machine_of
-from ptaskmodel.batch.metrics import load, metrics
 from ptaskmodel.batch.plan import Plan
 from ptaskmodel.batch.run import compiled_batch_of
+from ptaskmodel.batch.schedule_metrics import load, metrics
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.results.tables.batch import write_schedule

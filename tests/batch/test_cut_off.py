@@ -10,9 +10,9 @@ import pytest
 
 from ptaskmodel.batch.jobs.attempt import KILLED, WALLTIME
 from ptaskmodel.batch.loop.decisions import Kill, Start, Wake
-from ptaskmodel.batch.metrics import contention_slowdown, metrics
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.run import run_batch
+from ptaskmodel.batch.schedule_metrics import contention_slowdown, metrics
 from ptaskmodel.cli import main
 from ptaskmodel.platform import FatTree, Platform
 from ptaskmodel.results.loading import load_results

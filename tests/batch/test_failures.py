@@ -36,7 +36,7 @@ from ptaskmodel.batch import (
     run_batch,
 )
 from ptaskmodel.batch.machine.host_sets import of_hosts
-from ptaskmodel.batch.metrics import load
+from ptaskmodel.batch.schedule_metrics import load
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.results.tables.batch import write_schedule
 from ptaskmodel.workload.jobs import Workload

@@ -12,7 +12,7 @@ import pytest
 from ptaskmodel.batch import BatchSimulation, Easy, Fcfs, Redirection
 from ptaskmodel.batch.jobs.execution import actual_duration_s
 from ptaskmodel.batch.loop.schedule import figures_of
-from ptaskmodel.batch.metrics import PERCENTILES, distribution, job_times, load, metrics
+from ptaskmodel.batch.schedule_metrics import PERCENTILES, distribution, job_times, load, metrics
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.results.tables.batch import JOB_COLUMNS, write_schedule
 from ptaskmodel.workload.jobs import Job

@@ -10,7 +10,7 @@ from ptaskmodel.batch.jobs.parallel_tasks import PtaskExecution
 from ptaskmodel.batch.loop.decisions import Drain, Kill, Reject, Start
 from ptaskmodel.batch.loop.loop import BatchSimulation
 from ptaskmodel.batch.machine.machine import machine_of
-from ptaskmodel.batch.metrics import unavailable_hosts
+from ptaskmodel.batch.schedule_metrics import unavailable_hosts
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.batch_works import PlacedWork

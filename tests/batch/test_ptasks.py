@@ -15,10 +15,10 @@ from ptaskmodel.batch.jobs.attempt import FAILED, SUCCESS, WALLTIME
 from ptaskmodel.batch.loop.decisions import Resume, Suspend, Wake
 from ptaskmodel.batch.loop.loop import BatchSimulation
 from ptaskmodel.batch.machine.machine import machine_of
-from ptaskmodel.batch.metrics import contention_slowdown, metrics
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.plan import Plan
 from ptaskmodel.batch.run import new_simulation, run_batch
+from ptaskmodel.batch.schedule_metrics import contention_slowdown, metrics
 from ptaskmodel.batch.verifier import check_schedule
 from ptaskmodel.errors import PlatformError, SimulationError
 from ptaskmodel.platform import load_platform

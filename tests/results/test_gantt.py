@@ -44,7 +44,7 @@ def test_jobs_one_after_the_other_never_make_more_than_one():
 def test_attempts_and_suspensions_are_drawn_each(tmp_path):
     """A job that was suspended, then lost, then run again has three stretches, one of them pale."""
     from ptaskmodel.batch import BatchSimulation, Job, Preemptive
-    from ptaskmodel.batch.metrics import load
+    from ptaskmodel.batch.schedule_metrics import load
     from ptaskmodel.results.loading import load_results, running_stretches
     from ptaskmodel.results.tables.batch import write_schedule
     from ptaskmodel.workload.works import DelayWork

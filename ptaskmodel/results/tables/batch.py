@@ -30,14 +30,14 @@ from ptaskmodel.batch.loop.schedule import (
     figures_of,
     has_ended,
 )
-from ptaskmodel.batch.metrics import (
+from ptaskmodel.batch.queue_metrics import OverTime
+from ptaskmodel.batch.schedule_metrics import (
     Load,
     contention_slowdown,
     job_times,
     unavailable_host_seconds,
     used_host_seconds,
 )
-from ptaskmodel.batch.queue_metrics import OverTime
 from ptaskmodel.csv_columns import write_columns
 from ptaskmodel.line_writer import NONE
 from ptaskmodel.results.tables.energy import (

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ptaskmodel.batch.jobs.attempt import Attempt
 from ptaskmodel.batch.loop.schedule import Schedule
 from ptaskmodel.batch.machine.host_sets import text
-from ptaskmodel.batch.metrics import Load, unavailable_hosts
+from ptaskmodel.batch.schedule_metrics import Load, unavailable_hosts
 from ptaskmodel.results.directory import POWER, POWER_COLUMNS
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel import remarks
-from ptaskmodel.batch.metrics import contention_measures, distribution
+from ptaskmodel.batch.schedule_metrics import contention_measures, distribution
 from ptaskmodel.errors import shown
 from ptaskmodel.remarks import Remark
 from ptaskmodel.results.tables.slurm import Alone, Run, Simulated, is_over, slowdown_of, suspended_s
