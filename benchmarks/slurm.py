@@ -2,7 +2,7 @@
 
     python benchmarks/slurm.py [--jobs 100000] [--days 30] [--nodes 1000] [--load 0.9]
                                [--shared | --preempt | --log FILE --first-day DAY]
-                               [--cut] [--against REVISION]
+                               [--count-tests] [--against REVISION]
 
 Prints JSON. Whole nodes, shares of 100 users in 10 accounts, priority/multifactor, backfill every
 30 s with 500 tests. Sizes are powers of 2 drawn from 1 to 256 nodes, run times are log-normal and
@@ -10,7 +10,7 @@ scaled to the load, limits 1.1 to 5 times as long, submissions uniform. --shared
 by jobs of so many cores (select/cons_tres), 32 a node. --preempt: so they are, memory counts, and a
 tenth of the jobs are in a partition that requeues those of the other. --log: the jobs of an SWF log
 (.gz) from a day on, for --days, each with as many cores as it had processors; nodes are shared.
---cut: jobs that cannot start in a cycle any more are not tested.
+--count-tests: jobs that can no longer start in a cycle are tested, too.
 --against: then the same with an older revision (1dc2338 knows
 neither --log nor --cores), from a temporary directory, with its own kernels.
 """
@@ -187,7 +187,7 @@ def main() -> None:
     parser.add_argument("--log", type=Path)
     parser.add_argument("--first-day", type=float, default=0.0)
     parser.add_argument("--cores", type=int, default=CORES)
-    parser.add_argument("--cut", action="store_true")
+    parser.add_argument("--count-tests", action="store_true")
     parser.add_argument("--against")
     given = parser.parse_args()
     prepare_kernels()
@@ -198,7 +198,7 @@ def main() -> None:
         jobs = from_log(given.log, given.first_day, given.days)[: given.jobs]
     if given.preempt:
         jobs = prior(jobs)
-    run, seconds = simulated(jobs, given.nodes, shared, given.preempt, given.cores, not given.cut)
+    run, seconds = simulated(jobs, given.nodes, shared, given.preempt, given.cores, given.count_tests)
     waits_s = [job.start_s - job.submit_s for job in run.jobs if job.attempt is not None]
     counts = run.loop.statistics
     starts = repr([(job.id, job.start_s, job.by) for job in run.jobs]).encode()

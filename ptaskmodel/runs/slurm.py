@@ -312,7 +312,7 @@ def slurm_into(
             **({} if submissions.t0 is None else {"begin_unix_s": submissions.t0}),
             "seed": options.seed,
             "test_cost_s": options.test_cost,
-            "cut_cycles": options.cut_cycles,
+            "count_tests": options.count_tests,
             "settings": settings_of(conf),
             "simulation_wall_time_s": took_s,
             **provenance(inputs, parameters),
@@ -400,7 +400,7 @@ def _together(
         execution,
         watches,
         compiled=not INTERPRETED,
-        costs=Costs(options.test_cost, counts_all=not options.cut_cycles),
+        costs=Costs(options.test_cost, counts_all=options.count_tests),
         **given,
     )
     return [Simulated(run, watch) for run, watch in zip(runs, watches, strict=True)]
@@ -414,7 +414,7 @@ def _simulated(part: Part, options: SlurmOptions, given: Mapping[str, Any]) -> S
         part.jobs,
         watch=watch,
         compiled=not INTERPRETED,
-        costs=Costs(options.test_cost, counts_all=not options.cut_cycles),
+        costs=Costs(options.test_cost, counts_all=options.count_tests),
         **given,
     )
     return Simulated(run, watch)

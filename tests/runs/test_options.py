@@ -184,7 +184,7 @@ CASES = {
         "cycles": {"meta": "meta.json", "cycles": "events.csv"},
         "controllers": {"controllers": 2, "seed": 1},
         "test_cost": {"test_cost": 2.0},
-        "cut_cycles": {"cut_cycles": True},
+        "count_tests": {"count_tests": True},
         "dependencies": {"workload": "log.swf", "dependencies": True},
         "ignore_memory": {"ignore_memory": True},
     },

@@ -289,12 +289,12 @@ def second_of(phases: Phases, date: float) -> int:
 class Costs:
     """test_s: how long it takes backfill to test a job, s. Raises SlurmError below 0.
 
-    counts_all: whether jobs that cannot start in a cycle any more are tested, too, which counts
-    them. If not, `SharedCycles` ends a cycle before them where they decide nothing.
+    counts_all: whether jobs that can no longer start in a cycle are tested, too, as Slurm does.
+    If not, `SharedCycles` ends a cycle before them where they decide nothing but the counts.
     """
 
     test_s: float = 0.0
-    counts_all: bool = True
+    counts_all: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.test_s < float("inf"):
