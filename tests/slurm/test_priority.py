@@ -70,7 +70,7 @@ def example(flags=(), nodes=100, **weights):
     conf = Conf((), PARTITIONS, priority_type="priority/multifactor", priority=of, database=True)
     tree = ShareTree(EXAMPLE)
     member = Member(tree.find("Y", "y1"), "q")
-    found = Multifactor(conf, EXAMPLE, tree, Sizes(nodes, 10 * nodes, {}), 1)
+    found = Multifactor(conf, EXAMPLE, tree, Sizes(nodes, 10 * nodes, {}, {}), 1)
     job = record(
         request(min_nodes=10, tasks=100, nice=50, limit_min=60),
         partitions=PARTITIONS[:1],
@@ -166,7 +166,7 @@ def test_usage_decays_and_grows_with_running_jobs(enforced, counts):
     of = replace(WEIGHTS, decay_half_life_s=3600)
     conf = Conf((), PARTITIONS, priority=of, database=True, enforce=frozenset({enforced}))
     tree = ShareTree(EXAMPLE)
-    found = Multifactor(conf, EXAMPLE, tree, Sizes(10, 100, {}), 0)
+    found = Multifactor(conf, EXAMPLE, tree, Sizes(10, 100, {}, {}), 0)
     x1 = tree.find("X", "x1")
     job = record(request(), account=Member(x1, "q"), partitions=PARTITIONS)
     found.at_submit(job, 0)
@@ -219,7 +219,9 @@ def replayed(path, run, refreshed_s):
     members = Members(conf, known, tree)
     t0 = meta(path / f"{run}.meta.json")["t0"]
     nodes = len(conf.nodes[0].names)
-    found = Multifactor(conf, known, tree, Sizes(nodes, nodes * conf.nodes[0].cpus, {}), t0 - 60)
+    found = Multifactor(
+        conf, known, tree, Sizes(nodes, nodes * conf.nodes[0].cpus, {}, {}), t0 - 60
+    )
     ran = {row["id"]: row for row in rows(path / f"{run}.csv")}
     events = [(float(row["time"]), 5, row) for row in rows(path / f"{run}.prio.csv")]
     last = max(date for date, _, _ in events)
@@ -330,7 +332,7 @@ def test_classic_shares_count_who_stands_before_in_the_list():
     x1 = Member(tree.find("X", "x1"), "q")
     seen = []
     for heads in ({}, {"a": 9}):
-        found = Multifactor(conf, EXAMPLE, tree, Sizes(10, 100, {}), 0)
+        found = Multifactor(conf, EXAMPLE, tree, Sizes(10, 100, {}, {}), 0)
         tree.reset()
         runs = record(request("b"), number=5, account=x1, partitions=PARTITIONS)
         waits = record(
