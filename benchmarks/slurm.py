@@ -198,7 +198,9 @@ def main() -> None:
         jobs = from_log(given.log, given.first_day, given.days)[: given.jobs]
     if given.preempt:
         jobs = prior(jobs)
-    run, seconds = simulated(jobs, given.nodes, shared, given.preempt, given.cores, given.count_tests)
+    run, seconds = simulated(
+        jobs, given.nodes, shared, given.preempt, given.cores, given.count_tests
+    )
     waits_s = [job.start_s - job.submit_s for job in run.jobs if job.attempt is not None]
     counts = run.loop.statistics
     starts = repr([(job.id, job.start_s, job.by) for job in run.jobs]).encode()

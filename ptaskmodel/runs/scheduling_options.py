@@ -114,9 +114,9 @@ class SlurmOptions:
     profiles, ratio, pattern: see `with_profiles`. seed: of the threads' wake-up times. controllers:
     how many share the nodes (see `parts_of`), their jobs drawn by ``seed``. test_cost: time of
     backfill to test a job, s. count_tests: whether jobs that can no longer start in a cycle are
-    tested, too. priorities: how often those of waiting jobs are written, s; None: never. explain: ids of jobs whose story is told. attribution: also what limited each job on the
-    platform, its slowdown, and the utilisation. neighbours: also by how much each job slowed each
-    other job.
+    tested, too. priorities: how often those of waiting jobs are written, s; None: never. explain:
+    ids of jobs whose story is told. attribution: also what limited each job on the platform, its
+    slowdown, and the utilisation. neighbours: also by how much each job slowed each other job.
     """
 
     # fmt: off
@@ -138,8 +138,8 @@ class SlurmOptions:
     )
     count_tests: bool = option(
         False, FLAG,
-        "Count tests of backfill as sdiag does. By default, a cycle on shared nodes may end where no"
-        " other job can start: starts are the same, and long queues take half the time.",
+        "Count tests of backfill as sdiag does. By default, a cycle on shared nodes may end"
+        " where no other job can start: starts are the same, long queues take half the time.",
         POLICY,
     )
     priorities: float | None = option(
