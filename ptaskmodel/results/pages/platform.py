@@ -253,8 +253,8 @@ def answer_of_flows(flows: Flows, places: Mapping[str, Place]) -> list[str]:
         said.append(f"{text}.")
     elif cables:
         name = link_name(cables[0].name, places)
-        most = f"Most flows share link {name}: {cables[0].flows}."
-        said.append(most if cables[0].flows > 1 else "No two flows share a link.")
+        text = f"Most flows share link {name}: {cables[0].flows}."
+        said.append(text if cables[0].flows > 1 else "No two flows share a link.")
     return said
 
 
