@@ -15,7 +15,7 @@ import costs  # noqa: F401  (puts tests/ on the path)
 import loads
 
 from ptaskmodel import Simulation
-from ptaskmodel.platform.routing.choice import Ecmp
+from ptaskmodel.platform.routing import Ecmp
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ from ptaskmodel import Simulation
 from ptaskmodel.engine import resharing
 from ptaskmodel.mpi import read_trace, replay
 from ptaskmodel.platform import load_platform
-from ptaskmodel.platform.routing.choice import Ecmp
+from ptaskmodel.platform.routing import Ecmp
 from ptaskmodel.sharing.rules import RULES
 
 TASKS = (

@@ -20,11 +20,11 @@ ROOMS = (
 )
 # The folders of a room, in the same sense.
 FOLDERS = {
-    "platform": ("topologies", "routing", "reader"),
+    "platform": ("topologies", "reader"),
     "workload": ("formats",),
-    "sharing": ("max_min", "bottleneck_max_fairness", "levels", "fair_bottleneck", "proportional"),
+    "sharing": ("bottleneck_max_fairness", "levels", "fair_bottleneck"),
     "engine": ("usage",),
-    "mpi": ("collectives", "point_to_point"),
+    "mpi": ("collectives",),
     "batch": ("machine", "allocations", "jobs", "loop", "policies", "compiled"),
     "slurm": (*("conf", "jobs", "accounts", "select", "controller", "scheduling", "live"),),
     "results": ("schemas", "tables", "traces", "pictures", "pages"),

@@ -17,7 +17,7 @@ from ptaskmodel.campaign import read_plan
 from ptaskmodel.cli import main
 from ptaskmodel.connect.events import read_external_events
 from ptaskmodel.errors import CampaignError, PTaskModelError, RouteError
-from ptaskmodel.platform.routing.choice import read_routes
+from ptaskmodel.platform.routing import read_routes
 from ptaskmodel.remarks import Account
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.lines import read_topology

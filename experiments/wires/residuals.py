@@ -22,7 +22,7 @@ from judge import FLUID, PACKETS, Case, cases_in
 from ptaskmodel.engine.usage.network_models import NetworkModel, read_wire
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.platform import load_platform
-from ptaskmodel.platform.routing.choice import Ecmp, Routing, read_routes
+from ptaskmodel.platform.routing import Ecmp, Routing, read_routes
 from ptaskmodel.runs.draws import QUANTILES, Draws, Residuals, alone, drawn, ranges
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.formats.tasks_json import load_tasks

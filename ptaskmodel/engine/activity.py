@@ -45,7 +45,7 @@ from ptaskmodel.engine.state import (
 )
 from ptaskmodel.engine.stream import emit, emit_rate, has_room_for_events
 from ptaskmodel.engine.virtual_time import dissolve, forget_end
-from ptaskmodel.engine.wire_phases import open_window, queues_back, queues_there
+from ptaskmodel.engine.wires import open_window, queues_back, queues_there
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.kernels.records import NOTHING, numbers
 from ptaskmodel.sharing.graph import (

@@ -72,7 +72,7 @@ from ptaskmodel.engine.usage.vectors import Patterns
 from ptaskmodel.kernels.decorators import as_compiled, is_wanted, want
 from ptaskmodel.kernels.records import whole
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.routing.choice import Routing
+from ptaskmodel.platform.routing import Routing
 from ptaskmodel.sharing.rates import code, solve_hard
 from ptaskmodel.sharing.rules import RULES, WAYS
 from ptaskmodel.sharing.state import room_for_nodes, room_for_users

@@ -20,7 +20,6 @@ import numpy as np
 
 from ptaskmodel.engine.activity import begin_tail, end, share, succeeds
 from ptaskmodel.engine.availability import apply_traces, follow_live, pass_unused
-from ptaskmodel.engine.input_ports import share_by_ports
 from ptaskmodel.engine.queue import free_wake, push_date, remove_date
 from ptaskmodel.engine.resharing import reshare
 from ptaskmodel.engine.state import (
@@ -54,7 +53,7 @@ from ptaskmodel.engine.state import (
     WORKED_FIRST,
 )
 from ptaskmodel.engine.stream import emit, has_room_for_events
-from ptaskmodel.engine.wire_phases import widen
+from ptaskmodel.engine.wires import share_by_ports, widen
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.kernels.records import NOTHING
 

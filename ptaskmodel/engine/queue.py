@@ -1,12 +1,17 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
-"""The two heaps of the engine: the event queue, and enabled activities by end time.
+# mypy: allow-untyped-defs
+"""Queues in the engine's arrays: the event queue, activities by end time, and linked lists.
 
-Each entry stores its position in the heap, so that it can be removed. The heaps are 4-ary: few
-steps to the top, through neighbours in memory. `loop` has the order of what happens at one time.
+The first two are heaps. Each entry stores its position in the heap, so that it can be removed. The
+heaps are 4-ary: few steps to the top, through neighbours in memory. `loop` has the order of what
+happens at one time.
 
 Messages of a collective begin together, and often end together: thousands of activities have the
 same time. These form *runs*: only the first is in the heap, and the others are queued behind it in
 order. A new entry joins the run of its time if that run is among the last few that were used.
+
+A linked list of records is first in, first out. It has a `LIST`, which holds the numbers of its
+first and last record, and a field of each record for the number of the record after it. Front ends
+use them too.
 """
 
 from __future__ import annotations
@@ -25,7 +30,40 @@ from ptaskmodel.engine.state import (
     WAKE,
 )
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.kernels.records import NOTHING
+from ptaskmodel.kernels.records import INT, NOTHING
+
+# The numbers of the first and the last record.
+LIST = np.dtype([("first", INT), ("last", INT)], align=True)
+EMPTY = (-1, -1)
+
+
+@jit
+def append(ends, after, number):
+    """Put a record at the end of a list.
+
+    ends: the list's `LIST`. after: int array, the number of the next record of each (the field of
+    all records). number: of the record.
+    """
+    after[number] = -1
+    if ends.last >= 0:
+        after[ends.last] = number
+    else:
+        ends.first = number
+    ends.last = number
+
+
+@jit
+def take_first(ends, after):
+    """Take the first record out of a list that is not empty; returns its number.
+
+    ends, after: as for `append`.
+    """
+    number = np.int64(ends.first)
+    ends.first = after[number]
+    if ends.first < 0:
+        ends.last = -1
+    return number
+
 
 # Order of the first trace among entries of one date: before everything that is pushed.
 TRACES_FIRST = -(2**60)

@@ -18,6 +18,7 @@ from ptaskmodel.sharing.components import (
     list_enabled,
 )
 from ptaskmodel.sharing.fair_bottleneck.heavy import DONE, solve_heavy
+from ptaskmodel.sharing.levels.affected import follow_rates
 from ptaskmodel.sharing.levels.levels import (
     GAVE_UP,
     adopt,
@@ -25,7 +26,6 @@ from ptaskmodel.sharing.levels.levels import (
     follow_levels,
     take_in_changes,
 )
-from ptaskmodel.sharing.max_min.parts import follow_rates
 from ptaskmodel.sharing.rates import BMF, SOLVERS, is_alone, solve, solve_alone
 from ptaskmodel.sharing.rules import RULES, WAYS
 from ptaskmodel.sharing.rules import SOLVERS as SOLVER_NAMES

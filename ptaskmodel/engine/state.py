@@ -240,7 +240,7 @@ CLOCK = np.dtype(
         ("changed", number_in("resources", INT, -2)),
         ("unsolved", INT),  # SOLVED or FOLLOWED: the subproblem waits for its rates, else 0
         ("anew", INT),  # 1: the present rates are not accurate enough
-        ("port_rounds", INT),  # rounds under way of weights by input port (see `input_ports`)
+        ("port_rounds", INT),  # rounds under way of weights by input port (see `wires`)
         # The one-bottleneck group (see `virtual_time`). group: the resource that limits it, -1:
         # there is no group; group_size: members in the heap of virtual ends; group_next: the one
         # that ends next and is not in that heap, -1: none.
@@ -312,7 +312,7 @@ class Options(NamedTuple):
     first_window: float  # bytes; inf: flows do not start slowly
     queue_bytes: float  # a full link's queue: the larger of this and so many seconds of its link
     queue_s: float
-    by_ports: bool  # each input link of a switch gets an equal share (see `input_ports`)
+    by_ports: bool  # each input link of a switch gets an equal share (see `wires`)
     work_precision: float
     time_precision: float
     incremental: bool  # off: every solve is of the whole problem, nothing pruned

@@ -16,7 +16,7 @@ from ptaskmodel.kernels.records import enlarged, records
 from ptaskmodel.mpi.collectives.dispatch import packed_step
 from ptaskmodel.mpi.collectives.names import algorithms_of, default_algorithms
 from ptaskmodel.mpi.loop import look_ahead, move_routes
-from ptaskmodel.mpi.point_to_point.messages import place_of, spread
+from ptaskmodel.mpi.messages import place_of, spread
 from ptaskmodel.mpi.protocol import Protocol
 from ptaskmodel.mpi.ranks import advance_ready
 from ptaskmodel.mpi.state import (

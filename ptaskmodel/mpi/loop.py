@@ -35,7 +35,7 @@ from ptaskmodel.mpi.collectives.steps import (
     REQUEST_RECEIVE,
     REQUEST_SEND,
 )
-from ptaskmodel.mpi.point_to_point.messages import arrived, make_ready, place_of
+from ptaskmodel.mpi.messages import arrived, make_ready, place_of
 from ptaskmodel.mpi.ranks import advance_ready, next_operation
 from ptaskmodel.mpi.state import LOST_RANK, READY, TOLD_FULL
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.engine.activity import start, stop
-from ptaskmodel.engine.queue import cancel_wake, has_room_for_wake
+from ptaskmodel.engine.queue import append, cancel_wake, has_room_for_wake, take_first
 from ptaskmodel.engine.state import (
     DONE,
     GROW_WAKES,
@@ -22,7 +22,6 @@ from ptaskmodel.engine.state import (
     bare_state,
 )
 from ptaskmodel.kernels.decorators import jit, late
-from ptaskmodel.kernels.linked_lists import append, take_first
 from ptaskmodel.kernels.records import numbers
 from ptaskmodel.mpi.collectives.dispatch import chosen, step_of_collective
 from ptaskmodel.mpi.collectives.selection import Chosen
@@ -45,29 +44,8 @@ from ptaskmodel.mpi.collectives.steps import (
     UNWANTED,
     sized,
 )
-from ptaskmodel.mpi.point_to_point.messages import (
-    free_message,
-    make_ready,
-    route_between,
-    take_from_bucket,
-)
-from ptaskmodel.mpi.point_to_point.posting import closes_request, looks, opens_request, posts
-from ptaskmodel.mpi.point_to_point.waiting import (
-    GOES_ON,
-    TURNS,
-    WAITS,
-    asks_for_any,
-    asks_for_first,
-    asks_for_request,
-    drop_request,
-    is_of_nobody,
-    named_request,
-    request_of,
-    sender,
-    sleep_now,
-    waits_for_action,
-    waits_for_requests,
-)
+from ptaskmodel.mpi.messages import free_message, make_ready, route_between, take_from_bucket
+from ptaskmodel.mpi.posting import closes_request, looks, opens_request, posts
 from ptaskmodel.mpi.state import (
     AWAITED,
     COLLECTIVES,
@@ -87,6 +65,22 @@ from ptaskmodel.mpi.state import (
     TOLD_FULL,
     Replays,
     bare_replays,
+)
+from ptaskmodel.mpi.waiting import (
+    GOES_ON,
+    TURNS,
+    WAITS,
+    asks_for_any,
+    asks_for_first,
+    asks_for_request,
+    drop_request,
+    is_of_nobody,
+    named_request,
+    request_of,
+    sender,
+    sleep_now,
+    waits_for_action,
+    waits_for_requests,
 )
 from ptaskmodel.workload import actions as ti
 

@@ -42,7 +42,7 @@ from ptaskmodel.mpi.protocol import protocol_of
 from ptaskmodel.mpi.state import SENT, TOLD_FULL, Replays
 from ptaskmodel.mpi.traffic import Tally
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.routing.choice import Routing
+from ptaskmodel.platform.routing import Routing
 from ptaskmodel.remarks import Account, reader
 from ptaskmodel.workload.formats.host_names import expand
 from ptaskmodel.workload.formats.ti_trace import trace_in

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptaskmodel.kernels.linked_lists import EMPTY, LIST
+from ptaskmodel.engine.queue import EMPTY, LIST
 from ptaskmodel.kernels.records import INT, REAL, SMALL_INT, in_lines, numbers, records
 from ptaskmodel.mpi.collectives.names import CHOICES
 from ptaskmodel.workload.actions import ACTIONS, COLLECTIVE_TAGS, DATATYPE_BYTES

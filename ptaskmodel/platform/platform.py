@@ -23,8 +23,9 @@ from ptaskmodel.platform.builder import (
     Zone,
 )
 from ptaskmodel.platform.facts import LOOPBACK_NAME, Host, Link, Route, RouteParts, short
-from ptaskmodel.platform.routing.shortest_path import DijkstraRouting, FloydRouting
-from ptaskmodel.platform.routing.zones import (
+from ptaskmodel.platform.shortest_path import DijkstraRouting, FloydRouting
+from ptaskmodel.platform.topologies.topology import WalkTable
+from ptaskmodel.platform.zone_routes import (
     MAX_ROUTE_LINKS,
     FullRouting,
     NoLocalRoute,
@@ -34,12 +35,11 @@ from ptaskmodel.platform.routing.zones import (
     WifiRouting,
     ZoneRouting,
 )
-from ptaskmodel.platform.topologies.topology import WalkTable
 from ptaskmodel.remarks import placed
 
 if TYPE_CHECKING:
     from ptaskmodel.platform.build import PlatformBuild
-    from ptaskmodel.platform.routing.choice import Fabric
+    from ptaskmodel.platform.routing import Fabric
 
 CACHED_ROUTES = 2**16
 
@@ -208,8 +208,8 @@ class Platform:
 
     @functools.cached_property
     def fabric(self) -> Fabric:
-        """The graph in which flows may choose their ways; see ``routing.choice``."""
-        from ptaskmodel.platform.routing.choice import Fabric
+        """The graph in which flows may choose their ways; see `platform.routing`."""
+        from ptaskmodel.platform.routing import Fabric
 
         return Fabric(self.facts)
 

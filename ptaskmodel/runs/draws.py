@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel import interrupts
 from ptaskmodel.packets.tasks import PacketSimulation
-from ptaskmodel.platform.routing.choice import Ecmp, Routing
+from ptaskmodel.platform.routing import Ecmp, Routing
 from ptaskmodel.simulation.simulation import Simulation
 from ptaskmodel.workload.tasks import Task
 

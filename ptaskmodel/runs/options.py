@@ -43,7 +43,7 @@ from ptaskmodel.results import TIMELINE_FORMATS, TRACE_FORMATS
 
 if TYPE_CHECKING:
     from ptaskmodel.engine.usage.network_models import NetworkModel
-    from ptaskmodel.platform.routing.choice import Routing
+    from ptaskmodel.platform.routing import Routing
 
 
 TRACES = Option(

@@ -27,7 +27,7 @@ from ptaskmodel.mpi.run import (
 from ptaskmodel.mpi.state import SPAN
 from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
-from ptaskmodel.platform.routing.choice import GivenRoutes, Routing, routing_of
+from ptaskmodel.platform.routing import GivenRoutes, Routing, routing_of
 from ptaskmodel.remarks import for_summary, joining, warn_of
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance, whole_directory
 from ptaskmodel.results.tables.mpi import (

@@ -15,7 +15,7 @@ from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.kernels.decorators import Stopwatch
 from ptaskmodel.options import fields_in, parameters_of, values
 from ptaskmodel.platform import load_platform
-from ptaskmodel.platform.routing.choice import PLATFORM, Ecmp, GivenRoutes, routing_of
+from ptaskmodel.platform.routing import PLATFORM, Ecmp, GivenRoutes, routing_of
 from ptaskmodel.remarks import OVERLOAD, STOPPED, WARNING, for_summary, joining, warn, warn_of
 from ptaskmodel.results.directory import whole_directory
 from ptaskmodel.results.states import outcome_remarks, stopped_remark

@@ -13,15 +13,15 @@ a_ri x_i is at most C_r on each SHARED r, and if each a_ri x_i is at most C_r on
   exist; where variables limit each other in a cycle they need not be unique. From nothing:
   `bottleneck_max_fairness`; from event to event: `levels`.
 * ``maxmin``, max-min fairness of x_i / p_i: the same with every m_ri = 1. Rates are unique. From
-  nothing: `max_min.water_filling`; from event to event: `levels`.
+  nothing: `levels.water_filling`; from event to event: `levels`.
 * ``flow-maxmin``, the same for flows, as SimGrid has it: a FATPIPE stops all its users at one
   level, and a capacity of 0 stops those alone that use nothing else. Rates are unique. From
-  nothing: `max_min.water_filling`; from event to event: `max_min.parts`.
+  nothing: `levels.water_filling`; from event to event: `levels.affected`.
 * ``fairbottleneck``, SimGrid's rounds, and ``fairbottleneck-corrected``: defined by their
   algorithm, so unique, up to the order of sums. From nothing: `fair_bottleneck.solver`; from event
   to event, to the same bits: `fair_bottleneck.heavy`.
 * ``proportional``: the rates that maximise the sum over i of p_i log x_i. They are unique. Each way
-  is `proportional.prices`, which begins with the last prices.
+  is `prices`, which begins with the last prices.
 
 `Graph` (`state`) holds variables, constraints and elements between events. `graph` enters and
 removes variables, `components` finds what a change can reach, `rates` solves that by a rule. What
@@ -31,11 +31,6 @@ each way earns is in benchmarks/README.md; `engine.resharing` chooses among them
 from ptaskmodel.lazy import face
 
 NAMES = {
-    "ptaskmodel.sharing.allocation": (
-        "Allocation",
-        "Certificate",
-        "verify",
-    ),
     "ptaskmodel.sharing.arrays": (
         "bmf",
         "fairbottleneck",
@@ -47,7 +42,12 @@ NAMES = {
         "proportional",
         "solve",
     ),
-    "ptaskmodel.sharing.problem": ("SharingProblem",),
+    "ptaskmodel.sharing.problem": (
+        "Allocation",
+        "Certificate",
+        "SharingProblem",
+        "verify",
+    ),
     "ptaskmodel.sharing.rules": ("RULES",),
 }
 

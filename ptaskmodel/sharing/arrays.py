@@ -15,8 +15,7 @@ from ptaskmodel.kernels.decorators import views
 from ptaskmodel.sharing.rules import NOTHING_LEFT, RULES, Rule
 
 if TYPE_CHECKING:
-    from ptaskmodel.sharing.allocation import Allocation
-    from ptaskmodel.sharing.problem import SharingProblem
+    from ptaskmodel.sharing.problem import Allocation, SharingProblem
 
 # Numpy integers: for each plain one passed to a kernel, numba would compile the kernel anew.
 LIMIT_BOUND, LIMIT_NOTHING = np.int64(-1), np.int64(-2)
@@ -119,7 +118,7 @@ def solve(problem: SharingProblem, rule: str) -> Allocation:
     """The allocation of a problem by any rule of the table; SharingError if it is unknown."""
     if rule not in RULES:
         raise SharingError(f"rule {rule!r} is unknown; choose one of {', '.join(RULES)}")
-    from ptaskmodel.sharing.allocation import Allocation
+    from ptaskmodel.sharing.problem import Allocation
 
     entry = RULES[rule]
     answer = Answer.room(problem)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ptaskmodel.sharing.arrays import LIMIT_BOUND
 from ptaskmodel.sharing.graph import STRICTLY_LESS
-from ptaskmodel.sharing.levels.slack_loads import LOAD_TOLERANCE, WATCHED
+from ptaskmodel.sharing.levels.component_levels import LOAD_TOLERANCE, WATCHED
 from ptaskmodel.sharing.state import BY_LEVELS, BY_ROUNDS, SIDES, TODO, UNLAID, WATCH, Graph
 
 # Relative differences that rounding and the tolerances of solvers explain.

@@ -73,7 +73,7 @@ RULES = {
     ),
     "maxmin": Rule(
         "weighted max-min",
-        "max_min.water_filling.solve_maxmin",
+        "levels.water_filling.solve_maxmin",
         condition="maxmin",
         skips_slack=True,
         compares_rates=True,
@@ -81,7 +81,7 @@ RULES = {
     ),
     "flow-maxmin": Rule(
         "weighted max-min as SimGrid's flow models have it",
-        "max_min.water_filling.solve_maxmin",
+        "levels.water_filling.solve_maxmin",
         variant=True,
         condition="flow-maxmin",
         for_tasks=False,
@@ -90,7 +90,7 @@ RULES = {
     ),
     "proportional": Rule(
         "weighted proportional fairness: a flow pays at each full link",
-        "proportional.prices.solve_proportional",
+        "prices.solve_proportional",
         condition="proportional",
         skips_slack=True,
         way="prices",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from ptaskmodel.engine.availability import follow_live
 from ptaskmodel.engine.loop import to_next_date
+from ptaskmodel.engine.queue import append, take_first
 from ptaskmodel.engine.state import (
     EVENTS_FULL,
     NEW_DATE,
@@ -25,7 +26,6 @@ from ptaskmodel.engine.state import (
 from ptaskmodel.engine.stream import has_room_for_events
 from ptaskmodel.engine.virtual_time import write_members
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.kernels.linked_lists import append, take_first
 from ptaskmodel.mpi.loop import events_of_ranks, next_of_ranks, rank_happens
 from ptaskmodel.mpi.ranks import advance_ready, end_application
 from ptaskmodel.mpi.state import LOST_RANK, NEEDS_RANKS

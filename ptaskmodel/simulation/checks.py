@@ -16,7 +16,7 @@ from ptaskmodel.engine.usage.paths import Paths, flows_of
 from ptaskmodel.engine.usage.placement import Clusters, Demands
 from ptaskmodel.errors import RouteError, shown
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.routing.choice import GivenRoutes
+from ptaskmodel.platform.routing import GivenRoutes
 from ptaskmodel.remarks import Account
 from ptaskmodel.workload.amounts import FloatArray, IntArray
 from ptaskmodel.workload.reading import Finding, Found, check_document, told_once

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from ptaskmodel.engine.driver import Core
+from ptaskmodel.engine.queue import EMPTY
 from ptaskmodel.engine.usage.paths import flows_of
 from ptaskmodel.engine.usage.placement import NUMBER_BYTES, hosts_of, places_of
 from ptaskmodel.errors import PlatformError, SimulationError, WorkloadError, shown
-from ptaskmodel.kernels.linked_lists import EMPTY
 from ptaskmodel.kernels.records import enlarged
 from ptaskmodel.lazy import Chained
 from ptaskmodel.platform import Platform

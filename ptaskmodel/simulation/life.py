@@ -20,7 +20,15 @@ import numpy as np
 from ptaskmodel.engine.activity import missing, start, stop, succeeds
 from ptaskmodel.engine.availability import follow_live
 from ptaskmodel.engine.loop import next_happening, to_next_date
-from ptaskmodel.engine.queue import cancel_wake, has_room_for_wake, push_wake
+from ptaskmodel.engine.queue import (
+    EMPTY,
+    LIST,
+    append,
+    cancel_wake,
+    has_room_for_wake,
+    push_wake,
+    take_first,
+)
 from ptaskmodel.engine.state import (
     DONE,
     FAILING,
@@ -41,7 +49,6 @@ from ptaskmodel.engine.state import STARTED as TOLD_STARTED
 from ptaskmodel.engine.stream import emit, has_room_for_events
 from ptaskmodel.engine.virtual_time import write_members
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.kernels.linked_lists import EMPTY, LIST, append, take_first
 from ptaskmodel.kernels.records import INT, REAL, below, count_in, number_in, numbers, records
 
 # States of a task. Those from ENDED on are final.

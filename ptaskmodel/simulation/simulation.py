@@ -21,7 +21,7 @@ from ptaskmodel.errors import SimulationError
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.mpi.names import SMPI
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.routing.choice import GivenRoutes, Routing, routing_of
+from ptaskmodel.platform.routing import GivenRoutes, Routing, routing_of
 from ptaskmodel.remarks import warn_of
 from ptaskmodel.renamed import with_old_names
 from ptaskmodel.simulation import life, records

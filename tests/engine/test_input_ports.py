@@ -9,8 +9,8 @@ import pytest
 
 from ptaskmodel import FatTree, Flow, Platform, Simulation
 from ptaskmodel.engine.check import check_lists
-from ptaskmodel.engine.input_ports import FULL, ROUNDS
 from ptaskmodel.engine.usage.network_models import WIRES, NetworkModel
+from ptaskmodel.engine.wires import FULL, ROUNDS
 
 BARE = WIRES["ROCE"]._replace(
     header_B=0.0, ack_B=0.0, latency=False, hops=False, measured_to="last byte", input_ports=True

@@ -12,7 +12,7 @@ from ptaskmodel.cli import main
 from ptaskmodel.engine.check import check_lists
 from ptaskmodel.engine.usage.network_models import INGREDIENTS, WIRES, NetworkModel, Wire, read_wire
 from ptaskmodel.errors import SimulationError
-from ptaskmodel.platform.routing.choice import read_routes
+from ptaskmodel.platform.routing import read_routes
 from ptaskmodel.results.schemas import schema_of
 
 C = 1.25e9  # B/s, of each link here

@@ -20,7 +20,7 @@ from ptaskmodel.mpi.collectives.selection import Chosen
 from ptaskmodel.mpi.state import COMPUTING, IN_ALL
 from ptaskmodel.mpi.traffic import Tally
 from ptaskmodel.platform import FatTree, Platform, Torus
-from ptaskmodel.platform.routing.choice import Ecmp
+from ptaskmodel.platform.routing import Ecmp
 from ptaskmodel.workload.actions import BARRIER, DATATYPE_BYTES, GATHERV, SCAN, SCATTERV
 from ptaskmodel.workload.formats.ti_trace import trace_in
 

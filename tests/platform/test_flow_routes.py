@@ -19,7 +19,7 @@ from ptaskmodel import (
 )
 from ptaskmodel.cli import main
 from ptaskmodel.errors import RouteError, SimulationError
-from ptaskmodel.platform.routing.choice import (
+from ptaskmodel.platform.routing import (
     GAMMA,
     Ecmp,
     GivenPath,
@@ -256,7 +256,7 @@ def test_requests_of_a_connection_take_one_path(fabric_file, tmp_path, level):
 
 
 def test_a_file_may_route_a_connection_by_its_name(network, tmp_path):
-    from ptaskmodel.platform.routing.choice import read_routes
+    from ptaskmodel.platform.routing import read_routes
     from ptaskmodel.simulation.checks import check_given_routes
 
     path = tmp_path / "r.csv"

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptaskmodel.platform.routing.zones import walk
 from ptaskmodel.platform.topologies import kind_of
 from ptaskmodel.platform.topologies.fat_tree import FatTree, fat_tree_table
 from ptaskmodel.platform.topologies.star import Star, flat_table, star_rows, star_table
 from ptaskmodel.platform.topologies.topology import LinkBlock, WalkTable
 from ptaskmodel.platform.topologies.torus import Torus, torus_table
+from ptaskmodel.platform.zone_routes import walk
 
 PLAIN = LinkBlock(True, 0, -1, -1)
 

@@ -20,8 +20,8 @@ from ptaskmodel.engine.usage.network_models import (
     Wire,
 )
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.platform.routing.zones import all_to_all_shortcut, flows_by_tables, walk
 from ptaskmodel.platform.topologies.link_loads import add, carry, note_latency
+from ptaskmodel.platform.zone_routes import all_to_all_shortcut, flows_by_tables, walk
 
 
 @entry

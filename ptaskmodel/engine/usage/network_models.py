@@ -8,7 +8,7 @@ Source: SimGrid's models of these names, and the factors of CM02 and LV08 in its
 framework", 2009).
 
 A `Wire` holds all that two levels of simulation know of a protocol: the fluid one (`assembly`,
-`engine.wire_phases`) and packets in queues. Each ingredient has a field, and a value that switches
+`engine.wires`) and packets in queues. Each ingredient has a field, and a value that switches
 it off; `INGREDIENTS` tells units and sources. ``--network-parameters`` reads a JSON file of them,
 and the <config> of a platform may hold some.
 
@@ -58,7 +58,7 @@ class Wire(NamedTuple):
     they use the way back. mark_packets, mark_s: threshold at which a queue marks packets, the
     larger of so many packets and so many seconds of its link. queue_part: part of it that a full
     link holds (0: no queues). input_ports: a full link divides itself among the input links of its
-    switch, and their parts among their flows (see `engine.input_ports`).
+    switch, and their parts among their flows (see `engine.wires`).
     read_overhead_s: fixed time of a flow, outside the network. queue_packets: room of a queue.
     pfc_packets: resume and pause (None: no pauses). The last two are of packets alone.
     """

@@ -17,9 +17,9 @@ from ptaskmodel.engine.usage.placement import Cluster, Clusters, FlowName
 from ptaskmodel.errors import PTaskModelError, RouteError, SimulationError
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.facts import WIFI
-from ptaskmodel.platform.routing.choice import Routing, Way
-from ptaskmodel.platform.routing.zones import walk_pairs
+from ptaskmodel.platform.routing import Routing, Way
 from ptaskmodel.platform.topologies.topology import LONGEST
+from ptaskmodel.platform.zone_routes import walk_pairs
 from ptaskmodel.workload.amounts import Demand
 from ptaskmodel.workload.tasks import Task
 from ptaskmodel.workload.works import TraceWork, Work

@@ -41,7 +41,7 @@ from ptaskmodel.engine.usage.placement import (
 from ptaskmodel.errors import PlatformError, PTaskModelError, RouteError, SimulationError
 from ptaskmodel.kernels.records import records
 from ptaskmodel.platform import Platform
-from ptaskmodel.platform.routing.choice import Routing
+from ptaskmodel.platform.routing import Routing
 from ptaskmodel.platform.topologies.link_loads import Tally, Ways
 from ptaskmodel.platform.topologies.topology import LONGEST
 from ptaskmodel.sharing.state import ELEMENT

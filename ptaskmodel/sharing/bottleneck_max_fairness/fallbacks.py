@@ -24,7 +24,6 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.sharing.allocation import Allocation
 from ptaskmodel.sharing.arrays import Answer, Settings, System
 from ptaskmodel.sharing.bottleneck_max_fairness.active_set import (
     FILL_NEVER,
@@ -43,7 +42,7 @@ from ptaskmodel.sharing.bottleneck_max_fairness.homotopy import (
 )
 from ptaskmodel.sharing.bottleneck_max_fairness.presolve import carve_core, gather, presolve, scale
 from ptaskmodel.sharing.bottleneck_max_fairness.solver import scratch_sizes
-from ptaskmodel.sharing.problem import FloatArray, IntArray, SharingProblem
+from ptaskmodel.sharing.problem import Allocation, FloatArray, IntArray, SharingProblem
 
 # By how much levels move: 1 / 2**halvings of the way.
 DAMPING = (1, 2, 3, 5)

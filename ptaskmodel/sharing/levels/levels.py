@@ -2,7 +2,7 @@
 """Levels from event to event (bmf, max-min): slack resources have no level and cost nothing.
 
 Counterparts that compute rates from nothing: `bottleneck_max_fairness.solver` and
-`max_min.water_filling`.
+`water_filling`.
 
 Both rules are bottleneck max fairness; max-min fairness is that with every share coefficient 1.
 
@@ -47,13 +47,11 @@ from ptaskmodel.sharing.components import (
 )
 from ptaskmodel.sharing.levels.component_levels import (
     ACCEPT,
-    find_levels,
-)
-from ptaskmodel.sharing.levels.slack_loads import (
     activate,
     charge,
     counted_load,
     deactivate,
+    find_levels,
     forget_watched,
     join,
     watch,

@@ -187,7 +187,7 @@ def example() -> tuple[Graph, int]:
     return bare_graph(), 0
 
 
-@late("ptaskmodel.sharing.max_min.parts:example")
+@late("ptaskmodel.sharing.levels.affected:example")
 def follow_rates(s, solver):
     """Rates of what changed, or may have: of how many activities.
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.engine.activity import missing, start
+from ptaskmodel.engine.queue import append
 from ptaskmodel.engine.state import LOST, OK, STARTED, UNROUTED
 from ptaskmodel.engine.stream import emit
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.kernels.linked_lists import append
 from ptaskmodel.mpi.state import (
     ACTION,
     ANYBODY,

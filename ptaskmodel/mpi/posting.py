@@ -15,7 +15,7 @@ from ptaskmodel.mpi.collectives.steps import (
     REQUEST_RECEIVE,
     REQUEST_SEND,
 )
-from ptaskmodel.mpi.point_to_point.messages import (
+from ptaskmodel.mpi.messages import (
     begins,
     ends_for,
     found,
@@ -25,7 +25,6 @@ from ptaskmodel.mpi.point_to_point.messages import (
     room_to_post,
     route_between,
 )
-from ptaskmodel.mpi.point_to_point.waiting import GOES_ON, TURNS, WAITS, new_request, sleep_now
 from ptaskmodel.mpi.state import (
     ACTION,
     AWAITED,
@@ -41,6 +40,7 @@ from ptaskmodel.mpi.state import (
     SENT,
     UNLOCKING,
 )
+from ptaskmodel.mpi.waiting import GOES_ON, TURNS, WAITS, new_request, sleep_now
 
 
 @jit

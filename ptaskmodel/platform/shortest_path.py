@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.platform.builder import LocalRoute
-from ptaskmodel.platform.routing.zones import MAX_ROUTE_LINKS, NoLocalRoute
+from ptaskmodel.platform.zone_routes import MAX_ROUTE_LINKS, NoLocalRoute
 
 MAX_FLOYD_POINTS = 4000
 CACHED_TREES = 128

@@ -1,1 +1,0 @@
-"""Weighted proportional fairness, by prices of resources."""
