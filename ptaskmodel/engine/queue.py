@@ -35,6 +35,10 @@ from ptaskmodel.kernels.records import INT, NOTHING
 # The numbers of the first and the last record.
 LIST = np.dtype([("first", INT), ("last", INT)], align=True)
 EMPTY = (-1, -1)
+# Order of the first trace among entries of one date: before everything that is pushed.
+TRACES_FIRST = -(2**60)
+# How many runs of each heap can be joined.
+RUNS = 4
 
 
 @jit
@@ -63,12 +67,6 @@ def take_first(ends, after):
     if ends.first < 0:
         ends.last = -1
     return number
-
-
-# Order of the first trace among entries of one date: before everything that is pushed.
-TRACES_FIRST = -(2**60)
-# How many runs of each heap can be joined.
-RUNS = 4
 
 
 @jit

@@ -26,8 +26,11 @@ from ptaskmodel.sharing.graph import classify, declassify
 from ptaskmodel.sharing.state import BY_PRICES, USED
 
 INFINITY = float("inf")
-# So much of its capacity makes a link full.
+# So much of its capacity makes a link full, and hold a queue.
 FULL = 0.98
+# So much makes it full where shares are weighed by port: proportional ones are precise to 1e-5.
+FULL_PORT = 1.0 - 1e-4
+ROUNDS = 3
 
 
 @jit
@@ -127,11 +130,6 @@ def widen(s, slot, o):
     classify(s.graph, slot)
     if not moves:
         take_in_unmoved(s.graph, o.incremental)
-
-
-ROUNDS = 3
-# So much of its capacity makes a link full: proportional shares are precise to 1e-5.
-FULL_PORT = 1.0 - 1e-4
 
 
 @jit

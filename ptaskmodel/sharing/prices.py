@@ -44,6 +44,17 @@ from ptaskmodel.sharing.market import (
     scratch_sizes,
 )
 
+__all__ = ["scratch_sizes", "solve_proportional"]
+
+SWEEPS = 10_000
+# Known prices that have not led there by then are given up: it begins from nothing.
+WARM_SWEEPS = 40
+# Steps for one price in a sweep, and by how much they reduce what is missing there.
+PRICE_STEPS, ENOUGH = 12, 0.1
+# Farther off, Newton's step is not tried. It may undo what sweeps do, again and again: after OFTEN
+# turns it is tried after 2, 4, 8, ... times as many sweeps, which get there alone.
+NEAR = 1.0
+OFTEN = 32
 GRADIENT_STEPS = 60
 # Newton's system is solved up to this part of the residual, times the residual.
 EXACT = 0.3
@@ -255,19 +266,6 @@ def _conjugate_gradients(k, chosen, many, relative, enough):
             k.along[j] = k.rest[j] * k.diagonal[j] + turn * k.along[j]
             k.toward[j] = k.along[j]
     return enough
-
-
-__all__ = ["scratch_sizes", "solve_proportional"]
-
-SWEEPS = 10_000
-# Known prices that have not led there by then are given up: it begins from nothing.
-WARM_SWEEPS = 40
-# Steps for one price in a sweep, and by how much they reduce what is missing there.
-PRICE_STEPS, ENOUGH = 12, 0.1
-# Farther off, Newton's step is not tried. It may undo what sweeps do, again and again: after OFTEN
-# turns it is tried after 2, 4, 8, ... times as many sweeps, which get there alone.
-NEAR = 1.0
-OFTEN = 32
 
 
 @entry

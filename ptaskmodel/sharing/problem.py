@@ -22,6 +22,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
+# Instead of a task or a resource to blame: there is none, or it is a task's own bound.
+NOBODY = -1
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharingProblem:
@@ -207,10 +210,6 @@ def _require(values: NDArray, name: str, good: BoolArray, wanted: str) -> None:
     bad = np.flatnonzero(~good)
     if bad.size:
         raise SharingError(f"{name}[{bad[0]}] is {values[bad[0]]}; it must be {wanted}")
-
-
-# Instead of a task or a resource to blame: there is none, or it is a task's own bound.
-NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,15 @@ from ptaskmodel.sharing.state import SUB, USED, WATCH
 from ptaskmodel.sharing.subproblem import subproblem_of
 
 INFINITY = float("inf")
-AIM = Settings().aim
+TOLERANCES = Settings()
+AIM, ACCEPT = TOLERANCES.aim, TOLERANCES.accept
+# A resource is full later than was thought only beyond rounding.
+LATER = 1.0 + 1e-13
+# The least rest of a resource, as a part of its capacity, with which activities still rise on it.
+SLIVER = 1e-15
+ZERO = np.int64(0)
+# Activities are in order of their active elements, up to this number.
+MANY_ACTIVE = np.int64(16)
 # The part by which a rate changes before it is counted anew.
 LOAD_TOLERANCE = 0.02
 # Instead of 0 or 1 in `active`.
@@ -165,18 +173,6 @@ def forget_watched(s):
         if r.active == WATCHED:
             r.active = 0
     counts.n_watched = 0
-
-
-INFINITY = float("inf")
-TOLERANCES = Settings()
-AIM, ACCEPT = TOLERANCES.aim, TOLERANCES.accept
-# A resource is full later than was thought only beyond rounding.
-LATER = 1.0 + 1e-13
-# The least rest of a resource, as a part of its capacity, with which activities still rise on it.
-SLIVER = 1e-15
-ZERO = np.int64(0)
-# Activities are in order of their active elements, up to this number.
-MANY_ACTIVE = np.int64(16)
 
 
 @jit
