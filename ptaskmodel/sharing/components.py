@@ -4,7 +4,7 @@
 Where one resource limits all tasks of a component, each rate is a level over the cost of the task
 there.
 
-`levels` and `max_min` call it; `engine.virtual_time` follows such activities from event to event.
+`levels` and `affected` call it; `engine.virtual_time` follows such activities from event to event.
 """
 
 from __future__ import annotations

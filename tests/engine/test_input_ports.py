@@ -10,7 +10,7 @@ import pytest
 from ptaskmodel import FatTree, Flow, Platform, Simulation
 from ptaskmodel.engine.check import check_lists
 from ptaskmodel.engine.usage.network_models import WIRES, NetworkModel
-from ptaskmodel.engine.wires import FULL, ROUNDS
+from ptaskmodel.engine.wires import FULL_PORT, ROUNDS
 
 BARE = WIRES["ROCE"]._replace(
     header_B=0.0, ack_B=0.0, latency=False, hops=False, measured_to="last byte", input_ports=True
@@ -76,7 +76,7 @@ def rates(routes, capacity):
     uses = np.array([[float(link in route) for route in routes] for link in range(len(capacity))])
     rate = max_min(uses, np.ones(len(routes)), capacity)
     for _ in range(ROUNDS):
-        full = uses @ rate >= FULL * capacity
+        full = uses @ rate >= FULL_PORT * capacity
         weight = np.ones(len(routes))
         for k, route in enumerate(routes):
             hop = next((h for h, link in enumerate(route) if full[link]), 0)

@@ -1,1 +1,1 @@
-"""Rates from event to event by the levels of what limits anything: bmf and max-min fairness."""
+"""Levels of what limits anything, from event to event: bmf and max-min fairness."""

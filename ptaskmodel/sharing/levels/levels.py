@@ -16,7 +16,7 @@ resources first. At an event:
 3. `component_levels` finds the levels of the active resources of these activities, with all other
    levels fixed. Resources on which another rate results are added, and so on, up to the connected
    component over active resources. If that visits too many activities, all are solved together.
-4. Activities whose rate changed update the load of their other resources (`slack_loads`). If some
+4. Activities whose rate changed update the load of their other resources (`charge`). If some
    are overloaded, step 2 follows again.
 5. Resources that limit no activity are no longer active.
 

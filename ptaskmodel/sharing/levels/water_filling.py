@@ -1,7 +1,7 @@
 # mypy: allow-untyped-defs
 """Weighted max-min fairness by progressive filling.
 
-Counterpart that updates rates from event to event: `levels.levels` for tasks, `parts` for flows.
+Counterpart that updates rates from event to event: `levels.levels` for tasks, `affected` for flows.
 
 All rates rise together, x_i = theta p_i with p_i the weight, until a resource is full or a task is
 at its bound. The tasks concerned keep their rates; all others still rise (Bertsekas and Gallager,
