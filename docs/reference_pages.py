@@ -14,7 +14,7 @@ import click
 
 import ptaskmodel
 from ptaskmodel.cli.command import OTHERS, grouped
-from ptaskmodel.renamed import RENAMED
+from ptaskmodel.lazy import RENAMED
 
 OLD_NAMES = frozenset((each.where, each.old) for each in RENAMED)
 PAGES = Path(__file__).resolve().parent / "reference"

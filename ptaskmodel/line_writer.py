@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Write columns of numbers and texts as lines: the kernel of `csv_columns`."""
+"""Write columns of numbers and texts as lines: the kernel of `csv_tables`."""
 
 from __future__ import annotations
 

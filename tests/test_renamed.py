@@ -8,7 +8,7 @@ import pytest
 
 import ptaskmodel as pm
 from ptaskmodel.batch import BatchSimulation, Checkpointing, Fcfs
-from ptaskmodel.renamed import RENAMED, UNTIL
+from ptaskmodel.lazy import RENAMED, UNTIL
 from ptaskmodel.results.loading import ShownTask
 
 WORKED = Path(__file__).parents[1] / "platforms" / "worked_example.xml"

@@ -12,8 +12,18 @@ NAMES = {
         "allocation_by_name",
         "ALLOCATIONS",
     ),
-    "ptaskmodel.batch.jobs.attempt": (
+    "ptaskmodel.batch.class_metrics": (
+        "by_class",
+        "ClassRow",
+        "fair_starts",
+        "FairStart",
+        "Replayed",
+    ),
+    "ptaskmodel.batch.jobs.checkpoints": ("Checkpointing",),
+    "ptaskmodel.batch.jobs.execution": (
+        "actual_duration_s",
         "Attempt",
+        "DelayExecution",
         "FAILED",
         "KILLED",
         "REJECTED",
@@ -22,11 +32,6 @@ NAMES = {
         "SUSPENDED",
         "WAITING",
         "WALLTIME",
-    ),
-    "ptaskmodel.batch.jobs.checkpoints": ("Checkpointing",),
-    "ptaskmodel.batch.jobs.execution": (
-        "actual_duration_s",
-        "DelayExecution",
         "walltime_or_inf",
     ),
     "ptaskmodel.batch.jobs.queue": ("ClosedLoop",),
@@ -71,23 +76,6 @@ NAMES = {
         "Machine",
         "machine_of",
     ),
-    "ptaskmodel.batch.class_metrics": (
-        "by_class",
-        "ClassRow",
-        "fair_starts",
-        "FairStart",
-        "Replayed",
-    ),
-    "ptaskmodel.batch.queue_metrics": (
-        "OverTime",
-        "QueueMeasures",
-    ),
-    "ptaskmodel.batch.schedule_metrics": (
-        "contention_slowdown",
-        "job_times",
-        "load",
-        "metrics",
-    ),
     "ptaskmodel.batch.options": ("BatchOptions",),
     "ptaskmodel.batch.plan": (
         "only_delays",
@@ -122,10 +110,20 @@ NAMES = {
         "Rule",
         "Tuning",
     ),
+    "ptaskmodel.batch.queue_metrics": (
+        "OverTime",
+        "QueueMeasures",
+    ),
     "ptaskmodel.batch.run": (
         "BatchResult",
         "new_simulation",
         "run_batch",
+    ),
+    "ptaskmodel.batch.schedule_metrics": (
+        "contention_slowdown",
+        "job_times",
+        "load",
+        "metrics",
     ),
     "ptaskmodel.batch.verifier": (
         "check_policy",

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.jobs.attempt import FAILED, SUCCESS, WALLTIME, Attempt
-from ptaskmodel.batch.jobs.execution import DelayExecution
+from ptaskmodel.batch.jobs.execution import FAILED, SUCCESS, WALLTIME, Attempt, DelayExecution
 from ptaskmodel.batch.loop.schedule import Schedule, figures_of
 from ptaskmodel.batch.schedule_metrics import job_times
 from ptaskmodel.workload.jobs import Job, users_of

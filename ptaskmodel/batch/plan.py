@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.jobs.attempt import Attempt
 from ptaskmodel.batch.jobs.checkpoints import Checkpointing
 from ptaskmodel.batch.jobs.execution import (
+    Attempt,
     DelayExecution,
     Estimate,
     Execution,

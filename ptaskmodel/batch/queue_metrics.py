@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.jobs.attempt import WAITING
+from ptaskmodel.batch.jobs.execution import WAITING
 from ptaskmodel.batch.loop.schedule import PlainSchedule, Schedule
 from ptaskmodel.batch.schedule_metrics import Load, load
 from ptaskmodel.workload.jobs import Job

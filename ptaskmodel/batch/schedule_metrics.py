@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.jobs.attempt import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME
+from ptaskmodel.batch.jobs.execution import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME
 from ptaskmodel.batch.loop.schedule import Figures, Schedule, figures_of
 from ptaskmodel.errors import SimulationError
 
 if TYPE_CHECKING:
-    from ptaskmodel.batch.jobs.attempt import Attempt
+    from ptaskmodel.batch.jobs.execution import Attempt
     from ptaskmodel.batch.jobs.parallel_tasks import PtaskExecution
 
 FloatArray = NDArray[np.float64]

@@ -10,8 +10,13 @@ from collections.abc import Callable, Sequence
 from math import inf
 
 from ptaskmodel.batch.allocations import Allocation
-from ptaskmodel.batch.jobs.attempt import KILLED, REJECTED, Attempt
-from ptaskmodel.batch.jobs.execution import actual_duration_s, walltime_or_inf
+from ptaskmodel.batch.jobs.execution import (
+    KILLED,
+    REJECTED,
+    Attempt,
+    actual_duration_s,
+    walltime_or_inf,
+)
 from ptaskmodel.batch.loop.decisions import PolicyFault
 from ptaskmodel.batch.loop.loop import BatchSimulation
 from ptaskmodel.batch.loop.schedule import Schedule

@@ -3,21 +3,12 @@
 from ptaskmodel.lazy import face
 
 NAMES = {
-    "ptaskmodel.calibration.run": (
-        "apply",
-        "apply_to_jobs",
-        "calibrate_file",
-        "CalibrationOptions",
-        "CalibrationRun",
-        "read_calibration",
-        "write_calibration",
-    ),
     "ptaskmodel.calibration.fits": ("rates_fitter",),
-    "ptaskmodel.calibration.least_squares": ("Parameter",),
     "ptaskmodel.calibration.measurements": (
         "MeasuredGroup",
         "Measurement",
         "MeasurementError",
+        "Parameter",
         "read_measurements",
     ),
     "ptaskmodel.calibration.results": (
@@ -31,6 +22,15 @@ NAMES = {
         "prediction_table",
         "report",
         "summarise",
+    ),
+    "ptaskmodel.calibration.run": (
+        "apply",
+        "apply_to_jobs",
+        "calibrate_file",
+        "CalibrationOptions",
+        "CalibrationRun",
+        "read_calibration",
+        "write_calibration",
     ),
     "ptaskmodel.calibration.wire": (
         "fit_wire",

@@ -1,9 +1,9 @@
 # Written by `python tests/stubs.py`, of the table in __init__.py.
 from ptaskmodel.calibration.fits import rates_fitter as rates_fitter
-from ptaskmodel.calibration.least_squares import Parameter as Parameter
 from ptaskmodel.calibration.measurements import MeasuredGroup as MeasuredGroup
 from ptaskmodel.calibration.measurements import Measurement as Measurement
 from ptaskmodel.calibration.measurements import MeasurementError as MeasurementError
+from ptaskmodel.calibration.measurements import Parameter as Parameter
 from ptaskmodel.calibration.measurements import read_measurements as read_measurements
 from ptaskmodel.calibration.results import Calibration as Calibration
 from ptaskmodel.calibration.results import GroupCalibration as GroupCalibration

@@ -27,8 +27,14 @@ import numpy as np
 
 from ptaskmodel.apps.interference import OnOff, TwoGroups, interference_tasks
 from ptaskmodel.apps.pdgemm import Pdgemm, place
-from ptaskmodel.calibration.least_squares import Parameter, fit, standard_errors
-from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement, MeasurementError
+from ptaskmodel.calibration.measurements import (
+    MeasuredGroup,
+    Measurement,
+    MeasurementError,
+    Parameter,
+    fit,
+    standard_errors,
+)
 from ptaskmodel.calibration.results import Fitter, GroupCalibration, Prediction, not_fitted
 from ptaskmodel.errors import PTaskModelError, SimulationError
 from ptaskmodel.platform import Platform, load_platform

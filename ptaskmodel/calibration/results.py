@@ -9,8 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptaskmodel.apps.interference import OnOff
-from ptaskmodel.calibration.least_squares import Parameter
-from ptaskmodel.calibration.measurements import MeasuredGroup, Measurement, MeasurementError
+from ptaskmodel.calibration.measurements import (
+    MeasuredGroup,
+    Measurement,
+    MeasurementError,
+    Parameter,
+)
 
 if TYPE_CHECKING:
     import pandas

@@ -23,11 +23,11 @@ from ptaskmodel.calibration.fits import (
     rates_fitter,
     setting_from_files,
 )
-from ptaskmodel.calibration.least_squares import Parameter
 from ptaskmodel.calibration.measurements import (
     MeasuredGroup,
     Measurement,
     MeasurementError,
+    Parameter,
     read_measurements,
 )
 from ptaskmodel.calibration.results import (

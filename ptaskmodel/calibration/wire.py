@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ptaskmodel.calibration.least_squares import CONFIDENCE, Parameter
-from ptaskmodel.calibration.measurements import MeasurementError
+from ptaskmodel.calibration.measurements import CONFIDENCE, MeasurementError, Parameter
 from ptaskmodel.calibration.run import parameter_json
 from ptaskmodel.engine.usage.network_models import WIRES
 from ptaskmodel.errors import shown

@@ -22,7 +22,7 @@ NAMES = {
         "read_plan",
         "Run",
     ),
-    "ptaskmodel.campaign.published": (
+    "ptaskmodel.campaign.differences": (
         "between",
         "Finding",
         "near",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel.campaign.campaign import Campaign
-from ptaskmodel.campaign.levels import (
+from ptaskmodel.campaign.differences import (
     changes_of,
     compared,
     conditions_of,

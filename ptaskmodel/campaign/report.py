@@ -1,7 +1,7 @@
 """The HTML page of a campaign: its findings, tables and pictures, and how to run it again.
 
-It begins with what each level changes, within each condition; see `levels`. A sentence claims a
-difference only if Holm's p value is below 0.05.
+It begins with what each level changes, within each condition; see `differences`. A sentence claims
+a difference only if Holm's p value is below 0.05.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptaskmodel import __version__
 from ptaskmodel.campaign.campaign import Campaign
-from ptaskmodel.campaign.levels import (
+from ptaskmodel.campaign.differences import (
     answer_of,
     conditions_of,
     ended_share,

@@ -19,10 +19,10 @@ from typing import Any
 from ptaskmodel.batch.allocations import FILE_MARK
 from ptaskmodel.errors import CampaignError, SlurmError, shown
 from ptaskmodel.files import digest
+from ptaskmodel.lazy import UNTIL
 from ptaskmodel.named_files import load, sources
 from ptaskmodel.options import FILE, PAIRS, Option
 from ptaskmodel.remarks import warn
-from ptaskmodel.renamed import UNTIL
 from ptaskmodel.runs.options import REPLAY, SIMULATE
 from ptaskmodel.runs.scheduling_options import BATCH, CHANGES, FIRST_JOBS, SLURM, TRANSFORMS
 

@@ -106,14 +106,14 @@ SECTIONS = {
             "ptaskmodel.cli.commands.batch:batch", "Schedule a workload of jobs on a platform."
         ),
         "slurm": Entry(
-            "ptaskmodel.cli.commands.slurm:slurm", "Simulate a slurm.conf on a workload."
+            "ptaskmodel.cli.commands.batch:slurm", "Simulate a slurm.conf on a workload."
         ),
         "slurm-live": Entry(
-            "ptaskmodel.cli.commands.slurm:slurm_live",
+            "ptaskmodel.cli.commands.batch:slurm_live",
             "Run a real Slurm on simulated nodes.",
         ),
         "replay": Entry(
-            "ptaskmodel.cli.commands.replay:replay", "Replay traces of an MPI application."
+            "ptaskmodel.cli.commands.simulate:replay", "Replay traces of an MPI application."
         ),
         "serve": Entry(
             "ptaskmodel.cli.commands.batsim:serve", "Connect a scheduler written for Batsim."

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from ptaskmodel.batch.jobs.attempt import KILLED, SUCCESS, WALLTIME, Attempt
-from ptaskmodel.batch.jobs.execution import Progress
+from ptaskmodel.batch.jobs.execution import KILLED, SUCCESS, WALLTIME, Attempt, Progress
 from ptaskmodel.batch.loop.decisions import Decision, Kill, Reject, SetPower, Start
 from ptaskmodel.batch.loop.view import View
 from ptaskmodel.batch.machine.host_sets import HostSet, Mask, members, text

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ptaskmodel.batch.jobs.attempt import FAILED, KILLED, SUCCESS, Attempt
-from ptaskmodel.batch.jobs.execution import Progress
+from ptaskmodel.batch.jobs.execution import FAILED, KILLED, SUCCESS, Attempt, Progress
 from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.connect.jobs import Book, Entry
 from ptaskmodel.connect.messages import parse_resources

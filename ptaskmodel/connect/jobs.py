@@ -17,8 +17,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from ptaskmodel.batch.jobs.attempt import FAILED, SUCCESS, WALLTIME, Attempt
-from ptaskmodel.batch.jobs.execution import Progress
+from ptaskmodel.batch.jobs.execution import FAILED, SUCCESS, WALLTIME, Attempt, Progress
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import AnyPath, only_below
 from ptaskmodel.remarks import Account, reader

@@ -15,8 +15,7 @@ from math import inf
 from typing import Any
 
 from ptaskmodel import interrupts
-from ptaskmodel.batch.jobs.attempt import Attempt
-from ptaskmodel.batch.jobs.execution import Execution, Progress
+from ptaskmodel.batch.jobs.execution import Attempt, Execution, Progress
 from ptaskmodel.batch.jobs.metering import MeteredExecution
 from ptaskmodel.batch.loop.decisions import (
     HOST_DOWN,

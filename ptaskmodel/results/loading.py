@@ -13,8 +13,8 @@ import msgspec
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.files import split_names
+from ptaskmodel.lazy import with_old_names
 from ptaskmodel.recording import WAITING
-from ptaskmodel.renamed import with_old_names
 from ptaskmodel.results.directory import (
     POWER,
     POWER_COLUMNS,

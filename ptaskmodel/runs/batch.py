@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel import __version__
 from ptaskmodel.batch.class_metrics import BASES, by_class
-from ptaskmodel.batch.jobs.attempt import NOT_OVER
+from ptaskmodel.batch.jobs.execution import NOT_OVER
 from ptaskmodel.batch.loop.schedule import figures_of
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.plan import check_sizes, machine_with, only_delays

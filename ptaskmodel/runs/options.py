@@ -20,6 +20,7 @@ from ptaskmodel.engine.options import (
 )
 from ptaskmodel.engine.usage.network_models import FLUID_MODELS
 from ptaskmodel.errors import PTaskModelError
+from ptaskmodel.lazy import with_old_names
 from ptaskmodel.mpi.names import MODELS
 from ptaskmodel.options import (
     COUNT,
@@ -38,7 +39,6 @@ from ptaskmodel.options import (
     rows_of,
     taken,
 )
-from ptaskmodel.renamed import with_old_names
 from ptaskmodel.results import TIMELINE_FORMATS, TRACE_FORMATS
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from ptaskmodel.batch.names import FAILURE_LAW
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.connect.options import ConnectionOptions, SessionOptions
 from ptaskmodel.engine.options import PATTERN, RATIO, calibration_rows, profiles_row
+from ptaskmodel.lazy import with_old_names
 from ptaskmodel.options import (
     COUNT,
     FAILURES,
@@ -33,10 +34,9 @@ from ptaskmodel.options import (
     rows_of,
     taken,
 )
-from ptaskmodel.renamed import with_old_names
 from ptaskmodel.runs.options import TRACE_LIMIT, TRACES, attribution_row
 from ptaskmodel.slurm.conf.versions import REFERENCE, VERSIONS
-from ptaskmodel.slurm.live.options import LiveOptions
+from ptaskmodel.slurm.live import LiveOptions
 
 
 @with_old_names

@@ -76,7 +76,7 @@ from ptaskmodel.style.text import count, duration
 if TYPE_CHECKING:
     import pandas
 
-    from ptaskmodel.batch.jobs.attempt import Attempt
+    from ptaskmodel.batch.jobs.execution import Attempt
     from ptaskmodel.batch.jobs.parallel_tasks import PtaskExecution
     from ptaskmodel.platform import Platform
 

@@ -45,8 +45,8 @@ from ptaskmodel.slurm.event_log import hostlist
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import Submissions
 from ptaskmodel.slurm.jobs.submissions import AS_GIVEN, read_submissions, with_profiles
+from ptaskmodel.slurm.live import T0, LiveOptions
 from ptaskmodel.slurm.live.cluster import read_failures
-from ptaskmodel.slurm.live.options import T0, LiveOptions
 from ptaskmodel.slurm.live.reading import LOADED, START, SUBMIT, Event
 from ptaskmodel.slurm.live.run import LiveRun, run_live
 from ptaskmodel.slurm.loop import Progress

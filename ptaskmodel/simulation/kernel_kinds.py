@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptaskmodel.csv_columns import lines
+from ptaskmodel.csv_tables import lines
 from ptaskmodel.engine.activity import STOP, change, refresh_routed, start_now
 from ptaskmodel.engine.loop import advance, upcoming
 from ptaskmodel.engine.state import PATTERN

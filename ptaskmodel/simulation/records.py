@@ -17,7 +17,7 @@ import numpy as np
 from ptaskmodel.engine.driver import Core
 from ptaskmodel.engine.state import ENDED, STARTED, SUSPENDED, State
 from ptaskmodel.engine.state import RUNNING as PROGRESSES
-from ptaskmodel.renamed import with_old_names
+from ptaskmodel.lazy import with_old_names
 from ptaskmodel.simulation.intake import Intake
 from ptaskmodel.simulation.life import (
     CANCELLED,

@@ -18,12 +18,12 @@ from ptaskmodel.engine.stream import Listener
 from ptaskmodel.engine.usage.network_models import NetworkModel
 from ptaskmodel.engine.usage.network_models import network_model as find_model
 from ptaskmodel.errors import SimulationError
+from ptaskmodel.lazy import with_old_names
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.mpi.names import SMPI
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.routing import GivenRoutes, Routing, routing_of
 from ptaskmodel.remarks import warn_of
-from ptaskmodel.renamed import with_old_names
 from ptaskmodel.simulation import life, records
 from ptaskmodel.simulation.advancing import Advancing
 from ptaskmodel.simulation.intake import Intake, checked_amount, checked_platform

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 
 from ptaskmodel import interrupts
-from ptaskmodel.batch.jobs.attempt import Attempt
-from ptaskmodel.batch.jobs.execution import Ended, Execution
+from ptaskmodel.batch.jobs.execution import Attempt, Ended, Execution
 from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.slurm.conf import phases as phases_of
 from ptaskmodel.slurm.conf.phases import (

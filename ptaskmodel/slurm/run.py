@@ -39,7 +39,7 @@ from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.loop import Loop, Progress
 
 if TYPE_CHECKING:
-    from ptaskmodel.batch.jobs.attempt import Attempt
+    from ptaskmodel.batch.jobs.execution import Attempt
     from ptaskmodel.batch.machine.machine import Machine
     from ptaskmodel.platform.platform import Platform
 

@@ -22,7 +22,7 @@ from typing import Any, NoReturn, TypedDict, TypeVar, Unpack
 from numpy.typing import ArrayLike
 
 from ptaskmodel.errors import MOST_PROBLEMS, WorkloadError
-from ptaskmodel.renamed import with_old_names
+from ptaskmodel.lazy import with_old_names
 from ptaskmodel.workload.amounts import FieldError, check_number, plural_hosts
 from ptaskmodel.workload.works import DelayWork, ParallelWork, SequenceWork, Work
 

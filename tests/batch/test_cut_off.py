@@ -8,7 +8,7 @@ from math import isnan
 
 import pytest
 
-from ptaskmodel.batch.jobs.attempt import KILLED, WALLTIME
+from ptaskmodel.batch.jobs.execution import KILLED, WALLTIME
 from ptaskmodel.batch.loop.decisions import Kill, Start, Wake
 from ptaskmodel.batch.options import BatchOptions
 from ptaskmodel.batch.run import run_batch

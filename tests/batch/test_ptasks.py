@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import simgrid_driver
 
-from ptaskmodel.batch.jobs.attempt import FAILED, SUCCESS, WALLTIME
+from ptaskmodel.batch.jobs.execution import FAILED, SUCCESS, WALLTIME
 from ptaskmodel.batch.loop.decisions import Resume, Suspend, Wake
 from ptaskmodel.batch.loop.loop import BatchSimulation
 from ptaskmodel.batch.machine.machine import machine_of

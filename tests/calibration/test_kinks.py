@@ -16,7 +16,7 @@ from ptaskmodel.calibration import (
     rates_fitter,
 )
 from ptaskmodel.calibration.fits import predicted_runtime, predicted_runtimes
-from ptaskmodel.calibration.least_squares import fit, standard_errors
+from ptaskmodel.calibration.measurements import fit, standard_errors
 
 NONE, CONSTANT = OnOff(0.0, 0.0), OnOff(math.inf, 0.0)
 TABLE = MeasuredGroup(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptaskmodel.calibration.least_squares import fit
+from ptaskmodel.calibration.measurements import fit
 
 MEASURED = np.array([6.0, 6.06, 9.0])
 CASES = {

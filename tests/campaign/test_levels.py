@@ -7,7 +7,7 @@ import pytest
 from browsing import well_made
 
 from ptaskmodel.campaign import Campaign
-from ptaskmodel.campaign.levels import (
+from ptaskmodel.campaign.differences import (
     answer_of,
     compared,
     conditions_of,

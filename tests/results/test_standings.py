@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ptaskmodel.batch.jobs import attempt
+from ptaskmodel.batch.jobs import execution
 from ptaskmodel.cli import main
 from ptaskmodel.results.batch_comparison import curves_of, standings
 from ptaskmodel.results.compared_metrics import COUNT, NUMBER, SHARE, change_text, short_names
@@ -21,7 +21,7 @@ from ptaskmodel.results.task_comparison import compare
 from ptaskmodel.simulation.records import STATE_NAMES
 from ptaskmodel.slurm.jobs import record
 
-OK, CUT, RUNS, WAITS = attempt.SUCCESS, attempt.WALLTIME, attempt.RUNNING, attempt.WAITING
+OK, CUT, RUNS, WAITS = execution.SUCCESS, execution.WALLTIME, execution.RUNNING, execution.WAITING
 HEAD = "job_id,profile,starting_time,finish_time,execution_time,waiting_time,final_state,"
 HEAD += "allocated_resources\n"
 INPUTS = [{"path": "/x/p.xml", "sha256": "0" * 64}, {"path": "w.swf", "sha256": "1" * 64}]
@@ -210,14 +210,20 @@ def test_changes_are_told_in_words():
 
 def test_every_state_has_plain_words():
     states = set(STATE_NAMES.values()) | {"suspended", "starved"}
-    states |= {attempt.SUCCESS, attempt.FAILED, attempt.WALLTIME, attempt.KILLED, attempt.REJECTED}
-    states |= attempt.NOT_OVER
+    states |= {
+        execution.SUCCESS,
+        execution.FAILED,
+        execution.WALLTIME,
+        execution.KILLED,
+        execution.REJECTED,
+    }
+    states |= execution.NOT_OVER
     states |= {record.PENDING, record.RUNNING, record.SUSPENDED, record.COMPLETING}
     states |= {record.COMPLETED, record.FAILED, record.TIMEOUT, record.CANCELLED}
     states |= {record.PREEMPTED, record.NODE_FAIL, record.DEADLINE, record.REFUSED}
     assert {in_words(state) for state in states} <= set(WORDS)
     ended = {state for state in states if outcome_of(state) == "ended"}
-    assert ended == {"completed", attempt.SUCCESS, record.COMPLETED}
+    assert ended == {"completed", execution.SUCCESS, record.COMPLETED}
 
 
 def test_allocations_are_told_in_the_order_of_their_contention_slowdown(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results, ShownTask
-from ptaskmodel.results.pages.waits import slowdown_sections, waiting_sections
+from ptaskmodel.results.pages.metrics import slowdown_sections, waiting_sections
 from ptaskmodel.results.pictures.waiting import MOST_NAMED, waited, waiting_figure
 from ptaskmodel.style.figures import sentence_of
 

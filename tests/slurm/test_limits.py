@@ -17,7 +17,7 @@ from ptaskmodel.slurm.accounts.fair_share import (
 from ptaskmodel.slurm.accounts.limits import Limits, not_simulated
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import Conf, Partition
-from ptaskmodel.slurm.controller.limits import Licences, Room, refused_by, waits_for
+from ptaskmodel.slurm.controller.admission import Licences, Room, refused_by, waits_for
 from ptaskmodel.slurm.jobs.needs import limit_min
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.workload.works import DelayWork

@@ -8,8 +8,8 @@ import pytest
 from ptaskmodel.cli import main
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.slurm.jobs.event_lines import read_events
 from ptaskmodel.slurm.jobs.sacct import read_sacct
+from ptaskmodel.slurm.jobs.sbatch import read_events
 
 CONF = """ClusterName=x
 SelectType=select/cons_tres

@@ -49,8 +49,7 @@ from ptaskmodel.batch.compiled.state import (
     new_state,
     with_more_pieces,
 )
-from ptaskmodel.batch.jobs.attempt import KILLED, WAITING, Attempt
-from ptaskmodel.batch.jobs.execution import Estimate, estimates_of
+from ptaskmodel.batch.jobs.execution import KILLED, WAITING, Attempt, Estimate, estimates_of
 from ptaskmodel.batch.loop.schedule import (
     CUT,
     FAILS,

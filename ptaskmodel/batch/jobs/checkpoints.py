@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.batch.names import CHECKPOINT
 from ptaskmodel.errors import SimulationError, shown
-from ptaskmodel.renamed import with_old_names
+from ptaskmodel.lazy import with_old_names
 from ptaskmodel.workload.jobs import Job
 
 BEST = ("young", "daly")

@@ -8,8 +8,7 @@ from math import inf, nan
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.jobs.attempt import FAILED, Attempt
-from ptaskmodel.batch.jobs.execution import Progress, run_s
+from ptaskmodel.batch.jobs.execution import FAILED, Attempt, Progress, run_s
 from ptaskmodel.batch.jobs.parallel_tasks import NeverEnds, PtaskExecution
 from ptaskmodel.batch.machine.host_sets import Placement, first_hosts, flat_runs, members
 from ptaskmodel.batch.machine.machine import Machine

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.jobs.attempt import Attempt
-from ptaskmodel.batch.jobs.execution import Ended, Execution, Progress
+from ptaskmodel.batch.jobs.execution import Attempt, Ended, Execution, Progress
 from ptaskmodel.batch.machine.host_sets import members
 from ptaskmodel.batch.machine.machine import Machine
 from ptaskmodel.energy.meter import Curve, Meter, Place

@@ -6,9 +6,8 @@ import heapq
 from math import inf
 from typing import NamedTuple
 
-from ptaskmodel.batch.jobs.attempt import Attempt
 from ptaskmodel.batch.jobs.checkpoints import Checkpointing
-from ptaskmodel.batch.jobs.execution import run_s
+from ptaskmodel.batch.jobs.execution import Attempt, run_s
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job
 from ptaskmodel.workload.works import Bound, SequenceWork, Steps

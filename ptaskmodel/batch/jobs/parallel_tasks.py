@@ -12,9 +12,18 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import inf, nan
 
-from ptaskmodel.batch.jobs.attempt import FAILED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.jobs.checkpoints import Checkpointing
-from ptaskmodel.batch.jobs.execution import INTERRUPTED, LEFT, DelayExecution, Ended, Progress
+from ptaskmodel.batch.jobs.execution import (
+    FAILED,
+    INTERRUPTED,
+    LEFT,
+    SUCCESS,
+    WALLTIME,
+    Attempt,
+    DelayExecution,
+    Ended,
+    Progress,
+)
 from ptaskmodel.batch.jobs.parallel_task_checkpoints import (
     READS,
     WORKS,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.jobs.attempt import Attempt
+from ptaskmodel.batch.jobs.execution import Attempt
 from ptaskmodel.errors import SimulationError, WorkloadError
 from ptaskmodel.workload.jobs import Job, in_turn
 

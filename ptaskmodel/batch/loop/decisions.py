@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
-from ptaskmodel.batch.jobs.attempt import KILLED
+from ptaskmodel.batch.jobs.execution import KILLED
 from ptaskmodel.batch.machine.host_sets import HostSet
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.workload.jobs import Job

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
-from ptaskmodel.batch.jobs.attempt import KILLED, LEAVING, REJECTED, Attempt
-from ptaskmodel.batch.jobs.execution import Execution
+from ptaskmodel.batch.jobs.execution import KILLED, LEAVING, REJECTED, Attempt, Execution
 from ptaskmodel.batch.loop.decisions import (
     LATER,
     OFF,

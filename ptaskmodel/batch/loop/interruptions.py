@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from ptaskmodel.batch.jobs.attempt import FAILED, KILLED, Attempt
-from ptaskmodel.batch.jobs.execution import INTERRUPTED, LEFT, Ended, Execution
+from ptaskmodel.batch.jobs.execution import (
+    FAILED,
+    INTERRUPTED,
+    KILLED,
+    LEFT,
+    Attempt,
+    Ended,
+    Execution,
+)
 from ptaskmodel.batch.loop.decisions import (
     HOST_DOWN,
     HOST_UP,

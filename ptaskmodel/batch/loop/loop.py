@@ -11,8 +11,13 @@ from typing import Any
 
 from ptaskmodel.batch.allocations import Allocation
 from ptaskmodel.batch.allocations.rules import FirstFit
-from ptaskmodel.batch.jobs.attempt import WAITING, Attempt
-from ptaskmodel.batch.jobs.execution import DelayExecution, Execution, walltime_or_inf
+from ptaskmodel.batch.jobs.execution import (
+    WAITING,
+    Attempt,
+    DelayExecution,
+    Execution,
+    walltime_or_inf,
+)
 from ptaskmodel.batch.loop.decisions import (
     BY_HAND,
     HOST_DOWN,
@@ -40,9 +45,9 @@ from ptaskmodel.batch.machine.failures import Changes, Maintenance, Outages, Win
 from ptaskmodel.batch.machine.machine import HostPstates
 from ptaskmodel.batch.names import ON_FAILURE
 from ptaskmodel.errors import PTaskModelError, SimulationError
+from ptaskmodel.lazy import with_old_names
 from ptaskmodel.memory import collector_seldom
 from ptaskmodel.platform.facts import AvailabilityTrace
-from ptaskmodel.renamed import with_old_names
 from ptaskmodel.workload.jobs import Job, sorted_jobs
 
 Observer = Callable[[View, Policy], None]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.jobs.attempt import FAILED, RUNNING, SUCCESS, WAITING, WALLTIME, Attempt
+from ptaskmodel.batch.jobs.execution import FAILED, RUNNING, SUCCESS, WAITING, WALLTIME, Attempt
 from ptaskmodel.batch.machine.host_sets import HostSet, Placement, Runs, flat_runs
 from ptaskmodel.lazy import OnDemand
 from ptaskmodel.workload.jobs import Job, JobArrays, job_arrays

@@ -12,7 +12,7 @@ from typing import Any
 
 from ptaskmodel.batch.allocations import Allocation
 from ptaskmodel.batch.allocations.rules import FirstFit
-from ptaskmodel.batch.jobs.attempt import RUNNING, SUSPENDED, Attempt
+from ptaskmodel.batch.jobs.execution import RUNNING, SUSPENDED, Attempt
 from ptaskmodel.batch.jobs.queue import JobQueue
 from ptaskmodel.batch.loop.decisions import Event
 from ptaskmodel.batch.loop.power_states import Pstates

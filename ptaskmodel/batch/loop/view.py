@@ -7,7 +7,7 @@ from math import inf
 from typing import Any, Protocol
 
 from ptaskmodel.batch.allocations import Allocation
-from ptaskmodel.batch.jobs.attempt import Attempt
+from ptaskmodel.batch.jobs.execution import Attempt
 from ptaskmodel.batch.loop.decisions import ENDED, MACHINE, MESSAGE, SUBMITTED, Decision, Event
 from ptaskmodel.batch.loop.power_states import Pstates
 from ptaskmodel.batch.loop.state import State

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import floor, inf
 from typing import Any
 
-from ptaskmodel.batch.jobs.attempt import RUNNING, Attempt
+from ptaskmodel.batch.jobs.execution import RUNNING, Attempt
 from ptaskmodel.batch.loop.decisions import Decision, Kill, Requeue, Resume, Start, Suspend, Wake
 from ptaskmodel.batch.loop.view import View
 from ptaskmodel.batch.machine.host_sets import Mask

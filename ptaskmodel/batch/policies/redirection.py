@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ptaskmodel.batch.jobs.attempt import Attempt
+from ptaskmodel.batch.jobs.execution import Attempt
 from ptaskmodel.batch.loop.decisions import Decision, Reject, Requeue, Start
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.batch.policies import Order

@@ -258,7 +258,7 @@ def status(directory: Path) -> None:
 def table(directory: Path, output: Path | None, every: bool, kind: str) -> None:
     """Print a table of the campaign in DIRECTORY: its runs, or statistics."""
     from ptaskmodel.campaign import Campaign, effects, means, paired, write_table
-    from ptaskmodel.campaign.levels import conditions_of
+    from ptaskmodel.campaign.differences import conditions_of
     from ptaskmodel.campaign.pictures import metrics_of
     from ptaskmodel.campaign.report import done, printed
 

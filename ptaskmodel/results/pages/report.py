@@ -32,6 +32,7 @@ from ptaskmodel.results.pages.interference import (
     sharers_by_cost,
     spells_of,
 )
+from ptaskmodel.results.pages.metrics import slowdown_sections, waiting_sections
 from ptaskmodel.results.pages.mpi import ranks_table, replay_sections, timeline_data
 from ptaskmodel.results.pages.page import write_page
 from ptaskmodel.results.pages.platform import (
@@ -40,7 +41,6 @@ from ptaskmodel.results.pages.platform import (
     flows_of,
     topology_data,
 )
-from ptaskmodel.results.pages.waits import slowdown_sections, waiting_sections
 from ptaskmodel.results.pictures.drawing import host_order, natural
 from ptaskmodel.results.pictures.topology import input_of, mean_use, platform_of
 from ptaskmodel.results.pictures.tracks import (

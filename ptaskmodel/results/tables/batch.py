@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel import csv_columns
+from ptaskmodel import csv_tables
 from ptaskmodel.batch.class_metrics import BASES, ClassRow, FairStart
-from ptaskmodel.batch.jobs.attempt import KILLED, REJECTED, SUCCESS, WALLTIME, Attempt
+from ptaskmodel.batch.jobs.execution import KILLED, REJECTED, SUCCESS, WALLTIME, Attempt
 from ptaskmodel.batch.loop.schedule import (
     STATES,
     SUCCEEDED,
@@ -38,7 +38,7 @@ from ptaskmodel.batch.schedule_metrics import (
     unavailable_host_seconds,
     used_host_seconds,
 )
-from ptaskmodel.csv_columns import write_columns
+from ptaskmodel.csv_tables import write_columns
 from ptaskmodel.line_writer import NONE
 from ptaskmodel.results.tables.energy import (
     CONSUMED_ENERGY_COLUMNS,
@@ -199,8 +199,8 @@ def write_schedule(
         written.append("pstate_changes.csv")
     (directory / "schedule.json").write_text(json.dumps(summary, indent=2, sort_keys=True) + "\n")
     total = schedule.num_hosts
-    csv_columns.write_columns(directory / "machine_states.csv", STATE_COLUMNS, states)
-    csv_columns.write_columns(directory / "load.csv", LOAD_COLUMNS, _load_columns(used, total))
+    csv_tables.write_columns(directory / "machine_states.csv", STATE_COLUMNS, states)
+    csv_tables.write_columns(directory / "load.csv", LOAD_COLUMNS, _load_columns(used, total))
     _write_csv(directory / "machines.csv", ("id", "name"), enumerate(host_names))
     return [*written, "schedule.json", "machine_states.csv", "load.csv", "machines.csv"]
 
@@ -235,7 +235,7 @@ def plain_job_lines(
         plain.arrays.num_hosts[:count],
         walltime,
         plain.codes == SUCCEEDED,
-        csv_columns.words(STATES)[plain.codes],
+        csv_tables.words(STATES)[plain.codes],
         plain.start_s,
         execution,
         plain.end_s,
@@ -243,24 +243,24 @@ def plain_job_lines(
         turnaround,
         stretch,
     )
-    (name,) = csv_columns.quoted([workload_name])
+    (name,) = csv_tables.quoted([workload_name])
     ids, profiles = names_of(plain.jobs)
-    profile = csv_columns.Texts.of(csv_columns.quoted(profiles[:count]))
-    named: NDArray[np.int64] | csv_columns.Texts
+    profile = csv_tables.Texts.of(csv_tables.quoted(profiles[:count]))
+    named: NDArray[np.int64] | csv_tables.Texts
     if isinstance(ids, NumberIds):
         named = ids.numbers[:count]
     else:
-        named = csv_columns.Texts.of(csv_columns.quoted(ids[:count]))
+        named = csv_tables.Texts.of(csv_tables.quoted(ids[:count]))
     hosts = host_texts(plain.places).at(plain.number)
     others = [_of_all(plain, values) for values in more]
-    for begin in range(0, count, csv_columns.PIECE):
-        part = slice(begin, begin + csv_columns.PIECE)
+    for begin in range(0, count, csv_tables.PIECE):
+        part = slice(begin, begin + csv_tables.PIECE)
         found: list[Any] = [column[part] for column in columns]
-        found[2] = csv_columns.floats(found[2], missing="-1")
+        found[2] = csv_tables.floats(found[2], missing="-1")
         last = (column[part] for column in others)
-        own = named.at(part) if isinstance(named, csv_columns.Texts) else named[part]
+        own = named.at(part) if isinstance(named, csv_tables.Texts) else named[part]
         first = own, name.encode(), profile.at(part)
-        yield csv_columns.lines(*first, *found, hosts.at(part), b"", b"", *last)
+        yield csv_tables.lines(*first, *found, hosts.at(part), b"", b"", *last)
 
 
 def _of_all(
@@ -272,7 +272,7 @@ def _of_all(
     return values
 
 
-def host_texts(places: HostRuns) -> csv_columns.Texts:
+def host_texts(places: HostRuns) -> csv_tables.Texts:
     """The hosts of each attempt in Batsim's notation, such as "0-2 5"; places: where they ran."""
     first, length = places.first.astype(np.int64), places.length
     counts = np.diff(places.begins)
@@ -282,8 +282,8 @@ def host_texts(places: HostRuns) -> csv_columns.Texts:
     dash = np.where(alone, 0, ord("-")).astype(np.uint8)[:, None]
     last = np.where(alone, NONE, first + length - 1)
     between = np.where(is_last, ord("\n"), ord(" ")).astype(np.uint8)[:, None]
-    characters = np.frombuffer(csv_columns.text(first, dash, last, between), np.uint8)
-    found = csv_columns.Texts.ended(np.flatnonzero(characters == ord("\n")), characters)
+    characters = np.frombuffer(csv_tables.text(first, dash, last, between), np.uint8)
+    found = csv_tables.Texts.ended(np.flatnonzero(characters == ord("\n")), characters)
     return found.at(np.where(counts > 0, np.cumsum(counts > 0) - 1, -1))
 
 
@@ -394,7 +394,7 @@ def _load_columns(over_time: Load, total: int) -> list[Any]:
     utilisation: Any = used / total
     if used.dtype.kind == "i" and total < len(used):  # the text of each number of hosts, once
         each = [repr(hosts / total) for hosts in range(total + 1)]
-        utilisation = csv_columns.Texts.of(each).at(used.astype(np.int64))
+        utilisation = csv_tables.Texts.of(each).at(used.astype(np.int64))
     return [
         over_time.date_s,
         over_time.waiting_jobs,

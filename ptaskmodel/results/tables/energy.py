@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.jobs.attempt import Attempt
+from ptaskmodel.batch.jobs.execution import Attempt
 from ptaskmodel.batch.loop.schedule import Schedule
 from ptaskmodel.batch.machine.host_sets import text
 from ptaskmodel.batch.schedule_metrics import Load, unavailable_hosts

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel import csv_columns
+from ptaskmodel import csv_tables
 from ptaskmodel.files import join_names, write_json
 from ptaskmodel.results.directory import FORMAT, SUMMARY, provenance
 from ptaskmodel.workload.tasks import NUMBER
@@ -53,21 +53,21 @@ def write_tasks_csv(
     beside = beside or {}
     columns = (*COLUMNS, *(() if alone_s is None else ALONE_COLUMNS), *beside)
     stream.write(",".join(columns) + "\n")
-    for begin in range(0, len(records), csv_columns.PIECE):
-        some = records[begin : begin + csv_columns.PIECE]
-        parts: list[csv_columns.Column] = []
+    for begin in range(0, len(records), csv_tables.PIECE):
+        some = records[begin : begin + csv_tables.PIECE]
+        parts: list[csv_tables.Column] = []
         for each in COLUMNS.values():
             values = map(attrgetter(each.name), some)
             if each.type == "float | None":
                 parts.append(_numbers(values))
             else:
-                texts = csv_columns.quoted(AS_TEXTS[str(each.type)](values))
-                parts.append(csv_columns.Texts.of(texts))
+                texts = csv_tables.quoted(AS_TEXTS[str(each.type)](values))
+                parts.append(csv_tables.Texts.of(texts))
         if alone_s is not None:
-            alone = alone_s[begin : begin + csv_columns.PIECE]
+            alone = alone_s[begin : begin + csv_tables.PIECE]
             parts += map(_numbers, zip(*map(_slowdown, some, alone), strict=True))
-        parts += (_numbers(all_[begin : begin + csv_columns.PIECE]) for all_ in beside.values())
-        stream.write(csv_columns.lines(*parts).decode())
+        parts += (_numbers(all_[begin : begin + csv_tables.PIECE]) for all_ in beside.values())
+        stream.write(csv_tables.lines(*parts).decode())
 
 
 def _numbers(values: Iterable[float | None]) -> NDArray[np.float64]:

@@ -16,12 +16,11 @@ from itertools import count
 from math import ceil, floor, inf
 from typing import NamedTuple
 
-from ptaskmodel.batch.jobs.attempt import Attempt
-from ptaskmodel.batch.jobs.execution import Execution
+from ptaskmodel.batch.jobs.execution import Attempt, Execution
 from ptaskmodel.batch.machine.host_sets import Mask, members
 from ptaskmodel.slurm.conf.facts import Conf, Partition
 from ptaskmodel.slurm.conf.phases import AT_ONCE_S, AT_ONE_DATE_S, Phases, second_of
-from ptaskmodel.slurm.controller.limits import Ended
+from ptaskmodel.slurm.controller.admission import Ended
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.workload.jobs import Job

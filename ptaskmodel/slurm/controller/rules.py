@@ -24,8 +24,7 @@ from ptaskmodel.slurm.accounts.fair_share import Member, Members, ShareTree
 from ptaskmodel.slurm.accounts.limits import Limits
 from ptaskmodel.slurm.conf.facts import LINEAR, NEVER, TREE, Conf, Nodes, Partition
 from ptaskmodel.slurm.conf.reservations import Reserved
-from ptaskmodel.slurm.controller.admission import Admission
-from ptaskmodel.slurm.controller.limits import DOWN, Licences
+from ptaskmodel.slurm.controller.admission import DOWN, Admission, Licences
 from ptaskmodel.slurm.controller.priority import priorities_of, sizes_of
 from ptaskmodel.slurm.controller.queue import ARRAY_LIMIT
 from ptaskmodel.slurm.jobs.constraints import by_constraint

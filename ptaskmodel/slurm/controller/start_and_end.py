@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import inf
 
-from ptaskmodel.batch.jobs.attempt import Attempt
+from ptaskmodel.batch.jobs.execution import Attempt
 from ptaskmodel.slurm.conf.facts import Conf, Nodes, Partition
 from ptaskmodel.slurm.conf.phases import AT_ONE_DATE_S, Phases
-from ptaskmodel.slurm.controller.admission import INVALID_FEATURE
+from ptaskmodel.slurm.controller.admission import (
+    CONFIG,
+    DOWN,
+    INVALID_FEATURE,
+    MEMORY,
+    NODES,
+    Deadlines,
+)
 from ptaskmodel.slurm.controller.allocations import Allocations
 from ptaskmodel.slurm.controller.job_list import (
     EPILOG_S,
@@ -23,7 +30,6 @@ from ptaskmodel.slurm.controller.job_list import (
     JobList,
     Running,
 )
-from ptaskmodel.slurm.controller.limits import CONFIG, DOWN, MEMORY, NODES, Deadlines
 from ptaskmodel.slurm.controller.preemption import Gang
 from ptaskmodel.slurm.controller.queue import BEGIN, DEPENDENCY, Queue
 from ptaskmodel.slurm.controller.rules import Rules

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from ptaskmodel.batch.jobs.attempt import Attempt
+from ptaskmodel.batch.jobs.execution import Attempt
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.slurm.conf.facts import Conf, Gres, Partition
 from ptaskmodel.slurm.conf.reservations import Reservation

@@ -30,7 +30,7 @@ from ptaskmodel.remarks import KILLED, NOTE, TAKEN, Account, Remark, reader
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Gres, Partition
 from ptaskmodel.slurm.conf.phases import PHASE_S
-from ptaskmodel.slurm.jobs import event_lines, job_table, sacct
+from ptaskmodel.slurm.jobs import job_table, sacct, sbatch
 from ptaskmodel.slurm.jobs.dependencies import parsed
 from ptaskmodel.slurm.jobs.needs import ALL, counts_memory, limit_min, memory_asked
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest, Submissions
@@ -258,7 +258,7 @@ def read_submissions(
         raise SlurmError(f"{account.file}: {taken_for(start)}")
     for read_rows, looks_like in (
         (job_table.read_jobs, job_table.looks_like),
-        (event_lines.read_events, event_lines.looks_like),
+        (sbatch.read_events, sbatch.looks_like),
     ):
         if looks_like(start):
             return _possible(read_rows(path, phase_s), conf, account)

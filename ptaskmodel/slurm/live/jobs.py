@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from ptaskmodel.batch.jobs.attempt import FAILED, KILLED, Attempt
-from ptaskmodel.batch.jobs.execution import Execution
+from ptaskmodel.batch.jobs.execution import FAILED, KILLED, Attempt, Execution
 from ptaskmodel.batch.machine.host_sets import members
 from ptaskmodel.slurm.conf.facts import LINEAR, Conf, Nodes
 from ptaskmodel.slurm.conf.values import hosts

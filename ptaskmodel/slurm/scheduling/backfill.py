@@ -17,7 +17,7 @@ from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.slurm.accounts.fair_share import ACCOUNT_NOT_ALLOWED
 from ptaskmodel.slurm.conf.facts import LINEAR, OFF
 from ptaskmodel.slurm.conf.phases import CHANGED, DEPTH, FREE, QUEUE, ROOM, STARTS, TIME, Costs
-from ptaskmodel.slurm.controller.limits import NODES
+from ptaskmodel.slurm.controller.admission import NODES
 from ptaskmodel.slurm.controller.queue import Entry
 from ptaskmodel.slurm.jobs.constraints import by_constraint
 from ptaskmodel.slurm.jobs.needs import YEAR_S, Need, beside_others

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel import csv_columns
+from ptaskmodel import csv_tables
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, AnyPath, read_bytes, write_bytes
 from ptaskmodel.lazy import OnDemand
@@ -437,13 +437,13 @@ def write_swf(log: SwfLog, path: str | os.PathLike[str]) -> None:
         rows = log.rows[begin : begin + LINES_AT_ONCE]
         columns = list(map(_column, rows.T))
         if log.several:
-            columns[COLUMN["preceding_job"]] = csv_columns.words(
+            columns[COLUMN["preceding_job"]] = csv_tables.words(
                 [
                     AND.join(map(_number, log.several.get(number, (one,))))
                     for number, one in rows[:, (0, COLUMN["preceding_job"])].tolist()
                 ]
             )
-        pieces.append(csv_columns.lines(*columns, mark=b" "))
+        pieces.append(csv_tables.lines(*columns, mark=b" "))
     write_bytes(path, b"".join(pieces), error=WorkloadError)
 
 
@@ -452,7 +452,7 @@ def _column(column: NDArray[np.float64]) -> NDArray[Any]:
     if ((np.trunc(column) == column) & (np.abs(column) < LARGEST)).all():
         return column.astype(np.int64)
     different, which = np.unique(column, return_inverse=True)
-    return csv_columns.words(list(map(_number, different.tolist())))[which]
+    return csv_tables.words(list(map(_number, different.tolist())))[which]
 
 
 def _ids(numbers: NDArray[np.float64]) -> Sequence[str]:

@@ -25,7 +25,7 @@ from ptaskmodel.errors import MOST_PROBLEMS, WorkloadError, shown
 from ptaskmodel.files import read_bytes, read_pieces, shown_path, taken_for, write_bytes
 from ptaskmodel.memory import available_bytes
 from ptaskmodel.remarks import TAKEN, WARNING, Account, reader
-from ptaskmodel.workload.actions import ACTIONS
+from ptaskmodel.workload.actions import ACTIONS, HEAD, OldLines, is_old, may_be_old
 from ptaskmodel.workload.formats.number_scanner import (
     FINE,
     IS_UNREAD,
@@ -37,7 +37,6 @@ from ptaskmodel.workload.formats.number_scanner import (
     TENS,
     scan,
 )
-from ptaskmodel.workload.formats.old_traces import HEAD, OldLines, is_old, may_be_old
 from ptaskmodel.workload.traces import Lines, Spooled, Trace, trace_of
 
 AnyPath = str | os.PathLike[str]

@@ -11,8 +11,8 @@ from ptaskmodel.platform import load_platform
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.event_log import hostlist
 from ptaskmodel.slurm.jobs.submissions import read_submissions
+from ptaskmodel.slurm.live import LiveOptions
 from ptaskmodel.slurm.live.cluster import Failure
-from ptaskmodel.slurm.live.options import LiveOptions
 from ptaskmodel.slurm.run import simulate_slurm
 
 pytestmark = needs_slurm

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptaskmodel.batch.loop.schedule import HostRuns
-from ptaskmodel.csv_columns import Texts, floats, lines, quoted, text, words, write_columns
+from ptaskmodel.csv_tables import Texts, floats, lines, quoted, text, words, write_columns
 from ptaskmodel.results.tables.batch import host_texts
 
 INTEGERS = st.integers(-(2**63) + 1, 2**63 - 1)
@@ -37,7 +37,7 @@ def test_numbers_of_any_length(digits):
 
 
 def test_many_floats(monkeypatch):
-    monkeypatch.setattr("ptaskmodel.csv_columns.MANY", 1)
+    monkeypatch.setattr("ptaskmodel.csv_tables.MANY", 1)
     random = np.random.default_rng(1)
     powers = 2.0 ** np.arange(-20, 60)
     some = (powers, np.nextafter(powers, 0), -powers, 10.0 ** random.uniform(-6, 18, 5000))
@@ -51,7 +51,7 @@ def test_missing_floats():
 
 
 def test_words_and_a_file_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("ptaskmodel.csv_columns.PIECE", 2)
+    monkeypatch.setattr("ptaskmodel.csv_tables.PIECE", 2)
     cells = words(["", "abc"])[[1, 0, 1]]
     assert text(cells) == b"abcabc"
     write_columns(tmp_path / "a.csv", ("n", "word"), [np.array([9, 10, 100]), cells])
