@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from operator import itemgetter
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
@@ -155,22 +155,47 @@ class Limits:
         return None
 
     def most_nodes(self, job: Limited, partition: Partition) -> tuple[int, str] | None:
-        """How many nodes a job may have at all, and the reason of who needs more; None: any."""
+        """How many nodes a job may have at all, and the reason of who needs more; None: any.
+
+        The first association up the tree whose group limit is less than what is known by then is
+        the last that is asked; the limit to each of its jobs holds where the QOS has none.
+        """
         tests = self._of(job, partition)
-        found = [
-            (test.most, test.reason)
+        of_nodes = [
+            test
             for test in (tests.after if tests is not None else ())
             if test.resource == "node" and test.kind in OF_NODES
         ]
-        return min(found, key=itemgetter(0), default=None)
+        of_qos = [test for test in of_nodes if test.holder[0] == QOS]
+        best = min(of_qos, key=attrgetter("most"), default=None)
+        own = all(test.kind == record.GROUP for test in of_qos)
+        last: Holder | None = None
+        for test in of_nodes[len(of_qos) :]:
+            if last is not None and test.holder != last:
+                break
+            if (test.kind == record.GROUP or own) and (best is None or test.most < best.most):
+                best = test
+                last = test.holder if test.kind == record.GROUP else last
+        return None if best is None else (best.most, best.reason)
 
     def nodes_counted(self, job: Limited, partition: Partition) -> Mask:
-        """The nodes on which limits to nodes count jobs already: one there costs nothing more."""
+        """The nodes on which limits to nodes count jobs already: one there costs nothing more.
+
+        Of groups, one counts: that of the QOS, else the first up the tree that has such a limit and
+        in which a job has ever run.
+        """
         tests = self._of(job, partition)
         found = 0
+        grouped = False
         for test in tests.after if tests is not None else ():
-            if test.resource == "node" and test.kind in HELD:
-                found |= of_hosts(self._use(test.holder).nodes)
+            if test.resource != "node" or test.kind not in HELD:
+                continue
+            used = self._use(test.holder)
+            if test.kind == record.GROUP:
+                if grouped or "node" not in used.tres:
+                    continue
+                grouped = True
+            found |= of_hosts(used.nodes)
         return found
 
     def exceeds(
