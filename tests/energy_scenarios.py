@@ -10,7 +10,7 @@ import numpy as np
 import scenarios
 from simgrid_driver import Joules
 
-from ptaskmodel.results.tables.energy import TaskEnergy
+from ptaskmodel.energy.tasks import TaskEnergy
 
 FAMILIES = ("full", "full", "cluster", "structured", "graph", "two-clusters")
 _ELEMENT = re.compile(r"<(host|link|cluster) ([^>]*)/>")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import ptaskmodel as pm
+from ptaskmodel.energy.tasks import TaskEnergy
 from ptaskmodel.recording.intervals import Recorder
-from ptaskmodel.results.tables.energy import TaskEnergy
 
 HOSTS, LINKS = 4, 3
 WATTS = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 import ptaskmodel as pm
-from ptaskmodel.results.tables.energy import TaskEnergy
+from ptaskmodel.energy.tasks import TaskEnergy
 
 EXACT = 1e-9
 POWERS = {"A": "95:120:200,93:115:170,90:110:150", "B": "100:200", "C": "100:120:200"}
