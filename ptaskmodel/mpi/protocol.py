@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ptaskmodel.engine.usage.network_models import (
+    SMPI,
     NetworkModel,
     config_number,
     network_model,
 )
 from ptaskmodel.errors import SimulationError, shown
 from ptaskmodel.kernels.records import records
-from ptaskmodel.mpi.names import SMPI
 from ptaskmodel.mpi.state import OVERHEAD, PROTOCOL, STEP
 
 ENVELOPE_BYTES = 16.0

@@ -18,10 +18,9 @@ from ptaskmodel.engine.options import (
     calibration_rows,
     energy_row,
 )
-from ptaskmodel.engine.usage.network_models import FLUID_MODELS
+from ptaskmodel.engine.usage.network_models import FLUID_MODELS, REPLAY_MODELS
 from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.lazy import with_old_names
-from ptaskmodel.mpi.names import MODELS
 from ptaskmodel.options import (
     COUNT,
     COURSE,
@@ -228,7 +227,9 @@ class ReplayFiles:
 REPLAY = (
     *RANKS,
     COLLECTIVES,
-    NETWORK_MODEL._replace(type=MODELS, help="[default: SMPI, or L07 if the platform says so]"),
+    NETWORK_MODEL._replace(
+        type=REPLAY_MODELS, help="[default: SMPI, or L07 if the platform says so]"
+    ),
     SOLVER._replace(
         help="Rule by which tasks share resources  [default: maxmin; with L07 fairbottleneck]"
     ),

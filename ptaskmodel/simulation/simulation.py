@@ -15,12 +15,11 @@ from ptaskmodel.engine.state import (
     Options,
 )
 from ptaskmodel.engine.stream import Listener
-from ptaskmodel.engine.usage.network_models import NetworkModel
+from ptaskmodel.engine.usage.network_models import SMPI, NetworkModel
 from ptaskmodel.engine.usage.network_models import network_model as find_model
 from ptaskmodel.errors import SimulationError
 from ptaskmodel.lazy import with_old_names
 from ptaskmodel.memory import collector_at_rest
-from ptaskmodel.mpi.names import SMPI
 from ptaskmodel.platform import Platform
 from ptaskmodel.platform.routing import GivenRoutes, Routing, routing_of
 from ptaskmodel.remarks import warn_of

@@ -21,9 +21,8 @@ from ptaskmodel.cli.parameters import (
     output_option,
     platform_argument,
 )
-from ptaskmodel.engine.usage.network_models import COUNTS
+from ptaskmodel.engine.usage.network_models import COUNTS, REPLAY_MODELS
 from ptaskmodel.errors import PTaskModelError
-from ptaskmodel.mpi.names import MODELS
 from ptaskmodel.runs.options import COLLECTIVES, RANKS, check_rank_options
 from ptaskmodel.sharing.rules import SOLVERS
 
@@ -162,7 +161,7 @@ def make(
 )
 @click.option(
     "--network-model",
-    type=Choice(MODELS),
+    type=Choice(REPLAY_MODELS),
     help="Network model of the replay for --phases time  [default: SMPI, or L07 if the"
     " platform says so]",
 )
@@ -248,7 +247,7 @@ def to_ptask(
 )
 @click.option(
     "--network-model",
-    type=Choice(MODELS),
+    type=Choice(REPLAY_MODELS),
     help="Network model of the replay; tasks use L07  [default: SMPI, or L07 if the "
     "platform says so]",
 )

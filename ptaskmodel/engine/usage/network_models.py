@@ -332,6 +332,9 @@ WIRE_MODELS: Mapping[str, NetworkModel] = {
     name: NetworkModel.of_wire(wire) for name, wire in WIRES.items()
 }
 FLUID_MODELS = (*NETWORK_MODELS, *WIRE_MODELS)
+# Of a replay; `mpi.protocol` has the parameters of the first.
+SMPI = "SMPI"
+REPLAY_MODELS = (SMPI, *NETWORK_MODELS)
 
 _NUMBERS = {
     "network/latency-factor": "latency_factor",
