@@ -86,6 +86,8 @@ _COMMENT = re.compile(r"#.*")
 # A slurm.conf that has a plugin for it reads what lies beside it.
 _TOPOLOGY = re.compile(r"^\s*TopologyPlugin\s*=", re.IGNORECASE | re.MULTILINE)
 TOPOLOGY = "topology.conf"
+_GRES = re.compile(r"\bGres\s*=", re.IGNORECASE)
+GRES = "gres.conf"
 START = 65536
 LONGEST_NAME = 1024
 
@@ -141,6 +143,8 @@ def _names(path: Path) -> Iterator[str]:
             yield from (word.strip('"') for word in _COMMENT.sub("", line).split())
         if _TOPOLOGY.search(text):
             yield TOPOLOGY
+        if _GRES.search(text):
+            yield GRES
 
 
 def _may_be_names(start: bytes) -> bool:

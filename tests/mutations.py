@@ -167,6 +167,7 @@ SACCT = good_files.SACCT.split("\n")[0] + "".join(
 TABLE = "id,submit,nodes,limit,run,user,partition\n" + "".join(
     f"j{k},{k},1,600,{60 + k},ann,low\n" for k in range(6)
 )
+UNITS = "AutoDetect=off\nNodeName=n[1-4] Name=gpu Type=tesla File=/dev/nvidia[0-1] Cores=0-3\n"
 CONF = "slurm.conf"
 WIRES = ("calibrate", "--model", "wire")
 ROUTED = ("simulate", "g.xml", "f.json", "--network-parameters", "wire.json", "--routing")
@@ -193,6 +194,7 @@ KINDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "trace": ("r.txt", TRACE, ("replay", "p.xml", "r.txt")),
     "slurm.conf": (CONF, good_files.CONF, ("slurm", CONF, "jobs.csv")),
     "topology.conf": ("topology.conf", good_files.TOPOLOGY, ("slurm", CONF, "jobs.csv")),
+    "gres.conf": ("gres.conf", UNITS, ("slurm", CONF, "jobs.csv")),
     "jobs.csv": ("jobs.csv", TABLE, ("slurm", CONF, "jobs.csv")),
     "sacct": ("sacct.txt", SACCT, ("slurm", CONF, "sacct.txt")),
     "sacct --json": ("sacct.json", SACCT_JSON, ("slurm", CONF, "sacct.json")),

@@ -51,6 +51,32 @@ def read(tmp_path, *rows, header=HEADER):
     return read_sacct(path)
 
 
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ("COMPLETED by 1000", "1 job with words behind its state, which are not used"),
+        ("DONE", "1 job in state 'DONE', which is taken for COMPLETED"),
+        ("CANCELLED by 1000", None),
+        ("CANCELLED+", None),
+        ("OUT_OF_MEMORY", None),
+    ],
+)
+def test_states_that_sacct_does_not_print_are_told(tmp_path, state, says):
+    found = read(tmp_path, row("7", state), row("8"))
+    assert [job.id for job in found.jobs] == ["7", "8"]
+    assert [one.text for one in found.remarks] == [says] * (says is not None)
+
+
+def test_columns_that_are_not_read_are_told(tmp_path):
+    names = ["NTasks", "Colour", "Suspended", "WorkDir", "Extra"]
+    header = HEADER.replace("JobID|", f"JobID|{'|'.join(names)}|")
+    found = read(tmp_path, row("7").replace("7|", f"7|{'|' * 5}", 1), header=header)
+    (remark,) = found.remarks
+    assert remark.text == (
+        "columns that are not used: 'ntasks', 'colour', 'suspended', 'workdir' and 1 more"
+    )
+
+
 def test_a_job(tmp_path):
     found = read(tmp_path, row("7"), row("7.batch"), row("7.0"))
     (job,) = found.jobs
@@ -141,7 +167,9 @@ def test_columns_of_numbers_may_be_empty_beside_a_submit_line_with_bars(tmp_path
     (tmp_path / "log").write_text(text + "\n")
     found = read_sacct(tmp_path / "log")
     assert [job.id for job in found.jobs] == ["7"]
-    assert not found.remarks
+    assert [one.text for one in found.remarks] == [
+        "columns that are not used: 'ntasks', 'suspended'"
+    ]
 
 
 def test_what_sacct_prints_of_unknown_memory_and_heterogeneous_jobs(tmp_path):

@@ -129,3 +129,22 @@ def test_a_value_of_a_wrong_type_costs_its_job_and_is_told(tmp_path, field, valu
     (shown,) = shortened(for_summary(found.remarks))
     assert shown["text"].startswith(f"left out: /jobs/2: {complaint}")
     assert shown["text"].endswith("(and 1 more such)")
+
+
+def test_what_stands_beside_the_jobs_is_told(tmp_path):
+    path = tmp_path / "sacct.json"
+    jobs = [job("24.05", 5), job("24.05", 6, state="COMPLETED") | {"colour": "red"}]
+    jobs[1]["state"]["current"] = ["COMPLETED", "REQUEUED"]
+    head = {
+        "meta": {"plugins": {}},
+        "errors": [{"description": "no connection", "error_number": 9}],
+        "warnings": ["slow"],
+        "colour": "red",
+    }
+    path.write_text(json.dumps({**head, "jobs": jobs}))
+    assert [one.text for one in read_sacct(path).remarks] == [
+        "sacct printed under errors: 'no connection'",
+        "sacct printed under warnings: 'slow'",
+        "fields that are not used: 'colour'",
+        "1 job with words behind its state, which are not used",
+    ]

@@ -250,10 +250,11 @@ def unread_notes(conf: Conf) -> list[str]:
     told = [o for o in conf.others if o.meant or " " in o.key or o.key.upper() in HEEDED]
     keys = list(dict.fromkeys(one.key for one in conf.others if one not in told))
     hints = [f"; did you mean {one.meant}?" if one.meant else "" for one in told]
-    found = [
-        f"{one.where}: {one.key} changes nothing here{hint}"
-        for one, hint in zip(told, hints, strict=True)
-    ]
+    found = []
+    for one, hint in zip(told, hints, strict=True):
+        is_heeded = one.key.upper() in HEEDED
+        what = "is not simulated" if is_heeded else "changes nothing here"
+        found.append(f"{one.where}: {one.key} {what}{hint}")
     if keys:
         some = ", ".join(keys[:SHOWN_KEYS])
         found.append(f"keys of {conf.origin} that change nothing here: {len(keys)}, such as {some}")

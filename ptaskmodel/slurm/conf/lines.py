@@ -82,6 +82,7 @@ def read_lines(path: AnyPath, account: Account) -> Iterator[list[Pair]]:
 
 def _lines_of(path: AnyPath, reading: _Reading) -> Iterator[list[Pair]]:
     name = shown_path(path)
+    problems = reading.account.problems()
 
     def told(what: str, number: int) -> None:
         is_first = name == reading.account.file
@@ -97,13 +98,11 @@ def _lines_of(path: AnyPath, reading: _Reading) -> Iterator[list[Pair]]:
         if reading.lines[0] == 1 and "=" not in line and ("," in line or "|" in line):
             raise SlurmError(f"{where}: is a table of jobs; slurm.conf comes first, then the jobs")
         include = _INCLUDE.fullmatch(line)
-        try:
+        with problems:
             if include is not None:
                 yield from _included(include[1].strip().strip('"'), where, reading)
             elif line:
                 yield _pairs(line, where)
-        except SlurmError as error:
-            reading.account.refused(error)
 
 
 def _included(name: str, where: str, reading: _Reading) -> Iterator[list[Pair]]:

@@ -16,8 +16,10 @@ from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, shown_path
 from ptaskmodel.remarks import TAKEN, Account, Remark, reader, warn
 from ptaskmodel.slurm.conf import values, versions
+from ptaskmodel.slurm.conf.beside import files_beside
 from ptaskmodel.slurm.conf.facts import (
     CONS_RES,
+    FLAT,
     LINEAR,
     TREE,
     Conf,
@@ -64,6 +66,7 @@ DEFAULT = "DEFAULT"
 # Keys that begin lines of their own.
 _OLD_TESTS = "max_job_bf="  # before Slurm 16.05
 LINES = ("nodename", "partitionname", "nodeset", "downnodes")
+DOWN = ("downnodes", "state", "reason")
 ALL = "ALL"
 
 
@@ -159,6 +162,7 @@ class _Builder:
 
     def __init__(self, account: Account, version: str) -> None:
         self.account, self.version = account, version
+        self.problems = account.problems()
         self.origin = origin = account.file
         self.names_lost = self.seen_partition = False
         self.scalars: dict[str, Any] = {}
@@ -186,20 +190,18 @@ class _Builder:
             self.last = pairs[0].where
             first = pairs[0].key.lower()
             if first in known:
-                try:
+                with self.problems:
                     known[first](pairs)
-                except SlurmError as error:
-                    self.account.refused(error)
             else:
                 for pair in pairs:
-                    with self.account.problems():
+                    with self.problems:
                         self._scalar(pair)
         home = {name: None for line in self.lines for name in line.names}
-        with self.account.problems():
+        with self.problems:
             self._check_half_life()
-        with self.account.problems():
+        with self.problems:
             self._take_version(folder)
-        with self.account.problems():
+        with self.problems:
             if not home and not self.names_lost:
                 raise SlurmError(f"{self.last}: ends without a NodeName line; give the nodes")
             if not self.seen_partition:
@@ -209,10 +211,12 @@ class _Builder:
         self._check_down(home)
         partitions: list[Partition] = []
         for group in self.groups:
-            with self.account.problems():
+            with self.problems:
                 partitions.append(self._made(*group, home))
         self.account.check()
         switches, told = self._switches(folder, home)
+        plugin = self.scalars.get("topology_plugin", FLAT)
+        beside = files_beside(folder, self.lines, plugin)
         return Conf(
             tuple(self.lines),
             tuple(partitions),
@@ -222,7 +226,7 @@ class _Builder:
             priority=PriorityParameters(**self.priority),
             down_nodes=MappingProxyType({name: state for name, (state, _) in self.down.items()}),
             others=tuple(self.others),
-            remarks=(*told, *self.alike, *map(Remark, self.notes)),
+            remarks=(*told, *self.alike, *map(Remark, self.notes), *beside),
             origin=self.origin,
             **self.scalars,
         )
@@ -238,7 +242,7 @@ class _Builder:
 
     def _check_down(self, home: Mapping[str, None]) -> None:
         for name, (_, where) in self.down.items():
-            with self.account.problems():
+            with self.problems:
                 if name not in home and not self.names_lost:
                     raise SlurmError(
                         f"{where}: DownNodes={shown(name)}: there is no such node; correct it"
@@ -352,7 +356,7 @@ class _Builder:
                 if option.off and given.value == "-1":
                     fields[option.field] = -1
                     continue
-                with self.account.problems():
+                with self.problems:
                     fields[option.field] = value = value_of(given, option.read)
                     if option.begins and not given.value.isdigit():
                         self.notes.append(
@@ -380,10 +384,8 @@ class _Builder:
             if entry[0] in given:
                 self._again(pair, "is given again: the last value holds")
             given.add(entry[0])
-            try:
+            with self.problems:
                 fields[entry[0]] = value_of(pair, entry[1])
-            except SlurmError as error:
-                self.account.refused(error)
         return fields
 
     def _nodes(self, pairs: list[Pair]) -> None:
@@ -466,6 +468,9 @@ class _Builder:
 
     def _down(self, pairs: list[Pair]) -> None:
         given = {pair.key.lower(): pair for pair in pairs}
+        for key, pair in given.items():
+            if key not in DOWN:
+                self._unread(pair, DOWN, "DownNodes ")
         state = value_of(given["state"], node_state) if "state" in given else "DOWN"
         for name in value_of(pairs[0], values.hosts):
             self.down[name] = state, pairs[0].where

@@ -20,7 +20,7 @@ from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.conf.phases import PHASE_S
 from ptaskmodel.slurm.jobs import sbatch
 from ptaskmodel.slurm.jobs.request import ArrayTask, Command, JobRequest, Submissions
-from ptaskmodel.slurm.jobs.sacct_rows import JOB_ID, Row, json_rows, table_rows
+from ptaskmodel.slurm.jobs.sacct_rows import JOB_ID, Row, json_rows, table_rows, tell_unused
 from ptaskmodel.style.text import several
 from ptaskmodel.workload.formats.json import read_json
 from ptaskmodel.workload.works import DelayWork
@@ -44,6 +44,12 @@ FAR_s = values.LONGEST_S / 2 - 86_400.0
 BEYOND_s = 86_400.0
 NEVER = ("", "Unknown", "None", "N/A", "NONE")
 NEEDED = ("jobid", "submit")
+# The columns that are read; others are told.
+COLUMNS = frozenset(
+    {"eligible", "start", "end", "elapsed", "elapsedraw", "timelimit", "timelimitraw", "reqmem"}
+    | {"user", "account", "qos", "partition", "state", "exitcode", "constraints", "jobname"}
+    | {"submitline", "", *NEEDED, *SIZES}
+)
 LEFT = ("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "REQUEUED", "REVOKED")
 FAILS = ("FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "CANCELLED", "DEADLINE", "PREEMPTED")
 
@@ -58,6 +64,11 @@ COMPONENTS = (
 )
 NOT_ENDED = ("job that had not ended was left out", "jobs that had not ended were left out")
 NEVER_STARTED = ("job that never started was left out", "jobs that never started were left out")
+STATES = frozenset((*LEFT, *FAILS, "COMPLETED", "TIMEOUT", *NEVER))
+BEHIND_STATES = (
+    "job with words behind its state, which are not used",
+    "jobs with words behind their states, which are not used",
+)
 SUBMIT_LINES = ("submit line that could not be read", "submit lines that could not be read")
 _Notes = Counter[tuple[str, str]]
 
@@ -96,7 +107,7 @@ def read_sacct(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Sub
     account: of the file. Raises SlurmError with file and line, if most rows cannot be read.
     """
     if read_bytes(path, error=SlurmError).lstrip().startswith(b"{"):
-        rows = json_rows(read_json(Path(path)), account.file)
+        rows = json_rows(read_json(Path(path)), account)
         found = _found(((None, f"{account.file}: {at}", row) for at, row in rows), account)
     else:
         text = read_text(path, error=SlurmError, told=account.taken).replace("\r\n", "\n")
@@ -137,6 +148,7 @@ class _Found(NamedTuple):
 def _of_table(text: str, account: Account) -> Iterator[_Placed]:
     """The rows of a table, each with its line and place."""
     header = _header(text, account.file)
+    tell_unused([name for name in header if name not in COLUMNS], "columns", account)
     for line, row in table_rows(text, header, account):
         yield line, f"{account.file}:{line}", row
 
@@ -224,7 +236,13 @@ def _jobs(row: Row | str, where: str, notes: _Notes) -> tuple[list[JobRequest], 
     """
     if isinstance(row, str):
         raise SlurmError(row)
-    state = row.get("state", "").split(" ")[0].rstrip("+")
+    state, _, behind = row.get("state", "").partition(" ")
+    state = state.rstrip("+")
+    if state not in STATES:
+        text = f"in state {shown(state)}, which is taken for COMPLETED"
+        notes[f"job {text}", f"jobs {text}"] += 1
+    if behind and (state != "CANCELLED" or not behind.startswith("by ")):
+        notes[BEHIND_STATES] += 1
     found = JOB_ID.fullmatch(row["jobid"])
     if found is None:
         raise SlurmError(f"JobID is {shown(row['jobid'])}; give an id such as 12, 12_3 or 12+1")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ptaskmodel.errors import SlurmError, shown
-from ptaskmodel.remarks import Account
+from ptaskmodel.remarks import NOT_USED, WARNING, Account
 from ptaskmodel.style.text import several
 
 Row = Mapping[str, str]
@@ -180,12 +180,37 @@ _OF_CPU = 2**63
 _NUMBERS = (int, float, type(None))
 
 
-def json_rows(document: Any, where: str) -> Iterator[tuple[str, Row | str]]:
+SHOWN = 4
+# Of the document of a JSON: what is read, and who printed it, which changes nothing.
+_HEAD = frozenset({"jobs", "meta", "plugin", "errors", "warnings"})
+
+
+def tell_unused(names: Sequence[str], whose: str, account: Account) -> None:
+    """Tell the `account` which `names` nothing reads. whose: what they are the names of."""
+    if names:
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        account.unused(f"{whose} that are not used: {', '.join(map(shown, names[:SHOWN]))}{more}")
+
+
+def _tell_head(document: Mapping[str, Any], account: Account) -> None:
+    """Tell what stands beside the jobs: what sacct reports, and what it does not print."""
+    for name in ("errors", "warnings"):
+        told = document.get(name) or []
+        for each in told if isinstance(told, list) else [told]:
+            text = each.get("description", each) if isinstance(each, dict) else each
+            account.tell(
+                NOT_USED, f"sacct printed under {name}: {shown(text)}", None, name, WARNING
+            )
+    tell_unused([name for name in document if name not in _HEAD], "fields", account)
+
+
+def json_rows(document: Any, account: Account) -> Iterator[tuple[str, Row | str]]:
     """The jobs of a `document` of ``sacct --json`` as rows of a table, with JSON pointers.
 
-    A job with a value of a wrong type is what is wrong with it. where: the file, for the SlurmError
-    if there is no list of jobs.
+    A job with a value of a wrong type is what is wrong with it. account: of the file, is told of
+    what is not read. Raises SlurmError if there is no list of jobs.
     """
+    where = account.file
     jobs = document.get("jobs") if isinstance(document, dict) else None
     if not isinstance(jobs, list):
         raise SlurmError(f"{where}: /jobs: is not a list; give the output of sacct --json")
@@ -193,6 +218,7 @@ def json_rows(document: Any, where: str) -> Iterator[tuple[str, Row | str]]:
         raise SlurmError(
             f"{where}: /jobs/0: is a job of squeue or scontrol; give the output of sacct --json"
         )
+    _tell_head(document, account)
     for place, job in enumerate(jobs):
         row: Row | str
         try:
@@ -222,7 +248,7 @@ def _text(*path: str) -> Callable[[Any], str]:
     def read(job: Any) -> str:
         value = _part(job, *path)
         if type(value) is list and len(value) > 0 and path[0] == "state":
-            value = value[0]
+            value = value[0] if len(value) == 1 else " ".join(map(str, value))
         if value in (None, []):
             return ""
         if type(value) not in (str, int):

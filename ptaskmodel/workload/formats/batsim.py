@@ -48,6 +48,12 @@ PROFILE_FIELDS = (
 )
 JOB_FIELDS = ("id", "subtime", "res", "profile", "walltime", "ret", *NUMBERS, *DEMANDS)
 
+# Of a task of a workflow: what is read, and what the remark on files is about.
+WORKFLOW_FIELDS = (
+    *("id", "name", "runtimeInSeconds", "runtime", "coreCount", "cores", "parents", "children"),
+    *("files", "inputFiles", "outputFiles", "readBytes", "writtenBytes"),
+)
+
 
 def looks_like(start: bytes) -> bool:
     """Whether a file that begins so may be a Batsim workload."""
@@ -138,6 +144,9 @@ def _of_workflow(workflow: Mapping[str, Any], account: Account) -> dict[str, Any
     runs = log.get("tasks", []) if isinstance(log, dict) else []
     if not isinstance(tasks, list) or not all(isinstance(one, dict) for one in [*tasks, *runs]):
         raise WorkloadError(f"{account.file}: {place}: is not a list of tasks; give one")
+    strange = sorted(set[str]().union(*tasks, *runs).difference(WORKFLOW_FIELDS))
+    if strange:
+        account.unused(f"fields of tasks that are not used: {', '.join(map(shown, strange))}")
     ran = {str(run.get("id")): run for run in runs}
     ids = {str(task.get(key)): str(task.get("id", task.get("name"))) for key in ("name", "id")
            for task in tasks if key in task}  # fmt: skip

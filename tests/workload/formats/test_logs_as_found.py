@@ -442,6 +442,13 @@ def test_a_workflow_of_wfcommons_is_read(read, tmp_path, capsys, workflow):
     assert "makespan     40.5 s" in capsys.readouterr().out
 
 
+def test_fields_of_tasks_of_a_workflow_that_are_not_read_are_told(read):
+    ran = [{**one, "avgCPU": 9, "command": {}} for one in RAN]
+    plan = {"specification": {"tasks": PLANNED}, "execution": {"tasks": ran}}
+    made = read(json.dumps({"name": "w", "workflow": plan}), "w.json")
+    assert made.remarks[0].text == "fields of tasks that are not used: 'avgCPU', 'command'"
+
+
 def test_all_tasks_of_a_workflow_without_a_run_time_are_told(read):
     plan = {"specification": {"tasks": PLANNED}, "execution": {"tasks": RAN[:1]}}
     with pytest.raises(WorkloadError) as caught:
