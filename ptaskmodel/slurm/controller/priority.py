@@ -171,6 +171,8 @@ class Multifactor:
         self.usage = Usage(tree, self._of, began_s, rests) if conf.database else None
         # Whether a job's size counts with its limit, which may change before a refresh.
         self._sized_at_once = "SMALL_RELATIVE_TO_TIME" in self._of.flags
+        # Whether jobs that run have their priorities refreshed, which they keep when requeued.
+        self._follows_running = "CALCULATE_RUNNING" in self._of.flags
         self._weight_age = self._of.weight_age if conf.database else 0
         self._weight_fairshare = self._of.weight_fairshare if conf.database else 0
         self._max_factor = max([1, *(p.job_factor for p in conf.partitions)])
@@ -256,7 +258,8 @@ class Multifactor:
 
     def started(self, job: Waiting, now: int, tres: Amounts) -> None:
         """The job runs from now on, with these resources."""
-        self.gone(job)
+        if not self._follows_running:
+            self.gone(job)
         if self.usage is not None and job.account and job.account.association is not None:
             qos = self._accounts.qos.get(job.account.qos or "")
             rate = billed(tres, job.partition, self._conf)
@@ -272,7 +275,7 @@ class Multifactor:
             self.usage.ended(row, now)
 
     def gone(self, job: Waiting) -> None:
-        """The job waits no longer."""
+        """The job waits no longer, or is over."""
         self._tested.pop(job.number, None)
         if self._fresh.pop(job.number, None) is not None:
             return

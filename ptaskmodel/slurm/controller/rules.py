@@ -348,6 +348,8 @@ class Rules:
     def ended(self, job: JobRecord, now: int, *, again: bool) -> None:
         """A job that ran is over, or begins anew later."""
         self.priorities.ended(job, now)
+        if not again:
+            self.priorities.gone(job)
         if self.limits.enforced:
             self.limits.ended(job, now)
             if not again:

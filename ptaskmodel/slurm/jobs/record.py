@@ -289,6 +289,7 @@ class JobRecord:
         """Wait again from `now` on, not eligible before `begin_s`."""
         self.restarts += 1
         self.state = PENDING
+        self.tested_cpus = 0
         self.submit_s, self.begin_s, self.eligible_s = now, begin_s, None
 
     # --- suspension -------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from ptaskmodel.slurm.select.consumable import Consumable
 from ptaskmodel.slurm.select.cores import Used
 from ptaskmodel.slurm.select.fitting import Style, by_runs, dealt
 from ptaskmodel.slurm.select.linear import by_weight, split
+from ptaskmodel.slurm.select.occupancy import keeps_nodes
 from ptaskmodel.slurm.select.offers import Room, Taking
 from ptaskmodel.slurm.select.switches import Leaves, Tree
 
@@ -39,11 +40,12 @@ class ConsRes(Consumable):
         sets = self.nodes.sets
         if counted:
             sets = split(sets, need.nodes, counted)
-        idle_only = need.whole and not self._preempts
+        unshared = keeps_nodes(need)
+        idle_only = unshared and not self._preempts
         closed = self._taken.nodes if idle_only else self._taken.whole
         if self._gang and not self._preempts:
             closed = 0  # nodes whose jobs are all suspended are idle, and others are left out
-        joined = need.joined and (self._joins or not need.whole)
+        joined = need.joined and (self._joins or not unshared)
         for nodes, last in by_weight(sets, joined=joined):
             among = within & (need.required | nodes)
             least = need.least if last else max(need.least, need.wanted)

@@ -12,7 +12,7 @@ from math import inf
 from typing import Self
 
 from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members
-from ptaskmodel.slurm.conf.facts import BY_TIER, Conf, NodeLine, Nodes
+from ptaskmodel.slurm.conf.facts import BY_TIER, NEVER, Conf, NodeLine, Nodes
 from ptaskmodel.slurm.jobs.needs import OVER_OTHERS, PER_GPU, Need
 from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
 from ptaskmodel.slurm.select.cores import Used, free_cpus, held_cpus, joined, nodes_in, without
@@ -63,6 +63,8 @@ class Consumable:
         self._busy_first = conf.scheduler.bf_busy_nodes
         self._gang = conf.gang
         self._by_tier = conf.preempt_type == BY_TIER
+        # Whether jobs that would share cores keep away from nodes that others have for themselves.
+        self._keeps = not conf.gang and conf.preempt_type == NEVER
         self._full = tuple(first_hosts(count) for count in nodes.cores)
         self._taken = Occupancy(conf, nodes)
         # Whether jobs for which only CPUs count fit on some nodes that are free.
@@ -209,6 +211,8 @@ class Consumable:
         nodes counts already: of each line of nodes some of which are among them, the others are
         heavier.
         """
+        if need.sharing == OVER_OTHERS and self._keeps:
+            within &= ~self._taken.whole
         found = self._start(need, within, leaves, counted)
         if found is None or found.size > need.most:
             return None

@@ -21,8 +21,8 @@ class Occupancy:
     """Resources in use on each of the nodes of a configuration, `conf`.
 
     rows: cores by partition. partitions: by decreasing tier. gres: units in use, by name and type.
-    present: number of jobs. nodes: those with a job. whole: those with a job that has all of the
-    node. in_use: cores that any job uses. unshared: number of jobs that share nothing beyond the
+    present: number of jobs. nodes: those with a job. whole: those that a job has for
+    itself. in_use: cores that any job uses. unshared: number of jobs that share nothing beyond the
     cores of the node.
     """
 
@@ -89,7 +89,7 @@ class Occupancy:
         assert allocation is not None
         held = nodes_in(allocation.nodes)
         need = job.need
-        if need.whole:
+        if keeps_nodes(need):
             self.whole ^= allocation.nodes
         sharing = need.sharing
         for node in held:
@@ -186,6 +186,11 @@ class Occupancy:
         if need.sharing == OVER_OTHERS:
             return not self._unshared[node]
         return not any(row.used[node] for rows in others for row in rows.rows)
+
+
+def keeps_nodes(need: Need) -> bool:
+    """Return whether a job with a `need` has whole nodes for itself: FORCE:2 shares even those."""
+    return need.whole and not (need.force and need.share > 1)
 
 
 # As many jobs are removed at once in a prediction, and two more.
