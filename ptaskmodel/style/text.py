@@ -9,7 +9,10 @@ import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 ELLIPSIS = "…"
 LEAST_WIDTH = 12  # of a column of names that is elided
@@ -207,12 +210,12 @@ def _duration(seconds: float) -> str:
     if _rounded(seconds) < 2 * _MINUTE:
         scale, unit = unit_of(seconds, "time")
         return f"{_digits(seconds / scale)} {unit}"
-    minutes = _scaled(seconds / _MINUTE, 0)
+    minutes = math.floor(seconds / _MINUTE + 0.5)
     if minutes < 120:
         return f"{minutes} min"
     large, small, name, part = minutes, 60, "h", "min"
     if minutes >= 48 * 60:
-        large, small, name, part = _scaled(seconds / _HOUR, 0), 24, "d", "h"
+        large, small, name, part = math.floor(seconds / _HOUR + 0.5), 24, "d", "h"
     whole, rest = divmod(large, small)
     return f"{_grouped(str(whole))} {name}" + (f" {rest} {part}" if rest else "")
 
@@ -254,7 +257,7 @@ def date(seconds: float | None, span_s: float, begin_unix_s: float | None = None
         return f"{at:%a} {at.day} {at:%b} {at:%H:%M}"
     if span_s < 120 * _MINUTE:
         return duration(seconds)
-    minutes = _scaled(seconds / _MINUTE, 0)
+    minutes = math.floor(seconds / _MINUTE + 0.5)
     days, rest = divmod(minutes, 24 * 60) if span_s >= 48 * _HOUR else (None, minutes)
     clock = f"{rest // 60}:{rest % 60:02}"
     return clock if days is None else f"day {days + 1}, {clock}"
@@ -349,62 +352,34 @@ def _signed(value: float, write: Callable[[float], str]) -> str:
 
 
 def _rounded(value: float) -> float:
-    """Three digits, the half away from zero."""
-    if not value or math.isinf(value):
-        return value
-    shown, exponent = _three(value)
-    return float(f"{shown}e{exponent - DIGITS + 1}")
+    """As three digits tell it."""
+    return float(_three(value))
 
 
-def _three(value: float) -> tuple[int, int]:
-    """The first three digits of a value above 0, the half away from zero; 10's power of the first.
+def _three(value: float) -> Decimal:
+    """The first three digits of the double itself, the half away from zero."""
+    from decimal import ROUND_HALF_UP, Context
 
-    Of the double itself, whose decimals are many: 0.285 lies below 0.285, and is 0.285 so.
-    """
-    exponent = int(f"{value:.0e}".partition("e")[2]) - 1  # of 9.6 this is 0, of 1.2 it is -1
-    shown = _scaled(value, DIGITS - 1 - exponent)
-    if shown >= 10**DIGITS:
-        exponent += 1
-        shown = _scaled(value, DIGITS - 1 - exponent)
-    return shown, exponent
-
-
-def _scaled(value: float, power: int) -> int:
-    """A value above 0 times a power of ten, as the nearest whole number, the half away from 0."""
-    above, below = value.as_integer_ratio()
-    if power >= 0:
-        above *= 10**power
-    else:
-        below *= 10**-power
-    return (2 * above + below) // (2 * below)
+    return Context(DIGITS, ROUND_HALF_UP).create_decimal_from_float(value)
 
 
 def _digits(value: float) -> str:
     """Three digits, and all of those before the point; no trailing zeros."""
-    if math.isinf(value):
-        return "∞"
-    if not value:
-        return "0"
-    if value >= 10.0 ** (DIGITS - 1) and value < 1e15:
-        return _grouped(str(_scaled(value, 0)))
-    shown, exponent = _three(value)
-    if not 1e-3 <= value < 1e15:
-        return f"{_plain(_pointed(shown, DIGITS - 1))}e{exponent}"
-    return _plain(_pointed(shown, DIGITS - 1 - exponent))
+    if 10.0 ** (DIGITS - 1) <= value < 1e15 or math.isinf(value):
+        return _grouped(_fixed(value, 0))
+    shown = _three(value)
+    exponent = shown.adjusted() if value and not 1e-3 <= value < 1e15 else 0
+    text = _plain(f"{shown.scaleb(-exponent):f}")
+    return f"{text}e{exponent}" if exponent else text
 
 
 def _fixed(value: float, decimals: int) -> str:
+    from decimal import ROUND_HALF_UP, Context, Decimal
+
     if math.isinf(value):
         return "∞"
-    return _pointed(_scaled(value, decimals), decimals)
-
-
-def _pointed(number: int, decimals: int) -> str:
-    """A whole number over 10 to the power of ``decimals``."""
-    if decimals <= 0:
-        return f"{number * 10**-decimals}"
-    text = f"{number:0{decimals + 1}}"
-    return f"{text[:-decimals]}.{text[-decimals:]}"
+    exact = Context(prec=400, rounding=ROUND_HALF_UP)
+    return f"{exact.quantize(Decimal(value), Decimal((0, (1,), -decimals))):f}"
 
 
 def _plain(text: str) -> str:
