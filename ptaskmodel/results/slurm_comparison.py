@@ -41,6 +41,7 @@ BY = ("partition", "size", "length", "user", "account")
 # By a part of a key of slurm.conf: what it deals with, whose classes come first.
 CONCERNS = {"size": "size", "fairshare": "user", "account": "account", "assoc": "account"}
 BETTER, WORSE, MIXED, UNCHANGED = "better", "worse", "mixed", "the same"
+ROLES = {BETTER: "gain", WORSE: "lose"}  # of colours; others are ink
 
 Array = NDArray[np.float64]
 
@@ -317,7 +318,6 @@ def _waits(jobs: Sequence[SlurmJob]) -> Array:
 @picture
 def slurm_comparison_figure(found: SlurmComparison) -> Figure:
     """Waits of classes of jobs before and after, and how many gain and lose."""
-    colours = {BETTER: "gain", WORSE: "lose"}
     names: list[str] = []
     rows: list[list[Dot]] = []
     for by in found.order():
@@ -329,7 +329,7 @@ def slurm_comparison_figure(found: SlurmComparison) -> Figure:
         for group in groups:
             counts = f"{group.gain} gain, {group.same} same, {group.lose} lose"
             names.append(f"{elided(group.name, 24)}: {counts}")
-            levels = (group.before_s, "soft"), (group.after_s, colours.get(group.verdict, "ink"))
+            levels = (group.before_s, "soft"), (group.after_s, ROLES.get(group.verdict, "ink"))
             rows.append([Dot(half, half, high, role) for (half, high), role in levels])
     runs = f"above {found.a.directory.name}, below {found.b.directory.name}"
     key = f"dots: what half wait at most; lines: to what 95 % do; {runs}; colour: better or worse"

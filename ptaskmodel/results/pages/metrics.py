@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ptaskmodel.results.batch_comparison import Standings, placed
-from ptaskmodel.results.compared_metrics import Group, Metric
+from ptaskmodel.results.compared_metrics import COUNT, NUMBER, SHARE, Group, Metric
 from ptaskmodel.results.loading import Results
-from ptaskmodel.results.pages.page import MIDDLE, Mark, Section, Table, axis, cell
-from ptaskmodel.results.pictures.charts import Strip
+from ptaskmodel.results.pages.page import MIDDLE, Mark, Section, Table, cell, dot_table
+from ptaskmodel.results.pictures.charts import Dot, DotPanel, Strip
 from ptaskmodel.results.pictures.waiting import RUNNING, TAU_S, Waited, slowdown_chart, waited
 from ptaskmodel.results.states import NOT_SLOWED
 from ptaskmodel.results.tables.slurm_reading import is_slurm
@@ -32,65 +32,50 @@ def metric_sections(found: Standings) -> list[Section]:
 
 def _group(found: Standings, group: Group) -> Section:
     """The metrics that answer a question: a column for each run, or a row where there are many."""
-    same_work = group is found.groups[0]
+    apart = found.apart if group is found.groups[0] else {}
+    comparable = [apart.get(name, "yes") for name in found.runs]
     if len(found.runs) >= MANY:
-        return Section(group.title, PLACED, (_runs_down(found, group, same_work),))
-    rows = [
-        [
-            found.label(metric, values),
-            *(found.text(metric, values, k) for k in range(len(values))),
-            _placed(found, metric, values),
-        ]
-        for metric, values in group.rows
-    ]
-    if found.apart and same_work:
-        rows.insert(0, ["comparable", *(found.apart.get(each, "yes") for each in found.runs), None])
-    heads = ["metric", *(f"{run_sign(k)} {name}" for k, name in enumerate(found.runs)), PLACE]
-    others = ", ".join(f"{run_sign(k)} {name}" for k, name in enumerate(found.runs) if k)
-    note = f"Changes are against {run_sign(0)} {found.first}; {others}." if same_work else ""
-    kinds = ["text", *["said"] * len(found.runs), "drawn"]
+        panels = [_places(found, metric, values) for metric, values in group.rows]
+        more = [("comparable", comparable)] if apart else []
+        return Section(group.title, PLACED, (dot_table("run", list(found.runs), panels, more),))
+    names = [found.label(metric, values) for metric, values in group.rows]
+    told = [[found.text(metric, values, k) for metric, values in group.rows]
+            for k in range(len(found.runs))]  # fmt: skip
+    rows = [_in_a_row(found, metric, values) for metric, values in group.rows]
+    if apart:
+        names, rows = ["comparable", *names], [[], *rows]
+        told = [[one, *texts] for one, texts in zip(comparable, told, strict=True)]
+    heads = [f"{run_sign(k)} {name}" for k, name in enumerate(found.runs)]
+    note = ""
+    if group is found.groups[0]:
+        note = f"Changes are against {run_sign(0)} {found.first}; {', '.join(heads[1:])}."
     # A small screen has room for two runs, or for the places of all.
-    key = (1, 2) if len(found.runs) == 2 else (1, len(heads) - 1)
-    return Section(group.title, note, (Table(heads, rows, kinds=kinds, key=key),))
+    key = (1, 2) if len(heads) == 2 else (1, len(heads) + 1)
+    panel = DotPanel(PLACE, SHARE, rows, ends=(0.0, 1.0), bare=True)
+    table = dot_table("metric", names, [panel], list(zip(heads, told, strict=True)), key=key)
+    return Section(group.title, note, (table,))
 
 
-def _placed(
-    found: Standings, metric: Metric, values: Sequence[float | None]
-) -> dict[str, Any] | None:
-    """A sign of each run on a line from 0 to the largest value."""
-    if not (dots := placed(values)):
-        return None
+def _in_a_row(found: Standings, metric: Metric, values: Sequence[float | None]) -> list[Dot]:
+    """A dot of each run between 0 and the largest value; the first says all of them."""
     shown = metric.column(values)
-    marks: list[Mark] = [(dot.value, None, dot.role, dot.sign, MIDDLE) for dot in dots]
     pairs = zip(found.runs, values, strict=True)
     said = ", ".join(f"{name} {shown.text(value)}" for name, value in pairs)
-    if metric.better:
-        said += f"; {metric.better} is better"
-    return cell(f"{found.label(metric, values)}: {said}", [axis(), *marks])
+    text = f"{found.label(metric, values)}: {said}"
+    text += f"; {metric.better} is better" if metric.better else ""
+    return [dot._replace(text=text * (k == 0)) for k, dot in enumerate(placed(values))]
 
 
-def _runs_down(found: Standings, group: Group, same_work: bool) -> Table:
-    """A row for each run, in each cell a number and its place between 0 and the largest."""
-    heads = ["run", *(found.label(metric, values) for metric, values in group.rows)]
-    rows: list[list[Any]] = []
-    for k, (name, results) in enumerate(found.runs.items()):
-        row: list[Any] = [name]
-        for metric, values in group.rows:
-            value, most = values[k], max((one for one in values if one is not None), default=0.0)
-            shown = metric.column(values).text(value)
-            if value is None:
-                row.append(None)
-                continue
-            marks = [(value / most, None, "ink", "●", MIDDLE)] if most > 0.0 else []
-            text = f"{results.directory.name}: {found.label(metric, values)} {shown}"
-            row.append(cell(text, [axis(), *marks], shown, value))
-        if found.apart and same_work:
-            row.append(found.apart.get(name, "yes"))
-        rows.append(row)
-    kinds = ["text", *["drawn"] * len(group.rows)]
-    if found.apart and same_work:
-        heads, kinds = [*heads, "comparable"], [*kinds, "text"]
-    return Table(heads, rows, kinds=kinds)
+def _places(found: Standings, metric: Metric, values: Sequence[float | None]) -> DotPanel:
+    """A row for each run: its number, and the place of that between 0 and the largest."""
+    unit, most = metric.column(values), max((value or 0.0 for value in values), default=0.0)
+    rows = [
+        [] if value is None else
+        [Dot(value, text=f"{results.directory.name}: {unit.head(metric.name)} {unit.text(value)}")]
+        for results, value in zip(found.runs.values(), values, strict=True)
+    ]  # fmt: skip
+    return DotPanel(metric.name, NUMBER if metric.kind == COUNT else metric.kind, rows,
+                    ends=(0.0, most))  # fmt: skip
 
 
 def waiting_sections(results: Results, users: Mapping[str, str]) -> list[Section]:

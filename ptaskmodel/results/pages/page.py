@@ -19,6 +19,7 @@ from typing import Any
 from ptaskmodel.files import json_text, whole_file
 from ptaskmodel.results.pictures.charts import Dot, DotPanel
 from ptaskmodel.style.figures import css
+from ptaskmodel.style.text import Column as Unit
 from ptaskmodel.style.text import column
 
 SCRIPTS = (
@@ -171,11 +172,6 @@ def cell(
     return {"text": text, "marks": [list(mark) for mark in marks], "label": label, "value": value}
 
 
-def axis(level: float = MIDDLE) -> Mark:
-    """Return the line that marks stand on; level: how far down."""
-    return (0.0, 1.0, "line", "axis", level)
-
-
 def dot_table(
     head: str,
     names: Sequence[str],
@@ -191,32 +187,37 @@ def dot_table(
                              for k, name in enumerate(names)]  # fmt: skip
     heads = [head, *(name for name, _ in more)]
     for panel in panels:
-        low, high = panel.reach
         unit = column([dot.value for its in panel.rows for dot in its], panel.kind)
-        heads.append(panel.name if panel.change else unit.head(panel.name))
+        heads.append(panel.name if panel.change or panel.bare else unit.head(panel.name))
         for row, its in zip(rows, panel.rows, strict=True):
-            label = " · ".join(dot.label or unit.text(dot.value) for dot in its)
-            row.append(_dots(its, low, high, label, panel.change) if its else None)
+            row.append(dot_cell(panel, its, unit) if its else None)
     kinds = ["text", *["said"] * len(more), *["drawn"] * len(panels)]
     return Table(heads, rows, kinds=kinds, **given)
 
 
-def _dots(its: Sequence[Dot], low: float, high: float, label: str, change: bool) -> dict[str, Any]:
-    """A cell with dots and their intervals between the least and the largest value."""
+def dot_cell(panel: DotPanel, its: Sequence[Dot], unit: Unit | None = None) -> dict[str, Any]:
+    """Return a cell with the dots of a row of ``panel``, and their intervals, on a line.
+
+    its: of the row. unit: of the numbers above them; of a bare panel there are none.
+    """
+    low, high = panel.reach
 
     def at(value: float) -> float:
         return min(max(0.02 + 0.96 * (value - low) / (high - low), 0.0), 1.0)
 
-    text = "; ".join(dot.text for dot in its)
-    marks: list[Mark] = [axis()]
-    if high > low:
-        marks += [(0.5, None, "ink", "|", MIDDLE)] * change
-        for dot in its:
-            step = -(-len(dot.others) // MOST_DOTS) or 1
-            some = [x for x in dot.others[::step] if math.isfinite(x)]
-            marks += [(at(x), None, "soft", "•", MIDDLE) for x in some]
-            if math.isfinite(dot.low) and math.isfinite(dot.high):
-                marks.append((at(dot.low), at(dot.high), dot.role, "", MIDDLE))
-            if math.isfinite(dot.value):
-                marks.append((at(dot.value), None, dot.role, dot.sign, MIDDLE))
+    marks: list[Mark] = [] if panel.apart else [(0.0, 1.0, "line", "axis", MIDDLE)]
+    marks += [(0.5, None, "ink", "|", MIDDLE)] * (panel.change and high > low)
+    for k, dot in enumerate(its if high > low else ()):
+        down = (k + 0.5) / len(its) if panel.apart else MIDDLE
+        step = -(-len(dot.others) // MOST_DOTS) or 1
+        some = [x for x in dot.others[::step] if math.isfinite(x)]
+        marks += [(at(x), None, "soft", "•", down) for x in some]
+        if math.isfinite(dot.low) and math.isfinite(dot.high):
+            marks.append((at(dot.low), at(dot.high), dot.role, "", down))
+        if math.isfinite(dot.value):
+            marks.append((at(dot.value), None, dot.role, dot.sign, down))
+    label = ""
+    if unit is not None and not panel.bare:
+        label = " · ".join(dot.label or unit.text(dot.value) for dot in its)
+    text = "; ".join(dot.text for dot in its if dot.text)
     return cell(text, marks, label, its[0].value if math.isfinite(its[0].value) else None)

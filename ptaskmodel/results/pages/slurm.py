@@ -10,11 +10,12 @@ import numpy as np
 from ptaskmodel.results.compared_metrics import TIME, idle_while_waiting_h, number_of
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pages.metrics import metric_sections
-from ptaskmodel.results.pages.page import MIDDLE, Mark, Section, Table, cell
-from ptaskmodel.results.pictures.charts import Cumulative, curves
+from ptaskmodel.results.pages.page import MIDDLE, Mark, Section, Table, cell, dot_cell
+from ptaskmodel.results.pictures.charts import Cumulative, Dot, DotPanel, curves
 from ptaskmodel.results.sentences import log_answer
 from ptaskmodel.results.slurm_comparison import (
     BETTER,
+    ROLES,
     WORSE,
     GroupChange,
     class_table,
@@ -267,24 +268,22 @@ def _classes(by: str, groups: Sequence[GroupChange]) -> Table:
     """Classes of jobs: waits before and after on one line, and how many gain or lose."""
     heads, rows = class_table(groups)
     most = max(1.0, *(max(*each.before_s, *each.after_s) for each in groups))
+    waits = [
+        [Dot(half, half, high, role, text=f"in {run} half wait {duration(half)}, 95 % at most "
+             f"{duration(high)}") for run, role, (half, high) in (
+                 ("a", "soft", each.before_s), ("b", ROLES.get(each.verdict, "ink"), each.after_s))]
+        for each in groups
+    ]  # fmt: skip
+    panel = DotPanel("a above, b below", TIME, waits, ends=(0.0, most), bare=True, apart=True)
     cells = []
-    for group, row in zip(groups, rows, strict=True):
-        after = {BETTER: "gain", WORSE: "lose"}.get(group.verdict, "ink")
-        marks: list[Mark] = []
-        lines = (group.before_s, "soft", 0.25), (group.after_s, after, 0.75)
-        for (half, high), role, down in lines:
-            marks.append((half / most, high / most, role, "", down))
-            marks.append((half / most, None, role, "●", down))
-        waits = [f"half wait {duration(half)}, 95 % at most {duration(high)}"
-                 for half, high in (group.before_s, group.after_s)]  # fmt: skip
+    for group, row, its in zip(groups, rows, waits, strict=True):
         counts = f"{count(group.gain)} gain, {count(group.same)} same, {count(group.lose)} lose"
         name, jobs, *levels, gain, same, lose, verdict = row
         sign = {BETTER: "− ", WORSE: "+ "}.get(group.verdict, "")
-        strip = cell(f"{name}: in a {waits[0]}; in b {waits[1]}", marks, value=group.after_s[0])
         label = f"{gain} · {same} · {lose}"
-        cells.append([name, strip, jobs, *levels, cell(counts, _parts(group), label, group.gain),
-                      sign + verdict])  # fmt: skip
-    header = (by, "a above, b below", *heads[:5], "gain · same · lose", heads[-1])
+        cells.append([name, dot_cell(panel, its), jobs, *levels,
+                      cell(counts, _parts(group), label, group.gain), sign + verdict])  # fmt: skip
+    header = (by, panel.name, *heads[:5], "gain · same · lose", heads[-1])
     kinds = ("text", "drawn", *["said"] * 5, "drawn", "text")
     caption = (
         f"By {by}; lines from what half wait at most (●) to what 95 % do, 0 to {duration(most)}"

@@ -222,17 +222,23 @@ class DotPanel(NamedTuple):
     """Values of one quantity, of each row none, one or several.
 
     name: of the quantity. kind: as of `style.text.number`. rows: as many as there are names.
-    change: whether they are changes: the middle is none.
+    change: whether they are changes: the middle is none. ends: of the axis; None: of the values.
+    bare: on pages no numbers stand above dots, and those of a row, if `apart`, below each other.
     """
 
     name: str
     kind: str
     rows: Sequence[Sequence[Dot]]
     change: bool = False
+    ends: tuple[float, float] | None = None
+    bare: bool = False
+    apart: bool = False
 
     @property
     def reach(self) -> tuple[float, float]:
         """The least and the largest value there is, or an equal change to both sides."""
+        if self.ends:
+            return self.ends
         every = [dot for row in self.rows for dot in row]
         if self.change:
             # Intervals of few seeds are cut, so that values can be told.
