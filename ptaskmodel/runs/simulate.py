@@ -255,7 +255,7 @@ def simulate_into(
 
             alone_s = times_alone(made)
         if neighbours is not None and alone_s is not None:
-            from ptaskmodel.results.pages.interference import costs_of, write_costs
+            from ptaskmodel.results.tables.costs import costs_of, write_costs
 
             costs, left_out = costs_of(made, neighbours, alone_s)
             files = (*files, write_costs(place, costs))

@@ -12,9 +12,9 @@ import pytest
 from ptaskmodel.cli import main
 from ptaskmodel.remarks import EFFECTS, KILLED
 from ptaskmodel.results.loading import load_results
-from ptaskmodel.results.pages.interference import read_costs
 from ptaskmodel.results.pages.report import answer_in, write_report
 from ptaskmodel.results.sentences import warnings_of
+from ptaskmodel.results.tables.costs import read_costs
 from ptaskmodel.style.text import duration, number
 
 STAR = """<?xml version="1.0"?>

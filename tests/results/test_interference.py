@@ -13,8 +13,8 @@ import ptaskmodel as pm
 from ptaskmodel.cli import main
 from ptaskmodel.engine.state import RATE
 from ptaskmodel.recording import attribution
-from ptaskmodel.results.pages import interference
 from ptaskmodel.results.pages.report import write_report
+from ptaskmodel.results.tables import costs
 from ptaskmodel.style.text import number
 
 PLATFORM = """<?xml version="1.0"?>
@@ -154,7 +154,7 @@ def test_charges_are_those_of_each_pair_at_each_change(tmp_path, monkeypatch, le
 def test_of_very_many_costs_the_worst_of_each_task_are_kept(tmp_path, monkeypatch):
     tasks = [{"id": f"t{k}", "hosts": ["n0"], "cpu": 1e9 * (k + 1)} for k in range(4)]
     whole = lost(tmp_path, tasks)
-    monkeypatch.setattr(interference, "MOST_COSTS", 8)
+    monkeypatch.setattr(costs, "MOST_COSTS", 8)
     rows = lost(tmp_path, tasks)
     assert rows == [row for k, row in enumerate(whole) if k % 3 < 2]
     part = sum(float(r["seconds"]) for r in rows) / sum(float(r["seconds"]) for r in whole)

@@ -9,9 +9,9 @@ from slurm.small_clusters import LINEAR, conf_of
 from ptaskmodel.errors import PTaskModelError, SlurmError
 from ptaskmodel.platform import load_platform
 from ptaskmodel.results.loading import results_of
-from ptaskmodel.results.pages.interference import read_costs
 from ptaskmodel.results.pages.report import answer_in
 from ptaskmodel.results.pictures.topology import platform_of
+from ptaskmodel.results.tables.costs import read_costs
 from ptaskmodel.runs.scheduling_options import SlurmOptions
 from ptaskmodel.runs.slurm import slurm_into
 from ptaskmodel.slurm.conf.phases import Phases

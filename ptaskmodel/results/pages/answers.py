@@ -12,12 +12,13 @@ from ptaskmodel.results.compared_metrics import number_of, outcomes
 from ptaskmodel.results.directory import number as as_number
 from ptaskmodel.results.directory import read_optional
 from ptaskmodel.results.loading import Results, ShownTask
-from ptaskmodel.results.pages.interference import Cost, Limit, summed, unknown_culprits
+from ptaskmodel.results.pages.interference import Limit, unknown_culprits
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.topology import mean_use
 from ptaskmodel.results.pictures.tracks import hosts_off
 from ptaskmodel.results.sentences import jobs_answer
 from ptaskmodel.results.states import ENDED, KILLED, NOT_SLOWED, OUTCOMES, count_text, outcome_of
+from ptaskmodel.results.tables.costs import Cost, summed
 from ptaskmodel.results.tables.energy import ENERGY
 from ptaskmodel.results.tables.places import Place, level_of, link_name
 from ptaskmodel.style.text import count, duration, elided, number

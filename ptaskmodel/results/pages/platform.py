@@ -16,7 +16,7 @@ from ptaskmodel.results.directory import finite
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.load import Sure, packet_spells, ranges_of
-from ptaskmodel.results.pictures.topology import MEASURES, cable_of, routes_of
+from ptaskmodel.results.pictures.topology import MEASURES, cable_of, halves, routes_of
 from ptaskmodel.results.tables.places import Place, level_of, link_name
 from ptaskmodel.results.tables.tasks import PAUSES, QUEUES, TASKS
 from ptaskmodel.style.text import count, duration, number
@@ -68,7 +68,7 @@ def topology_data(
             [
                 [_rounded(*(value for point in path for value in point)) for path in line.paths],
                 list(line.links),
-                [index[half] for name in line.links for half in _halves(name) if half in index],
+                [index[half] for name in line.links for half in halves(name) if half in index],
             ]
             for line in drawn.lines
         ],
@@ -119,10 +119,6 @@ def _says(used: Mapping[str, Sequence[float]], places: Mapping[str, Place]) -> s
         told = [f"{level}: {number(mean, 'share')}" for level, mean in sorted(means.items())]
         said += f" On average by level: {'; '.join(told)}."
     return said
-
-
-def _halves(name: str) -> tuple[str, str, str]:
-    return name, f"{name}_UP", f"{name}_DOWN"
 
 
 def _uses(measures: Sequence[dict[str, float]], names: Sequence[str]) -> dict[str, list[float]]:

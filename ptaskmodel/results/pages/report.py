@@ -28,8 +28,6 @@ from ptaskmodel.results.pages.interference import (
     limits_section,
     loops_of,
     loops_section,
-    read_costs,
-    sharers_by_cost,
     spells_of,
 )
 from ptaskmodel.results.pages.metrics import slowdown_sections, waiting_sections
@@ -54,6 +52,7 @@ from ptaskmodel.results.pictures.tracks import (
 )
 from ptaskmodel.results.sentences import other_remarks, stopped_text, warnings_of
 from ptaskmodel.results.states import KILLED, in_words, outcome_of
+from ptaskmodel.results.tables.costs import read_costs, sharers_by_cost
 from ptaskmodel.results.tables.places import Place, host_groups, link_name, link_places
 from ptaskmodel.results.tables.slurm_reading import is_slurm
 from ptaskmodel.style.text import count, duration, number

@@ -29,6 +29,7 @@ from ptaskmodel.results.pictures.drawing import (
 from ptaskmodel.results.pictures.tracks import in_cells
 from ptaskmodel.results.states import ENDED, KILLED, outcome_of
 from ptaskmodel.results.tables import slurm_reading
+from ptaskmodel.results.tables.costs import summed
 from ptaskmodel.style.figures import CATEGORIES, LIGHT, OTHERS, category, finished, picture, text_on
 from ptaskmodel.style.text import count, elided, number, round_time
 
@@ -69,8 +70,7 @@ def gantt(results: Results, colour: str | None = None) -> Figure:
     if n_bars > MAX_BARS or (tiny and n_bars > MANY_BARS):
         return _cells(results, rows, hosts)
     colour = colour or _usual_colour(results)
-    tasks = [task for task, _, _ in rows]
-    coloured = GROUPS[colour](results, tasks) if colour in GROUPS else _by_amount(colour, tasks)
+    coloured = GROUPS[colour](results, rows) if colour in GROUPS else _by_amount(colour, rows)
     height = min(max(1.2, 0.3 * len(hosts)), 8.0)
     track = Pane(lambda axes: _bars(axes, rows, hosts, coloured.paint, results.end_s), height)
     figure = time_panel([track], results.end_s, results)
@@ -119,10 +119,10 @@ AMOUNTS: Mapping[str, tuple[Callable[[ShownTask], float | None], Any, str]] = {
 }  # fmt: skip
 
 
-def _by_amount(colour: str, tasks: Sequence[ShownTask]) -> Coloured:
+def _by_amount(colour: str, rows: Spells) -> Coloured:
     """Of amounts by task: what is not known is grey."""
     amount, scale_to, says = AMOUNTS[colour]
-    most = max((amount(task) or 0.0 for task in tasks), default=0.0)
+    most = max((amount(task) or 0.0 for task, _, _ in rows), default=0.0)
     among, colours = scale_to(most), heat()
 
     def paint(task: ShownTask) -> Any:
@@ -132,43 +132,35 @@ def _by_amount(colour: str, tasks: Sequence[ShownTask]) -> Coloured:
     return Coloured(paint, f"colour: {says.format(number(most))}")
 
 
-def _by_state(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
+def _by_state(results: Results, rows: Spells) -> Coloured:
     colours = {ENDED: LIGHT.use, KILLED: LIGHT.lost}
-
-    def paint(task: ShownTask) -> Any:
-        return colours.get(outcome_of(task.state), LIGHT.wait)
-
     key = [("ended", LIGHT.use), ("killed", LIGHT.lost), ("neither", LIGHT.wait)]
-    return Coloured(paint, "colour: what became of it", key)
+    return Coloured(lambda task: colours.get(outcome_of(task.state), LIGHT.wait),
+                    "colour: what became of it", key)  # fmt: skip
 
 
-def _by_user(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
+def _by_user(results: Results, rows: Spells) -> Coloured:
     if not slurm_reading.is_slurm(results.summary):
         raise PTaskModelError(f"{results.directory}: its jobs name no users; choose another colour")
     users = {job.job_id: job.user for job in results.jobs}
-    used: dict[str, float] = dict.fromkeys(users.values(), 0.0)
-    for task in tasks:
-        used[users[task.task_id]] += (task.duration_s or 0.0) * len(task.hosts)
-    largest = sorted(used, key=lambda user: -used[user])[: len(CATEGORIES)]
-    order = {user: k for k, user in enumerate(largest)}
-    key = [(user, category(k)) for user, k in order.items()]
-    if len(used) > len(order):
-        key.append((f"{count(len(used) - len(order))} others", OTHERS))
-
-    def paint(task: ShownTask) -> Any:
-        return category(order.get(users[task.task_id], len(CATEGORIES)))
-
-    return Coloured(paint, "colour: user, the largest first", key)
+    used = list(summed((users[task.task_id], (end - start) * len(task.hosts))
+                       for task, start, end in rows))  # fmt: skip
+    key = [(user, category(k)) for k, user in enumerate(used[: len(CATEGORIES)])]
+    if len(used) > len(key):
+        key.append((f"{count(len(used) - len(key))} others", OTHERS))
+    colours = dict(key)
+    return Coloured(lambda task: colours.get(users[task.task_id], OTHERS),
+                    "colour: user, the largest first", key)  # fmt: skip
 
 
-def _by_task(results: Results, tasks: Sequence[ShownTask]) -> Coloured:
-    number_of = {name: k for k, name in enumerate(dict.fromkeys(task.task_id for task in tasks))}
-    if len(number_of) > len(CATEGORIES):
+def _by_task(results: Results, rows: Spells) -> Coloured:
+    names = list(dict.fromkeys(task.task_id for task, _, _ in rows))
+    if len(names) > len(CATEGORIES):
         return Coloured(lambda task: OTHERS, "more tasks than colours; choose with --colour")
-    return Coloured(lambda task: category(number_of[task.task_id]), "a colour a task")
+    return Coloured(lambda task: category(names.index(task.task_id)), "a colour a task")
 
 
-GROUPS: Mapping[str, Callable[[Results, Sequence[ShownTask]], Coloured]] = {
+GROUPS: Mapping[str, Callable[[Results, Spells], Coloured]] = {
     "state": _by_state,
     "user": _by_user,
     "task": _by_task,

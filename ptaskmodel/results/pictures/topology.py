@@ -193,9 +193,14 @@ def cable_of(link: str, known: Any) -> str:
     return link
 
 
+def halves(name: str) -> tuple[str, str, str]:
+    """Return ``name`` of a link, and the names of the halves of a cable of this name."""
+    return name, f"{name}_UP", f"{name}_DOWN"
+
+
 def use_of(uses: Mapping[str, float], name: str) -> float:
     """The use of a link, or of the more used of its two halves."""
-    return max(uses.get(each, 0.0) for each in (name, f"{name}_UP", f"{name}_DOWN"))
+    return max(uses.get(each, 0.0) for each in halves(name))
 
 
 def mean_use(results: Results, kind: str) -> dict[str, float]:

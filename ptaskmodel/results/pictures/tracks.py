@@ -90,15 +90,11 @@ def _rounded(values: FloatArray, decimals: int = 2) -> list[float]:
     return [round(value, decimals or None) for value in values.tolist()]
 
 
-class Load(NamedTuple):
-    """Amounts in cells of time of equal length, arrays (cells, amounts): the mean and the most."""
+def load_in_cells(rows: Sequence[Row], end_s: float, cells: int) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and the most of amounts in cells up to ``end_s``, arrays (cells, amounts).
 
-    mean: FloatArray
-    most: FloatArray
-
-
-def load_in_cells(rows: Sequence[Row], end_s: float, cells: int) -> Load:
-    """Gather amounts that hold from a date on, (date, amounts...), up to ``end_s``."""
+    rows: (date, amounts...): from which date on they hold.
+    """
     table = np.array(rows, dtype=np.float64)
     edges = np.linspace(0.0, end_s, cells + 1)
     dates, values = table[:, 0], table[:, 1:]
@@ -109,7 +105,7 @@ def load_in_cells(rows: Sequence[Row], end_s: float, cells: int) -> Load:
     first = np.searchsorted(every, edges[:-1])
     lasted = np.diff(every)
     mean = np.add.reduceat(held * lasted[:, None], first) / (end_s / cells)
-    return Load(mean, np.maximum.reduceat(held, first))
+    return mean, np.maximum.reduceat(held, first)
 
 
 def in_cells(
@@ -153,9 +149,9 @@ def track_of(
     """
     width_s = round_time(end_s / CELLS)
     cells = math.ceil(end_s / width_s)
-    load = load_in_cells(rows, cells * width_s, cells)
-    its = [(each, role, load.mean[:, k]) for k, (each, role) in enumerate(layers.items())]
-    return Track(name, its, width_s, load.most[:, 0] if len(its) == 1 else None, limit, kind)
+    mean, most = load_in_cells(rows, cells * width_s, cells)
+    its = [(each, role, mean[:, k]) for k, (each, role) in enumerate(layers.items())]
+    return Track(name, its, width_s, most[:, 0] if len(its) == 1 else None, limit, kind)
 
 
 def load_tracks(results: Results) -> list[Track]:
