@@ -6,6 +6,7 @@ that is first in the queue (bf), or that suspends the other (sr). All policies o
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -31,6 +32,7 @@ POLICIES = {
 }
 LONGER = 2.0  # an offered load: are the orders those of a longer queue?
 FACTORS = (0.5, 0.1, 0.0625)
+EXACT = 16  # s, of limits min: multiples of it stay whole when they are shrunk
 # Published orders of the means, smallest first.
 ORDERS = {
     "waiting_s": ("bf", "bf rand", "sr rand", "bf size", "sr size"),
@@ -40,10 +42,11 @@ ORDERS = {
 }
 
 
-def conf_of(nodes: int, suspends: bool, scale: float = 1.0) -> Conf:
-    """The thesis' configuration; scale: of all intervals."""
-    interval, resolution = max(1, round(30 * scale)), max(1, round(120 * scale))
-    delay, full = max(1, round(10 * scale)), max(1, round(60 * scale))
+def conf_of(nodes: int, suspends: bool, scale: float = 1.0, step: int = 1) -> Conf:
+    """The thesis' configuration; scale: of all intervals, made multiples of ``step`` s before."""
+    interval, resolution, delay, full = (
+        max(1, round(step * math.ceil(each / step) * scale)) for each in (30, 120, 10, 60)
+    )
     preempts = ["PreemptType=preempt/partition_prio", "PreemptMode=SUSPEND,GANG"] * suspends
     share = " OverSubscribe=FORCE:1" * suspends
     return configuration(
@@ -122,37 +125,46 @@ def relations(rows: list[Row]) -> list[Row]:
 
 
 def shrunk(log: str | Path, nodes: int, count: int, load: float) -> list[Row]:
-    """All times shrunk, alone and with the intervals: waiting over the factor should stay."""
+    """All times shrunk, alone and with the intervals: waiting over the factor should stay.
+
+    Again where nothing is rounded: limits, intervals and dates are multiples of `EXACT`.
+    """
     whole = evenly(log, count, load, nodes)
+    kinds = [(1, factor, scale) for factor in (1.0, *FACTORS) for scale in {1.0, factor}]
+    kinds += [(EXACT, factor, factor) for factor in (1.0, *FACTORS) if EXACT * factor % 1 == 0]
+    kinds.sort(key=lambda kind: (kind[0], -kind[1], -kind[2]))
     rows: list[Row] = []
-    for factor in (1.0, *FACTORS):
-        for scale in sorted({1.0, factor}, reverse=True):
-            conf = conf_of(nodes, False, scale)
-            jobs = [
-                replace(
-                    job, submit_s=job.submit_s * factor, work=DelayWork((job.run_s or 0.0) * factor)
-                )
-                for job in requests(whole, conf, "nobody", nodes, 0)
-            ]
-            jobs = [
-                replace(job, limit_min=max(1, round(job.limit_min * factor)))
-                if job.limit_min is not None
-                else job
-                for job in jobs
-            ]
-            run = simulate_slurm(conf, jobs, compiled=True)
-            row = measures([run])
-            rows.append(
-                {
-                    "factor": factor,
-                    "intervals": scale,
-                    "waiting_over_factor_s": row["waiting_s"] / factor,
-                    "response_over_factor_s": row["response_s"] / factor,
-                    "slowdown": row["slowdown"],
-                    "utilisation": row["utilisation"],
-                }
-            )
+    for step, factor, scale in kinds:
+        conf = conf_of(nodes, False, scale, step)
+        jobs = [_shrunk(job, factor, step) for job in requests(whole, conf, "nobody", nodes, 0)]
+        row = measures([simulate_slurm(conf, jobs, compiled=True)])
+        rows.append(
+            {
+                "multiples_of": step,
+                "factor": factor,
+                "intervals": scale,
+                "waiting_over_factor_s": row["waiting_s"] / factor,
+                "response_over_factor_s": row["response_s"] / factor,
+                "slowdown": row["slowdown"],
+                "utilisation": row["utilisation"],
+            }
+        )
     return rows
+
+
+def _shrunk(job: JobRequest, factor: float, step: int) -> JobRequest:
+    """A job with all times times ``factor``; before that multiples of ``step``, if it is not 1."""
+    submit_s, run_s = job.submit_s, job.run_s or 0.0
+    limit = job.limit_min
+    if step > 1:
+        submit_s, run_s = step * round(submit_s / step), step * max(1, round(run_s / step))
+        limit = limit and step * math.ceil(limit / step)
+    return replace(
+        job,
+        submit_s=submit_s * factor,
+        work=DelayWork(run_s * factor),
+        limit_min=limit and max(1, round(limit * factor)),
+    )
 
 
 def filled(nodes: int = 16) -> list[Row]:

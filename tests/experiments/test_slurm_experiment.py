@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from ptaskmodel.campaign import read_plan
@@ -79,6 +80,114 @@ def test_on_a_fuller_machine_less_is_stopped_beside_what_is_lacked(study):
     (emptier, more), (fuller, less) = sorted(found.items())
     assert emptier < 85 < 95 < fuller
     assert more > 1.5 > less
+
+
+@pytest.mark.parametrize(("published", "refused"), [(1.0, False), (3.0, True)])
+def test_chance_is_refused_where_the_interval_leaves_the_published_out(study, published, refused):
+    said = study("findings")._chance("draws", published, np.array([0.9, 1.1, 1.2]))
+    assert said.startswith("unknown, not chance") is refused
+
+
+@pytest.mark.parametrize(
+    ("holds", "refused"), [((True, True, False), False), ((True, False), True)]
+)
+def test_chance_is_refused_where_a_relation_holds_in_half_of_the_draws(study, holds, refused):
+    assert study("findings")._how_often("draws", holds).startswith("unknown, not") is refused
+
+
+@pytest.mark.parametrize(
+    ("longer", "found"),
+    [
+        ({"a": 1, "b": 2, "c": 3}, "the queue: 2 of 2"),
+        ({"a": 1, "b": 3, "c": 2}, "the queue, in part: 1 of 2"),
+        ({"a": 3, "b": 2, "c": 1}, "unknown, not the queue: 0 of 2"),
+    ],
+)
+def test_the_queue_is_refused_where_a_longer_one_mends_no_order(study, longer, found):
+    said = study("findings")._queue("abc", {"a": 3, "b": 2, "c": 1}, longer)
+    assert said.startswith(found)
+
+
+def settings(off, half):
+    """Rows of nodes by load, all off by a percentage; of half the nodes, by tests."""
+    nodes = {"": 10.0, " at load 2": off}
+    for load, here in nodes.items():
+        for size in (75, 88, 100, 112, 125):
+            numbers = {"waiting_s_off_%": here, "response_s_off_%": here, "tests": 1}
+            yield {"setting": f"nodes{load}", "value": size} | numbers
+    for name, value in (("of half", 6.0), ("of half at load 2", half)):
+        yield {"setting": name, "value": 100, "tests": 1.0}
+        yield {"setting": name, "value": 50, "tests": value}
+    for interval in (7, 15):
+        yield {"setting": "bf_interval", "value": interval, "waiting_s_off_%": 0.0}
+
+
+@pytest.mark.parametrize(("off", "half", "refused"), [(120.0, 2.5, False), (20.0, 6.0, True)])
+def test_the_queue_is_refused_where_no_load_gives_what_was_published(study, off, half, refused):
+    lines = study("findings")._parameters(list(settings(off, half)))
+    found = {line.what: line.cause for line in lines if line.verdict == "differs"}
+    fewer = next(cause for what, cause in found.items() if "waiting with -25 % nodes" in what)
+    backfill = next(cause for what, cause in found.items() if "half the nodes" in what)
+    assert fewer.startswith("unknown, not the queue") is refused
+    assert backfill.startswith("unknown, not the queue") is refused
+
+
+@pytest.mark.parametrize(("full", "refused"), [(1.2, False), (2.5, True)])
+def test_fullness_is_refused_where_as_much_is_stopped_on_a_full_machine(study, full, refused):
+    said = study("findings")._fullness({80.0: 1.9, 99.0: full, 100.0: 1.1})
+    assert said.startswith("unknown") is refused
+
+
+@pytest.mark.parametrize(("exact", "refused"), [(101.0, False), (117.0, True)])
+def test_rounding_is_refused_where_waits_differ_without_it(study, exact, refused):
+    waits = {(1, 1.0): 100.0, (1, 0.5): 117.0, (16, 1.0): 100.0, (16, 0.5): exact}
+    rows = [
+        {"multiples_of": step, "factor": x, "intervals": x, "waiting_over_factor_s": wait}
+        for (step, x), wait in waits.items()
+    ]
+    (line,) = study("findings")._shrunk(rows)
+    assert line.verdict == "differs"
+    assert line.cause.startswith("unknown, not rounding") is refused
+
+
+@pytest.mark.parametrize(("deviation", "refused"), [(10.0, False), (40.0, True)])
+def test_fewer_jobs_are_refused_where_as_many_would_deviate_more(study, deviation, refused):
+    rows = [
+        {"kind": kind, "controllers": 1, "waiting_h": 10 + sign * deviation / 10}
+        for kind in ("knl", "slx")
+        for sign in (-1, 1)
+    ]
+    _, small = study("findings")._phases(rows)
+    assert small.cause.startswith("unknown, not fewer jobs") is refused
+
+
+@pytest.mark.parametrize(("real", "refused"), [(4584.0, False), (3.0, True)])
+def test_branches_are_refused_where_real_runs_agree_with_each_other(study, real, refused):
+    off = {"waiting_off_%": -2.5, "response_off_%": -2.5, "slowdown_off_%": -2.5}
+    row = {"jobs": 60, "largest_gap_s": 4512.0, "real_largest_gap_s": real} | off
+    lines = study("findings")._accuracy([row])
+    assert [line.cause.startswith("unknown") for line in lines] == [refused] * 3
+
+
+def test_waits_shrink_in_proportion_where_nothing_is_rounded(study):
+    """Limits of whole minutes and intervals of whole seconds are all that differs otherwise."""
+    rows = study("suspension").shrunk("model", 64, 60, 1.2)
+    waits = {
+        (row["multiples_of"], row["factor"]): row["waiting_over_factor_s"]
+        for row in rows
+        if row["factor"] == row["intervals"]
+    }
+    assert set(waits) == {
+        (1, 1.0),
+        (1, 0.5),
+        (1, 0.1),
+        (1, 0.0625),
+        (16, 1.0),
+        (16, 0.5),
+        (16, 0.0625),
+    }
+    assert waits[16, 0.0625] == pytest.approx(waits[16, 1.0], rel=1e-3)
+    assert abs(waits[1, 0.0625] / waits[1, 1.0] - 1) > 5e-3
 
 
 def test_the_recorded_sharing_shares_nodes_and_is_that_of_today(study):
