@@ -129,7 +129,9 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
     """Lines without comments, with what continues them, and the numbers of their first lines."""
     begun, parts = 0, []
     for number, raw in enumerate(text.split("\n"), start=1):
-        line = _COMMENT.sub(r"\1", raw).replace("\\#", "#").rstrip()
+        if "#" in raw:
+            raw = _COMMENT.sub(r"\1", raw).replace("\\#", "#")
+        line = raw.rstrip()
         begun = begun or number
         if line.endswith("\\"):
             parts.append(line[:-1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,8 +31,8 @@ _PARTS_OF_NODES = {
     *("cpus_per_gpu", "tasks_per_gpu"),
 }
 EXTRA = "extra"
-# Cells of a column that are read once, as many jobs ask for the same.
-KEPT = 1000
+# Run times, and cells of the columns that are not needed, that are read once: many jobs are alike.
+KEPT = 10_000
 
 
 class Column(NamedTuple):
@@ -48,6 +49,11 @@ def _seconds(text: str) -> float:
     return value
 
 
+@lru_cache(KEPT)
+def _work(text: str) -> DelayWork:
+    return DelayWork(_seconds(text))
+
+
 def _exclusive(text: str) -> Fields:
     """Whole nodes (1), parts of them (0), or nodes that no other user has (user)."""
     if text in ("0", "1"):
@@ -60,7 +66,7 @@ COLUMNS: Mapping[str, Column] = {
     "submit": Column("Submission time, s. Required.", lambda text: {"submit_s": _seconds(text)}),
     "run": Column(
         "Run time unless the job is killed, s. Required.",
-        lambda text: {"work": DelayWork(_seconds(text))},
+        lambda text: {"work": _work(text)},
     ),
     "limit": Column(
         "Time limit, s, rounded up to minutes. This or `time` is required.",
@@ -127,17 +133,33 @@ def read_jobs(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Subm
     header = _names(names)
     readers = _readers(header, account)
     folder = Path(path).parent
+    id_at, submit_at, run_at = map(header.index, NEEDED)
+    others = itemgetter(*(k for k, name in enumerate(header) if name not in NEEDED))
+    kept: dict[Any, Fields] = {}  # of jobs that are alike but for the columns that are needed
     for line, row in rows:
         with account.row(line):
-            cells = dict(zip(header, map(str.strip, row), strict=True))
-            if (before := seen.setdefault(cells["id"], line)) != line:
+            cells = [cell.strip() for cell in row]
+            name = cells[id_at]
+            if (before := seen.setdefault(name, line)) != line:
                 raise SlurmError(
-                    f"job {shown(cells['id'])} also occurs in line {before}; give each job its own "
-                    "id"
+                    f"job {shown(name)} also occurs in line {before}; give each job its own id"
                 )
-            by_script = _of_script(cells.get(SCRIPT, ""), folder)
-            where = f"{account.file}:{line}"
-            found += _requests(cells, readers, by_script, where, phase_s, silent)
+            if not name or not name.isprintable():
+                raise SlurmError(f"id is {shown(name)}; give a printable name")
+            fields = {
+                "name": name,
+                "where": f"{account.file}:{line}",
+                "submit_s": _value("submit", cells[submit_at], _seconds) + phase_s,
+                "work": _value("run", cells[run_at], _work),
+            }
+            common = kept.get(key := others(cells))
+            if common is None:
+                if len(kept) >= KEPT:
+                    kept.clear()
+                of_row = dict(zip(header, cells, strict=True))
+                kept[key] = common = _common(of_row, readers, folder, silent)
+            fields |= common
+            found += _of_array(name, fields) if "array" in fields else (JobRequest(name, **fields),)
         if len(found) > MOST_JOBS:
             raise SlurmError(f"{account.file}: has more than {MOST_JOBS:,} jobs; split the file")
     account.check_rows()
@@ -151,20 +173,16 @@ _Readers = Sequence[tuple[str, Callable[[str], Fields]]]
 
 
 def _readers(header: Sequence[str], account: Account) -> _Readers:
-    """What reads each column that gives fields, ``extra`` last; those not known are told."""
+    """What reads each column that is not needed, ``extra`` last; those not known are told."""
     twice = next((name for name in header if header.count(name) > 1), None)
     if twice is not None:
         raise SlurmError(f"{account.file}:1: the column {shown(twice)} occurs twice; remove one")
     unknown = [name for name in header if name not in COLUMNS and name not in sbatch.NAMES]
     if unknown:
         account.unused(f"columns that are not used: {', '.join(map(shown, unknown))}", 1)
-    known = [name for name in header if name not in (*unknown, "id", SCRIPT)]
+    known = [name for name in header if name not in (*unknown, *NEEDED, SCRIPT)]
     known.sort(key=EXTRA.__eq__)
-    found = [COLUMNS[name].read if name in COLUMNS else _of_sbatch(name) for name in known]
-    return [
-        (name, read if name == "submit" else lru_cache(KEPT)(read))
-        for name, read in zip(known, found, strict=True)
-    ]
+    return [(name, COLUMNS[name].read if name in COLUMNS else _of_sbatch(name)) for name in known]
 
 
 def _of_sbatch(name: str) -> Callable[[str], Fields]:
@@ -182,51 +200,40 @@ def _of_script(name: str, folder: Path) -> Fields:
         raise SlurmError(f"script {shown(name)}: {fault}") from None
 
 
-def _requests(
-    row: Mapping[str, str],
-    readers: _Readers,
-    by_script: Fields,
-    where: str,
-    phase_s: float,
-    silent: set[str],
-) -> Iterator[JobRequest]:
-    """The job of a row, or the tasks of its array; silent: is given its options of no effect."""
-    name = row["id"]
-    if not name or not name.isprintable():
-        raise SlurmError(f"id is {shown(name)}; give a printable name")
+def _value(column: str, text: str, read: Callable[[str], Any]) -> Any:
+    try:
+        return read(text)
+    except ValueError as fault:
+        raise SlurmError(f"{column} is {shown(text)}: {fault}") from None
+
+
+def _common(row: Mapping[str, str], readers: _Readers, folder: Path, silent: set[str]) -> Fields:
+    """What a row gives but its columns that are needed; silent: is given options of no effect."""
+    by_script = _of_script(row.get(SCRIPT, ""), folder)
     given: Fields = {}
     own: Fields = {}  # what columns but extra, which is the last, give
     for column, read in readers:
-        text = row[column]
-        if not text and column not in NEEDED:
+        if not row[column]:
             continue
-        try:
-            more = read(text)
-        except ValueError as fault:
-            raise SlurmError(f"{column} is {shown(text)}: {fault}") from None
+        more = _value(column, row[column], read)
         if column == EXTRA:
             given = more
             continue
-        for field in more:  # they are one, or few
-            if field in own:
-                _check_once(own.keys() & more.keys() - {sbatch.PASSED_OVER}, row, readers, column)
-                own = sbatch.joined(own, more)
-                break
-        else:
-            own.update(more)
+        if not own.keys().isdisjoint(more):
+            _check_once(own.keys() & more.keys() - {sbatch.PASSED_OVER}, row, readers, column)
+        own = sbatch.joined(own, more)
     whole = None if row.get(SCRIPT) or not _PARTS_OF_NODES.isdisjoint(own) else WHOLE_NODES
-    given = sbatch.joined(sbatch.joined(by_script, own), given) if by_script or given else own
-    if sbatch.PASSED_OVER in given:
-        silent |= given.pop(sbatch.PASSED_OVER)
+    given = sbatch.joined(sbatch.joined(by_script, own), given)
+    silent |= given.pop(sbatch.PASSED_OVER, set())
     if "limit_min" not in given:
         nor = f", nor has {shown(script)}" if (script := row.get(SCRIPT)) else ""
         raise SlurmError(f"has no time limit{nor}; give limit (s), or time in sbatch's format")
-    fields: Fields = {"name": name, "where": where, "exclusive": whole} | given
-    fields["submit_s"] += phase_s
-    indices, at_most = fields.pop("array", (None, None))
-    if indices is None:
-        yield JobRequest(name, **fields)
-        return
+    return {"exclusive": whole} | given
+
+
+def _of_array(name: str, fields: Fields) -> Iterator[JobRequest]:
+    """The tasks of an array."""
+    indices, at_most = fields.pop("array")
     for index in indices:
         yield JobRequest(f"{name}_{index}", array=ArrayTask(name, index, at_most), **fields)
 

@@ -295,8 +295,7 @@ def is_between(byte):
 def number_at(text, first, last, tens):
     """(value, whether it is exactly that) of a decimal number in ``text[first:last]``.
 
-    Exact: at most 15 digits and a power of ten that is exact, which the one division or product
-    rounds as it should be.
+    Exact: at most 18 digits, leading zeros apart, and a power of ten that is exact (see `_double`).
     """
     at = first
     sign = 1.0
@@ -307,20 +306,22 @@ def number_at(text, first, last, tens):
     value = 0
     power = 0
     point = False
+    is_number = False
     while at < last:
         byte = text[at]
         if ZERO <= byte <= NINE:
             value = 10 * value + (int(byte) - ZERO)
-            digits += 1
+            is_number = True
+            digits += value != 0
             power -= point
         elif byte == POINT and not point:
             point = True
         else:
             break
         at += 1
-        if digits > 15:
+        if digits > _MOST_DIGITS:
             return 0.0, False
-    if digits == 0:
+    if not is_number:
         return 0.0, False
     if at < last and (text[at] == E or text[at] == UPPER_E):
         at += 1
@@ -336,11 +337,12 @@ def number_at(text, first, last, tens):
         if at == begun:
             return 0.0, False
         power += -exponent if falls else exponent
-    if at < last or power > 22 or power < -22:
+    if at < last:
         return 0.0, False
-    if power < 0:
-        return sign * value / tens[-power], True
-    return sign * value * tens[power], True
+    exact = _double(value, power, tens)
+    if np.isnan(exact):
+        return 0.0, False
+    return sign * exact, True
 
 
 @entry

@@ -437,6 +437,19 @@ def test_mutations_of_an_old_trace_are_refused_in_one_message(tmp_path):
     assert refused > 50
 
 
+def test_numbers_of_all_lengths_are_those_that_python_reads(tmp_path):
+    """Up to 18 digits, and many more, of which the scanner leaves the reading to Python."""
+    draw = random.Random(6)
+    words = [
+        f"{'0' * draw.randrange(3)}{draw.randrange(10 ** draw.randrange(1, 21))}"
+        f".{'0' * draw.randrange(20)}{draw.randrange(10 ** draw.randrange(1, 18))}"
+        f"{draw.choice(['', f'e{draw.randrange(-30, 30)}'])}"
+        for _ in range(20_000)
+    ]
+    (tmp_path / "t.txt").write_text("".join(f"0 compute {word}\n" for word in words))
+    assert read_trace(tmp_path / "t.txt").values.tolist() == [float(word) for word in words]
+
+
 def test_a_large_trace_is_not_taken_for_an_old_one_where_its_first_bytes_end(tmp_path):
     """A message that is cut there has no tag, as those of before SimGrid 3.20."""
     head = "0 init\n1 init\n"
