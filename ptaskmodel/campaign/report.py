@@ -48,7 +48,7 @@ from ptaskmodel.campaign.store import DONE, FAILED
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.results.pages.page import Section, Table, dot_table, write_page
 from ptaskmodel.results.states import ENDED, WORDS, in_words
-from ptaskmodel.style.text import count, duration, number, p_value, text_table
+from ptaskmodel.style.text import LEAST_WIDTH, count, duration, number, p_value, text_table
 
 if TYPE_CHECKING:
     import pandas
@@ -414,7 +414,19 @@ def _plain(value: Any) -> Any:
 
 
 def printed(frame: pandas.DataFrame) -> str:
-    """Return the table `frame` of runs, or of statistics of metrics, as text for the terminal."""
+    """Return the table `frame` of runs, or of statistics of metrics, as text for the terminal.
+
+    Of statistics, a count that all rows share stands below.
+    """
+    same = [name for name in ("runs", "pairs", "seeds")
+            if "metric" in frame and name in frame and frame[name].nunique() == 1]  # fmt: skip
+    below = ", ".join(f"{name} {frame[name].iloc[0]}" for name in same)
+    # What decides stands first: columns are left out from the right.
+    of_levels = "metric" in frame and "factor" not in frame
+    levels = [*frame.columns].index("metric") + 1 if of_levels else 0
+    decide = [name for name in DECIDE if levels and name in frame]
+    order = dict.fromkeys((*frame.columns[:levels], *decide, *frame.columns))
+    frame = frame[[name for name in order if name not in same]]
     texts = []
     for name in map(str, frame.columns):
         values = frame[name].tolist()
@@ -424,9 +436,13 @@ def printed(frame: pandas.DataFrame) -> str:
     heads = [str(name).replace("_", " ") for name in frame.columns]
     if "metric" not in frame:
         heads = [words_of(str(name)) for name in frame.columns]
-    return text_table(heads, list(zip(*texts, strict=True)), right)
+    least = [max(NAMES_WIDTH // levels, LEAST_WIDTH)] * levels if levels else ()
+    table = text_table(heads, list(zip(*texts, strict=True)), right, least=least)
+    return f"{table}\nin all rows: {below}" if below else table
 
 
+DECIDE = ("mean", "difference", "relative", "p_holm")
+NAMES_WIDTH = 54  # of levels and metrics together on the terminal, at least
 # Columns of statistics that are values of the metric, and that are shares; others are numbers.
 VALUES = ("mean", "standard_deviation", "difference", "low", "high")
 SHARES = ("relative", "relative_low", "relative_high", "lower_in", "higher_in", "part")

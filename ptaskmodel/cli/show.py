@@ -393,9 +393,9 @@ def standings_text(found: Standings, differs: bool = True) -> str:
         rows = found.lines(change=False)
     from ptaskmodel.results.sentences import warnings_of_runs
 
-    parts = [wrapped(found.head()), text_table(header, rows, first=METRIC_WIDTH)]
+    parts = [wrapped(found.head()), text_table(header, rows, least=(METRIC_WIDTH,), whole=True)]
     if differs and (choices := found.choices()):
-        parts.append(text_table(("differs", *found.runs), choices))
+        parts.append(text_table(("differs", *found.runs), choices, whole=True))
     parts.append(wrapped(found.inputs_text()))
     if warnings := warnings_of_runs(found.runs):
         parts.append(fact_lines((("warning", text) for text in warnings), 9))

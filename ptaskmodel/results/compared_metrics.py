@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import compress, takewhile
 from typing import Any
 
 import numpy as np
@@ -256,13 +256,19 @@ PARTS_OF_NAMES = re.compile(r"[^\W_]+|[\W_]+")
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """Return names without the words that all of them begin or end with, if some name is long.
+    """Return names without what all of them share, if some name is long.
+
+    That is parts between commas, then the words that all begin or end with.
 
     names: of runs, each once.
     """
-    words = [PARTS_OF_NAMES.findall(name) for name in names]
     if len(names) < 2 or max(map(len, names)) <= SHORT:
         return list(names)
+    parts = [name.split(", ") for name in names]
+    if len({*map(len, parts)}) == 1:
+        differ = [len({*column}) > 1 for column in zip(*parts, strict=True)]
+        names = [", ".join(compress(each, differ)) for each in parts]
+    words = [PARTS_OF_NAMES.findall(name) for name in names]
     least = min(map(len, words)) - 1
     begin = min(_alike(words), least)
     end = min(_alike([one[::-1] for one in words]), least - begin)

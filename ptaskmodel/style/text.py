@@ -54,20 +54,23 @@ def text_table(
     rows: Sequence[Sequence[str]],
     right: Collection[int] = (),
     width: int | None = None,
-    first: int = LEAST_WIDTH,
+    least: Sequence[int] = (),
+    whole: bool = False,
 ) -> str:
     """Return rows below a header, columns as wide as their widest cell.
 
-    Where a terminal is narrower, the widest columns of names are elided in the middle, then columns
-    are left out from the right, and a last line says which.
+    Where a terminal is narrower, the widest columns of names are elided in the middle, as long as
+    cells that differ still do. Then columns are left out from the right, and a last line says which.
 
     right: the columns that are set flush right, such as those of numbers. width: of a line; None:
-    `terminal_width`. first: the least width of the first column.
+    `terminal_width`. least: the least widths of the first columns; others have LEAST_WIDTH. whole: no column is left out;
+    those without room follow in a table below, behind the first column.
     """
     width = terminal_width() if width is None else width
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    columns = list(zip(header, *rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
     if width is not None:
-        _narrow(widths, right, width, first)
+        _narrow(widths, columns, right, width, least)
     kept = len(widths)
     while width is not None and kept > 1 and _whole(widths[:kept]) > width:
         kept -= 1
@@ -78,7 +81,10 @@ def text_table(
             for k, (cell, each) in enumerate(zip(cells[:kept], widths, strict=False))
         )
         lines.append((" " * GAP).join(padded).rstrip()[:width])
-    if kept < len(widths):
+    if whole and 1 < kept < len(widths):
+        others = [[row[0], *row[kept:]] for row in (header, *rows)]
+        lines += ["", text_table(others[0], others[1:], (), width, least, whole)]
+    elif kept < len(widths):
         left_out = f"left out, as the terminal is narrow: {', '.join(header[kept:])}"
         lines.append(wrapped(left_out, width))
     return "\n".join(lines)
@@ -98,12 +104,22 @@ def _whole(widths: Sequence[int]) -> int:
     return sum(widths) + GAP * (len(widths) - 1)
 
 
-def _narrow(widths: list[int], right: Collection[int], width: int, first: int) -> None:
+def _narrow(
+    widths: list[int],
+    columns: Sequence[Sequence[str]],
+    right: Collection[int],
+    width: int,
+    least: Sequence[int],
+) -> None:
     """Take from the widest columns of names what is too much, as far as they can be elided."""
-    least = [LEAST_WIDTH if k else first for k in range(len(widths))]
     names = [k for k in range(len(widths)) if k not in right]
-    while _whole(widths) > width and (names := [k for k in names if widths[k] > least[k]]):
-        widths[max(names, key=lambda k: widths[k])] -= 1
+    while _whole(widths) > width and names:
+        k = max(names, key=lambda k: widths[k])
+        told = {elided(cell, widths[k] - 1) for cell in columns[k]}
+        if widths[k] <= (least[k] if k < len(least) else LEAST_WIDTH) or len(told) < len(set(columns[k])):
+            names.remove(k)
+        else:
+            widths[k] -= 1
 
 
 def wrapped(text: str, width: int | None = None) -> str:
@@ -144,6 +160,7 @@ MINUS: Final = "−"
 # Thousands are set apart by a thin space at which no line breaks.
 THIN: Final = "\u202f"
 DIGITS: Final = 3
+LONG: Final = 10_000  # seconds, minutes or hours that no column shows
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 Units = tuple[tuple[float, float, str], ...]
 
@@ -290,13 +307,16 @@ def column(
 ) -> Column:
     """Return the unit of a column from the median of its values that are not 0.
 
-    The median has three digits, but the largest value at most four where it has decimals.
+    The median has three digits, but the largest value at most four where it has decimals. From
+    seconds on, the unit of times is so long that the largest has four before the point.
 
     values, kind: as of `number`. like: a column that has the unit already; None: none has.
     """
     known = sorted(abs(v) for v in values if v is not None and math.isfinite(v) and v)
     median = (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2 if known else 0.0
     scale, unit = unit_of(median, kind) if like is None else (like.scale, like.unit)
+    if kind == "time" and like is None and scale >= 1.0 and known and known[-1] >= LONG * scale:
+        scale, unit = next((s, u) for _, s, u in UNITS[kind] if s >= _DAY or known[-1] < LONG * s)
     if all(abs(value / scale - round(value / scale)) < 1e-9 for value in known):
         return Column(scale, unit, 0)
     middle, largest = (math.floor(math.log10(x / scale)) for x in (median, known[-1]))

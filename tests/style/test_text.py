@@ -28,7 +28,7 @@ def test_no_line_is_wider_than_the_terminal(width):
 
 
 def test_the_first_column_keeps_its_least_width():
-    lines = text_table(HEADER, ROWS, RIGHT, 60, 30).splitlines()
+    lines = text_table(HEADER, ROWS, RIGHT, 60, (30,)).splitlines()
     assert elided(LONG, 30) in lines[2]
     assert max(map(len, lines)) <= 60
     assert "left out" in lines[-2]

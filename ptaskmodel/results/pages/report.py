@@ -109,8 +109,8 @@ def write_report(
     before = [
         *replay_sections(results, page.places),
         *loops_section(results),
-        *flow_sections(results, page.flows, page.places),
         *interference_sections(results, page.costs, {"user": page.users, "client": page.loops}),
+        *flow_sections(results, page.flows, page.places),
         *limits_section(page.shown, page.limits, page.places),
         *waiting_sections(results, page.users),
         *energy_section(page.found),

@@ -40,11 +40,12 @@ const energy = (x) => missing(x) ? UNKNOWN : x ? withUnit(ENERGIES, x) : "0 kWh"
 const change = (x) => missing(x) ? UNKNOWN : (x > 0 ? "+" : "") + number(x);
 const p = (x) => x < 0.001 ? "p < 0.001" : `p = ${number(Number(x.toFixed(3)))}`;
 const count = (n, word) => `${number(n)} ${word}${n === 1 ? "" : "s"}`;
-/* [scale, name] of the unit of a column of a kind, from the median of what is not 0. */
+/* [scale, name] of the unit of a column of a kind, from the median of what is not 0; no column shows 10 000 s, min or h. */
 function columnUnit(kind, values) {
   const sizes = values.filter((x) => !missing(x) && x).map(Math.abs).sort((a, b) => a - b), n = sizes.length;
   const median = n ? (sizes[(n - 1) >> 1] + sizes[n >> 1]) / 2 : 0;
-  const unit = kind === "share" ? [0.01, "%"] : kind === "time" ? timeUnit(median) : kind === "energy" ? unitOf(ENERGIES, median || 3.6e6)
+  const fits = ([scale]) => scale < 1 || scale === DAY || !(sizes[n - 1] >= 1e4 * scale), units = [timeUnit(median), TIMES[0], [MINUTE, "min"], [HOUR, "h"], [DAY, "d"]];
+  const unit = kind === "share" ? [0.01, "%"] : kind === "time" ? units.find(fits) : kind === "energy" ? unitOf(ENERGIES, median || 3.6e6)
     : UNITS[kind] ? unitOf(UNITS[kind], median) : [1, ""];
   return [unit, median / unit[0]];
 }
