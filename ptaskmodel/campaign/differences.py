@@ -234,12 +234,24 @@ def answer_of(plan: Plan, frame: pandas.DataFrame, metrics: Sequence[str],
     found = compared(plan, frame, metrics)
     if not found:
         return ""
-    one = found[0]
-    named = list(one.baseline)
     lines = []
     if ended is not None:
-        shares = ended.groupby([frame[name] for name in named], sort=False).mean()
+        shares = ended.groupby([frame[name] for name in found[0].baseline], sort=False).mean()
         lines.append(_ends(shares.to_dict()))
+    told = [_against(plan, one, len(found) > 1) for one in found]
+    alike = [" and ".join(one.baseline) for one, (_, apart) in zip(found, told, strict=True)
+             if not apart and one is not found[0]]  # fmt: skip
+    lines += [text for k, (text, apart) in enumerate(told) if apart or not k]
+    if alike:
+        lines.append(f"{_listed(alike)}: no level is told apart from the first.")
+    return "\n".join(lines)
+
+
+def _against(plan: Plan, one: Compared, named: bool) -> tuple[str, bool]:
+    """Which levels of a choice are told apart from its baseline's, and whether any is.
+
+    named: say of which factors they are levels.
+    """
     verdicts: dict[str, list[str]] = {}
     for level, verdict in _verdicts(plan, one):
         verdicts.setdefault(verdict, []).append(level)
@@ -251,8 +263,8 @@ def answer_of(plan: Plan, frame: pandas.DataFrame, metrics: Sequence[str],
         texts.append(f"{some} {'is' if len(alike) == 1 else 'are'} {NOT_APART}")
     seeds = count(int(one.found["seeds"].max()), "seed")
     base = level_text(tuple(one.baseline.values()))
-    lines.append(f"Against {base}: {'; '.join(texts)} ({seeds}).")
-    return "\n".join(lines)
+    begin = f"{' and '.join(one.baseline)} against" if named else "Against"
+    return f"{begin} {base}: {'; '.join(texts)} ({seeds}).", bool(verdicts)
 
 
 def _ends(shares: Mapping[Any, float]) -> str:

@@ -84,7 +84,7 @@ function legend() {
     if (ran.some((k) => by.of(k) === null)) item("not known", colour("nothing"));
   } else by.names.forEach((name, k) => item(elided(name, 32), colour(by.colours[k])));
   if (ran.some((k) => killed.has(tasks[k][STATE]))) item("right edge: killed", colour("lost"));
-  for (const track of data.tracks.filter((one) => one.layers)) { add(node, "span", `${track.name}:`, {className: "soft"}); for (const layer of track.layers) item(layer.name, colour(layer.role)); }
+  for (const track of data.tracks.filter((one) => one.layers)) { add(node, "span", `${track.name}:`, {className: "key"}); for (const layer of track.layers) item(layer.name, colour(layer.role)); }
 }
 
 /* Tracks below: {name, kind: "area" or "heat", width: of a cell in s, mean, most, limit, role, share}. */
