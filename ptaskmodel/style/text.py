@@ -60,11 +60,11 @@ def text_table(
     """Return rows below a header, columns as wide as their widest cell.
 
     Where a terminal is narrower, the widest columns of names are elided in the middle, as long as
-    cells that differ still do. Then columns are left out from the right, and a last line says which.
+    cells that differ still do. Then columns are left out from the right; a last line says which.
 
     right: the columns that are set flush right, such as those of numbers. width: of a line; None:
-    `terminal_width`. least: the least widths of the first columns; others have LEAST_WIDTH. whole: no column is left out;
-    those without room follow in a table below, behind the first column.
+    `terminal_width`. least: the least widths of the first columns; others have LEAST_WIDTH. whole:
+    no column is left out; those without room follow in a table below, behind the first column.
     """
     width = terminal_width() if width is None else width
     columns = list(zip(header, *rows, strict=True))
@@ -116,7 +116,8 @@ def _narrow(
     while _whole(widths) > width and names:
         k = max(names, key=lambda k: widths[k])
         told = {elided(cell, widths[k] - 1) for cell in columns[k]}
-        if widths[k] <= (least[k] if k < len(least) else LEAST_WIDTH) or len(told) < len(set(columns[k])):
+        narrowest = least[k] if k < len(least) else LEAST_WIDTH
+        if widths[k] <= narrowest or len(told) < len(set(columns[k])):
             names.remove(k)
         else:
             widths[k] -= 1
