@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ELLIPSIS = "…"
 LEAST_WIDTH = 12  # of a column of names that is elided
 GAP = 2
+OF_NAMES: Final = ("s", "us", "J", "W", "B")  # units at the ends of names
 NO_TERMINAL = 80  # characters of a line of sentences where there is no terminal
 
 
@@ -38,6 +39,16 @@ def several(count: int, one: str, many: str | None = None) -> str:
         return f"1 {one}"
     word, blank, rest = one.partition(" ")
     return f"{count} {many or f'{word}s{blank}{rest}'}"
+
+
+def words_of_name(name: str) -> str:
+    """Return the `name` of a value for a reader: until_s is "until (s)"."""
+    words, _, unit = name.rpartition("_")
+    return (
+        f"{words} ({unit})".replace("_", " ")
+        if words and unit in OF_NAMES
+        else name.replace("_", " ")
+    )
 
 
 def elided(text: str, most: int) -> str:

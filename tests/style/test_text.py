@@ -6,7 +6,15 @@ import itertools
 
 import pytest
 
-from ptaskmodel.style.text import NO_TERMINAL, elided, fact_lines, fits, text_table, wrapped
+from ptaskmodel.style.text import (
+    NO_TERMINAL,
+    elided,
+    fact_lines,
+    fits,
+    text_table,
+    words_of_name,
+    wrapped,
+)
 
 LONG = "/scratch/" + "a_very_long_name/" * 7
 HEADER = ("task", "a (s)", "b (s)", "change (s)", "b / a", "limit in a", "limit in b")
@@ -45,6 +53,24 @@ def test_elsewhere_a_table_is_as_wide_as_it_needs():
     first = text_table(HEADER, ROWS, RIGHT).splitlines()[2]
     assert LONG in first
     assert first.endswith("host n1")
+
+
+def test_names_that_differ_still_do_when_they_are_elided():
+    rows = [(f"{'waiting' * 3}.{which}.of_all_jobs", "1") for which in ("mean", "best")]
+    lines = text_table(("metric", "n"), rows, {1}, 30).splitlines()
+    assert lines[2] != lines[3]
+
+
+def test_a_whole_table_goes_on_below_behind_its_first_column():
+    rows = [("first row", *(f"{k}{'x' * 12}" for k in range(5)))]
+    lines = text_table(("", *"abcde"), rows, (), 45, whole=True).splitlines()
+    assert max(map(len, lines)) <= 45
+    assert [line[:9] for line in lines].count("first row") == 3
+    assert all(any(f" {name}" in line for line in lines) for name in "abcde")
+
+
+def test_names_of_values_have_their_unit():
+    assert [*map(words_of_name, ("until_s", "host_order", "s"))] == ["until (s)", "host order", "s"]
 
 
 def test_names_lose_their_middle():

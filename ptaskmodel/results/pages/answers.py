@@ -240,8 +240,10 @@ def _senders(found: Found, link: str) -> list[str]:
     if not senders:
         return []
     source, _, target = senders[0].task_id.partition(">")
+    most, *others = (number(one.bytes, "bytes") for one in senders)
+    alike = ", as others do" if most in others else ""
     of = f"Of {count(pairs)} pairs of ranks that send over it, rank" if pairs > 1 else "Rank"
-    return [f"{of} {source} to {target} sends most, {number(senders[0].bytes, 'bytes')}."]
+    return [f"{of} {source} to {target} sends most, {most}{alike}."]
 
 
 def _spent(summary: Mapping[str, Any]) -> list[tuple[str, str, dict[str, float], float]]:

@@ -27,7 +27,7 @@ from ptaskmodel.results.task_comparison import (
     changes_of,
     compare,
 )
-from ptaskmodel.style.text import count
+from ptaskmodel.style.text import count, words_of_name
 
 # More tasks are not sent: those that changed least are left out.
 MAX_ROWS = 20_000
@@ -82,7 +82,7 @@ def write_comparison_page(
 
 def _subject(found: Standings) -> str:
     """How many runs these are, and in what they differ."""
-    names = list(dict.fromkeys(name.replace("_", " ") for name, *_ in found.choices()))
+    names = list(dict.fromkeys(words_of_name(name) for name, *_ in found.choices()))
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     differ = f", which differ in {', '.join(names[:MOST_NAMED])}{more}" if names else ""
     return f"{count(len(found.runs), 'run')} compared{differ}"
@@ -101,7 +101,7 @@ def _choices(results: Results) -> list[str]:
 
 def _differences(found: Standings) -> list[Section]:
     """The choices that differ, if any do."""
-    choices = [(name.replace("_", " "), *values) for name, *values in found.choices()]
+    choices = [(words_of_name(name), *values) for name, *values in found.choices()]
     if not choices:
         return []
     if len(found.runs) < MANY:

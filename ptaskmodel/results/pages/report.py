@@ -55,7 +55,7 @@ from ptaskmodel.results.states import KILLED, in_words, outcome_of
 from ptaskmodel.results.tables.costs import read_costs, sharers_by_cost
 from ptaskmodel.results.tables.places import Place, host_groups, link_name, link_places
 from ptaskmodel.results.tables.slurm_reading import is_slurm
-from ptaskmodel.style.text import count, duration, number
+from ptaskmodel.style.text import count, duration, number, words_of_name
 
 MAX_USES = {HOST: 200, LINK: 300}
 # Uses from here on are told to the per mille, smaller ones to a tenth of it.
@@ -158,7 +158,7 @@ def facts_of(results: Results) -> list[list[str]]:
     chosen = {name: summary[name] for name in CHOICES if name in summary}
     chosen |= parameters if isinstance(parameters, dict) else {}
     facts += [
-        [name.replace("_", " "), _shown(value)]
+        [words_of_name(name), _shown(value)]
         for name, value in chosen.items()
         if value not in (None, False, "")
     ]

@@ -59,7 +59,7 @@ def sections_of(results: Results, against: Results | None = None) -> list[Sectio
     """
     return [
         *([] if against is None else changes(against, results)),
-        *_against_log(results),
+        *_against_log(against or results),
         *_reasons(results),
         *_backfill(results),
     ]
