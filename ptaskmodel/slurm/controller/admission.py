@@ -32,7 +32,7 @@ from ptaskmodel.slurm.jobs.needs import (
     with_named_nodes,
 )
 from ptaskmodel.slurm.jobs.record import JobRecord
-from ptaskmodel.slurm.jobs.request import JobRequest, asked_of_nodes, parsed
+from ptaskmodel.slurm.jobs.request import JobRequest, asked_of_nodes, parsed, preferring
 
 TIME, NODES, CONFIG = "PartitionTimeLimit", "PartitionNodeLimit", "PartitionConfig"
 MEMORY = "MaxMemPerLimit"
@@ -279,16 +279,16 @@ class Admission:
         self, request: JobRequest, partitions: Sequence[Partition]
     ) -> tuple[JobRequest, tuple[Need, ...]]:
         """Return what Slurm makes of a `request` for `partitions`, and its needs there."""
-        key = (request.partitions, *asked_of_nodes(request))
+        key = (request.partitions, request.prefer, *asked_of_nodes(request))
         times = request.limit_min, request.time_min_min
         alike = self._alike.get(key)
         if alike is None:
             taken = self._as_taken_in(request, partitions[0])
             if taken is not request:
-                return taken, self.needs(taken, partitions)
+                return taken, self.needs(preferring(taken), partitions)
             alike = self._alike[key] = {}
         if times not in alike:
-            alike[times] = self.needs(request, partitions)
+            alike[times] = self.needs(preferring(request), partitions)
         return request, alike[times]
 
     def _as_taken_in(self, request: JobRequest, partition: Partition) -> JobRequest:
@@ -394,13 +394,15 @@ class Admission:
         key: tuple[object, ...] = tuple([need.kind for need in needs])
         if self._strict or job.request.time_min_min is not None:
             key = (*needs, member)
+        if job.request.prefer is not None:
+            key = (*key, job.request.constraint)
         if key not in self._refused:
             self._refused[key] = self._refuses(job, member)
         return self._refused[key]
 
     def _refuses(self, job: JobRecord, member: Member) -> str | None:
         try:
-            asked = parsed(job.request.constraint).names
+            asked = parsed(job.request.constraint).names | parsed(job.request.prefer).names
         except ValueError:
             return INVALID_FEATURE
         if not asked <= self._features:

@@ -294,8 +294,8 @@ class Precedence:
         return sorted(entries, key=lambda entry: -levels[qos_of(entry.job)])
 
     def _merged(self, entries: list[Entry]) -> list[Entry]:
-        def record(entry: Entry) -> tuple[int, int]:
-            return self._listed(entry.job), entry.which
+        def record(entry: Entry) -> tuple[int, int, bool]:
+            return self._listed(entry.job), entry.which, not entry.prefers
 
         ordered = sorted(entries, key=record)  # stable: the tasks of an array stay in their order
         records = []

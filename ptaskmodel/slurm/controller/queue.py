@@ -29,8 +29,10 @@ BAD_CONSTRAINTS, RESERVATION_DELETED = "BadConstraints", "ReservationDeleted"
 FOR_EVER = frozenset((NEVER_SATISFIED, BAD_CONSTRAINTS, RESERVATION_DELETED))
 # Reasons that are told to nobody.
 PLAIN = frozenset(("None", "Priority", "Resources"))
+# What ends the keys of a job that prefers some features.
+LIKED, PLAIN_FEATURES = "1 as it likes", "2 as it must"
 # What stands where in a key. RESERVED: False for jobs of reservations, which come first.
-RESERVED, PRIORITY = 0, 2
+RESERVED, PRIORITY, WHICH = 0, 2, 7
 
 
 # Why each partition of a job does not take it; None: it does.
@@ -38,11 +40,19 @@ Reasons = tuple[str | None, ...]
 
 
 class Entry(NamedTuple):
-    """A job in one of its partitions. key: the place in the queue."""
+    """A job in one of its partitions. key: the place in the queue.
+
+    One that prefers some features stands there twice: first as it likes, then as it must.
+    """
 
     key: tuple[Any, ...]
     which: int
     job: JobRecord
+
+    @property
+    def prefers(self) -> bool:
+        """Whether it is tried with the features that the job prefers."""
+        return self.key[-1] == LIKED
 
 
 class Queue:
@@ -179,7 +189,8 @@ class Queue:
             priority = -int(job.priorities[which])
             if key[PRIORITY] != priority:
                 key = (*key[:PRIORITY], priority, *key[PRIORITY + 1 :])
-                self._keys[job][which] = key
+                keys = self._keys[job]
+                keys[keys.index(entry.key)] = key
                 entry = Entry(key, which, job)
             found.append(entry)
         before = found.copy()
@@ -292,9 +303,9 @@ class Queue:
         self._keys[job] = keys = _keys(job)
         if job.reservation is not None:
             self._reserved[job] = None
-        for which, key in enumerate(keys):
+        for key in keys:
             place = bisect_left(self._entries, (key,))
-            self._entries.insert(place, Entry(key, which, job))
+            self._entries.insert(place, Entry(key, key[WHICH], job))
             self._numbers.insert(place, job.number)
         if _has_limit(job):
             self._limited.setdefault(job.request.array_id, {})[job] = None
@@ -383,6 +394,7 @@ def _is_found_now(job: JobRecord) -> bool:
 def _keys(job: JobRecord) -> list[tuple[Any, ...]]:
     """The places of a job: reservation, tier, priority, submission, array ..."""
     array = job.request.array
+    ends = [()] if job.request.prefer is None else [(LIKED,), (PLAIN_FEATURES,)]
     return [
         (
             job.reservation is None,
@@ -393,8 +405,10 @@ def _keys(job: JobRecord) -> list[tuple[Any, ...]]:
             0 if array is None else array.index,
             job.number,
             which,
+            *end,
         )
         for which, (partition, priority) in enumerate(
             zip(job.partitions, job.priorities, strict=True)
         )
+        for end in ends
     ]

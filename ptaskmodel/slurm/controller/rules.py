@@ -31,7 +31,7 @@ from ptaskmodel.slurm.jobs.constraints import by_constraint
 from ptaskmodel.slurm.jobs.dependencies import Arrays, Dependencies
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import Allocation, JobRecord
-from ptaskmodel.slurm.jobs.request import OF_USER, UNBOUNDED, JobRequest
+from ptaskmodel.slurm.jobs.request import OF_USER, UNBOUNDED, JobRequest, preferring
 from ptaskmodel.slurm.select.offers import asks_gpus
 from ptaskmodel.slurm.select.plugin import Answers, Select, select_of
 
@@ -119,7 +119,16 @@ class Rules:
 
     def needs(self, job: JobRecord, whole: bool = False) -> tuple[Need, ...]:
         """What a job needs in each of its partitions. whole: whether it has become exclusive."""
-        return self._admission.needs(job.request, job.partitions, whole=whole)
+        request = preferring(job.request) if job.prefers else job.request
+        return self._admission.needs(request, job.partitions, whole=whole)
+
+    def use_features(self, job: JobRecord, *, prefers: bool) -> None:
+        """Let a job be tried with the features that it prefers, or with those that it must have."""
+        if job.prefers != prefers:
+            job.prefer(prefers)
+            job.set_needs(self.needs(job, whole=all(need.whole for need in job.needs)))
+            if self.limits.enforced:
+                job.set_needs(self.within_limits(job))
 
     def could_ever(self, need: Need) -> bool:
         """Whether a job fits on an empty machine."""

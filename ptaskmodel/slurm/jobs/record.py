@@ -76,7 +76,8 @@ class JobRecord:
     but its nodes are not clean yet. reservation: the one it asked for. listed: its
     place in the list of all jobs. serial: its place among the numbers that Slurm gives to jobs and
     to tasks that start. tested_cpus: what it was last found to take, 0 before. by:
-    which scheduler started it. planned_s, planned: what backfill last found for it.
+    which scheduler started it. prefers: whether ``needs`` are those with the features that it
+    prefers. planned_s, planned: what backfill last found for it.
     """
 
     __slots__ = (
@@ -101,6 +102,7 @@ class JobRecord:
         "place",
         "planned",
         "planned_s",
+        "prefers",
         "priorities",
         "ran_s",
         "reason",
@@ -130,6 +132,7 @@ class JobRecord:
         self.partitions = tuple(partitions)
         self.priorities = [0] * len(self.partitions)
         self.needs: Sequence[Any] = ()
+        self.prefers = request.prefer is not None
         self.reservation: Reservation | None = None
         self.held = request.hold
         self.state = PENDING
@@ -167,6 +170,10 @@ class JobRecord:
     def set_needs(self, needs: Sequence[Any]) -> None:
         """Set `needs`, one for each partition."""
         self.needs = needs
+
+    def prefer(self, prefers: bool) -> None:
+        """Set whether the job is tried with the features that it `prefers`."""
+        self.prefers = prefers
 
     @property
     def need(self) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -58,7 +58,7 @@ class JobRequest:
     all of a node's. cpus_raised: by how much MaxMemPerCPU multiplied the CPUs of a task.
     gres: of each node; gpus, gpus_per_socket, gpus_per_task: as the options of
     these names, and so cpus, memory and tasks for each GPU. enforce_binding: as ``--gres-flags``.
-    constraint: as the option. exclusive: ``"nodes"`` or ``"user"``. distribution:
+    constraint, prefer: as the options. exclusive: ``"nodes"`` or ``"user"``. distribution:
     ``"block"`` or ``"cyclic"`` over sockets. dependency: as ``--dependency``, with ids of the
     workload; think_s: how long it waits after the last of these has ended.
     fails: whether its exit code is not 0. stubborn: it ignores SIGTERM, so that KillWait passes.
@@ -95,6 +95,7 @@ class JobRequest:
     sockets_per_node: int | None = None
     cores_per_socket: int | None = None
     constraint: str | None = None
+    prefer: str | None = None
     nodelist: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     contiguous: bool = False
@@ -175,6 +176,11 @@ asked_of_nodes = attrgetter(
     *("contiguous", "spread", "one_thread", "switches", "switch_wait_s", "distribution"),
     *("exclusive", "oversubscribe"),
 )
+
+
+def preferring(request: JobRequest) -> JobRequest:
+    """Return the `request` with the features that it prefers as its constraint, if it does."""
+    return request if request.prefer is None else replace(request, constraint=request.prefer)
 
 
 @dataclass(frozen=True, slots=True)

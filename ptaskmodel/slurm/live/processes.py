@@ -193,6 +193,7 @@ def _valued(
     yield "nice", job.nice or None
     yield "priority", job.priority
     yield "constraint", job.constraint
+    yield "prefer", job.prefer
     yield "nodelist", ",".join(job.nodelist) or None
     yield "exclude", ",".join(job.exclude) or None
     yield "distribution", None if job.distribution is None else f"block:{job.distribution}"

@@ -109,8 +109,10 @@ class Cycle:
         self._counts: dict[tuple[str, object], int] = {}
         # The tasks of arrays, by partition; the array for which reservations were made last, and
         # how many.
-        self._tasks: dict[tuple[str, int], list[Entry]] = {}
+        self._tasks: dict[tuple[str, int, bool], list[Entry]] = {}
         self._array = "", 0
+        # The array last tested in vain, and where: with other features it is not tested either.
+        self._in_vain: tuple[str, int] | None = None
         # The arrays of which tasks have been started, which stand nowhere else in the queue.
         self._begun: set[str] = set()
         # What is used, and who ends when, without those whom some jobs may preempt.
@@ -189,25 +191,19 @@ class Cycle:
     def _records(self, entries: list[Entry]) -> Iterator[Entry]:
         """The entries of jobs, and of the first task of each array in each partition."""
         for place, entry in enumerate(entries):
-            array = entry.job.request.array
-            if array is not None:
+            if entry.job.request.array is not None:
                 if not self._tasks:
-                    self._find_tasks(entries[place:])
-                if self._tasks[array.job, entry.which][0] is not entry:
+                    for each in (one for one in entries[place:] if one.job.request.array):
+                        self._tasks.setdefault(_group(each), []).append(each)
+                if self._tasks[_group(entry)][0] is not entry:
                     continue
             yield entry
-
-    def _find_tasks(self, entries: list[Entry]) -> None:
-        for entry in entries:
-            array = entry.job.request.array
-            if array is not None:
-                self._tasks.setdefault((array.job, entry.which), []).append(entry)
 
     def _record(self, entry: Entry) -> str:
         """Test a job, or the tasks of an array one after another until one of them cannot be."""
         array = entry.job.request.array
-        tasks = [entry] if array is None else self._tasks[array.job, entry.which]
-        if array is not None and array.job in self._begun:
+        tasks = [entry] if array is None else self._tasks[_group(entry)]
+        if array is not None and (array.job in self._begun or self._in_vain == _group(entry)[:2]):
             return NEXT
         outcome, now_only, last = NEXT, None, None
         first = 0
@@ -218,14 +214,16 @@ class Cycle:
             if first == len(tasks):
                 break
             task = tasks[first]
+            self._controller.rules.use_features(task.job, prefers=entry.prefers)
             if now_only is None:
                 if self._is_blocked(task):
                     return NEXT
-                now_only = self._now_only(task.job, task.which)
+                now_only = entry.prefers or self._now_only(task.job, task.which)
             if self._skipped(task):
                 if last is not None:
                     self._controller.rules.keep_least_limit(last)
-                return NEXT
+                outcome = NEXT
+                break
             outcome = self._test(task, now_only)
             last = None if task.job.state == PENDING else task.job
             if outcome == STARTED and array is not None:
@@ -240,6 +238,8 @@ class Cycle:
                     break  # counted together where one partition follows the other
         if outcome == END and last is not None:
             self._controller.rules.keep_least_limit(last)
+        if array is not None:
+            self._in_vain = _group(entry)[:2] if outcome == NEXT else None
         return outcome
 
     def _is_blocked(self, entry: Entry) -> bool:
@@ -493,3 +493,8 @@ class Cycle:
         finish = max(finish, begin + self._step)
         self._slots.reserve(begin, finish, nodes, job.request.licenses)
         return RESERVED
+
+
+def _group(entry: Entry) -> tuple[str, int, bool]:
+    """The array that an entry is of, in which partition, and with which features."""
+    return entry.job.request.array_id, entry.which, entry.prefers

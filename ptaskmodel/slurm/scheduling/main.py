@@ -172,6 +172,7 @@ class MainScheduler:
         """
         if self._head is None or self._head[0] is not first.job:
             return False
+        self._controller.rules.use_features(first.job, prefers=first.prefers)
         idle = _idle(self._controller)
         need: Need = first.job.needs[first.which]
         return self._head[1] == idle or (need.nodes & idle).bit_count() < need.least
@@ -242,6 +243,7 @@ class _Pass:
         name = job.partitions[which].name
         if job.state != PENDING:
             return True
+        self._controller.rules.use_features(job, prefers=entry.prefers)
         if job.reservation is not None and not self._has_room_reserved(job, name):
             return True
         controller, taken = self._controller, self._taken

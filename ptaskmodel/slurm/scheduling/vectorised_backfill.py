@@ -100,6 +100,7 @@ def is_alone(job: JobRecord) -> bool:
     return not (
         need.ways
         or need.portions
+        or request.prefer is not None
         or need.least_limit_s is not None
         or need.switches is not None
         or request.licenses
