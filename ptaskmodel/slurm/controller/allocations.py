@@ -160,8 +160,8 @@ class Allocations:
             if found is not None:
                 self._rules.tested(job, found)
             return found
-        everywhere = self._nodes.partitions[need.partition.name]
-        self.select.forget_favours(within if planned else everywhere)
+        seen = within if planned else self._nodes.partitions[need.partition.name]
+        self.select.forget_favours(seen)
         if need.partition.over_subscribe == EXCLUSIVE and not all(n.whole for n in job.needs):
             # Slurm notes it of the job, which is exclusive in its other partitions from then on.
             job.set_needs(self._rules.needs(job, whole=True))
@@ -178,7 +178,7 @@ class Allocations:
 
         def ask(need: Need, within: Mask) -> Allocation | None:
             if counted or self._is_weighed:
-                found = self.select.start(need, within, leaves=leaves, counted=counted)
+                found = self.select.start(need, within, leaves=leaves, counted=counted, seen=seen)
                 self.answers.forget()
                 return found
             return self.answers.start(need, within, leaves)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from ptaskmodel.batch.machine.host_sets import Mask, members
+from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members
 from ptaskmodel.slurm.accounts.facts import Accounts, Qos
 from ptaskmodel.slurm.conf.facts import (
     BY_QOS,
@@ -450,17 +450,20 @@ class Gang:
 def _use(job: JobRecord, cores: Sequence[int], *, counted: bool) -> Use:
     """Of each node of a job its CPUs, its cores as a mask, or 1 where it has the node.
 
-    cores: how many each node has.
+    cores: how many each node has. A job on whole nodes runs beside no other, whatever higher tiers
+    left it there; but where CPUs are counted it has what they left.
     """
     allocation = job.allocation
     assert allocation is not None
     nodes = members(allocation.nodes)
     if not allocation.cores:
         return dict.fromkeys(nodes, 1)
+    if not counted and job.need.whole:
+        return {node: first_hosts(cores[node]) for node in nodes}
     if not counted:
         return dict(zip(nodes, allocation.cores, strict=True))
     counts = allocation.cpus
-    if job.need.whole:  # of whole nodes it has what higher tiers left
+    if job.need.whole:
         fewer = zip(counts, allocation.cores, nodes, strict=True)
         counts = tuple(n * mask.bit_count() // cores[node] for n, mask, node in fewer)
     return dict(zip(nodes, counts, strict=True))

@@ -202,6 +202,7 @@ class Consumable:
         *,
         leaves: Leaves | None = None,
         counted: Mask = 0,
+        seen: Mask = -1,
     ) -> Allocation | None:
         """The same, as a start looks for nodes; None, too, if one chosen lacks memory.
 
@@ -209,10 +210,11 @@ class Consumable:
         A node is chosen for the CPUs of the tasks: the rest of a core or socket may need more
         memory than it has left, and then no other node is tried. counted: nodes that a limit to
         nodes counts already: of each line of nodes some of which are among them, the others are
-        heavier.
+        heavier. seen: the nodes that are weighed so; for backfill, those of its map alone.
         """
         if need.sharing == OVER_OTHERS and self._keeps:
             within &= ~self._taken.whole
+        self.weigh(need.nodes & seen, counted)
         found = self._start(need, within, leaves, counted)
         if found is None or found.size > need.most:
             return None
@@ -225,7 +227,6 @@ class Consumable:
     def _start(
         self, need: Need, within: Mask, leaves: Leaves | None, counted: Mask
     ) -> Allocation | None:
-        self.weigh(need.nodes, counted)
         return self.place(need, within, leaves=leaves)
 
     def weigh(self, nodes: Mask, counted: Mask) -> None:

@@ -202,11 +202,12 @@ class Linear:
         *,
         leaves: Leaves | None = None,
         counted: Mask = 0,
+        seen: Mask = -1,
     ) -> Allocation | None:
         """The same, among sets of nodes of growing weight, as a start looks at them.
 
         counted: nodes that a limit to nodes counts already: of each set some of which are among
-        them, the others are heavier.
+        them, the others are heavier. seen: of no use, as no weights are kept.
         """
         sets = self.nodes.sets
         if counted:

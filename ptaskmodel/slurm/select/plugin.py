@@ -91,8 +91,12 @@ class Select(Protocol):
         *,
         leaves: Leaves | None = None,
         counted: Mask = 0,
+        seen: Mask = -1,
     ) -> Allocation | None:
-        """The same, as a start looks for nodes. counted: nodes that a limit counts already."""
+        """The same, as a start looks for nodes. counted: nodes that a limit counts already.
+
+        seen: the nodes that it weighs anew, as far as weights are kept.
+        """
         ...
 
 
