@@ -101,7 +101,7 @@ def run_text(run: SimulationRun) -> str:
             f"The {len(slowest)} slowest tasks\n{_task_table(slowest, run.ranges)}",
             f"The {len(latest)} latest tasks\n{_task_table(latest, run.ranges)}",
         ]
-    parts[:0] = _tasks_answer(run)
+    parts[:0] = recorded_answer(run.directory, run.files, len(records))
     lines = [
         _end_line(summary),
         ("tasks", f"{summary['tasks']}: {count_text(counted(summary['counts']))}"),
@@ -121,14 +121,17 @@ def run_text(run: SimulationRun) -> str:
     return "\n\n".join(parts)
 
 
-def _tasks_answer(run: SimulationRun) -> list[str]:
-    """What slowed whom and how sure that is, as on the page; nothing if that was not recorded."""
-    is_told = not set(TOLD).isdisjoint(run.files)
-    if run.directory is None or not is_told or len(run.records) > MOST_READ:
+def recorded_answer(directory: Path | None, files: Iterable[str], records: int) -> list[str]:
+    """Return the sentences with which the page of a run begins; nothing if little was recorded.
+
+    directory: of the results; None: there is none. files: that are there. records: how many tasks
+    or actions the run has; of many nothing is read again.
+    """
+    if directory is None or set(TOLD).isdisjoint(files) or records > MOST_READ:
         return []
     from ptaskmodel.results.pages.report import answer_in
 
-    return [wrapped(answer_in(run.directory))]
+    return [wrapped(answer_in(directory))]
 
 
 def _loop_text(name: str, facts: Mapping[str, float]) -> str:

@@ -246,7 +246,8 @@ def _head(found: Standings) -> Iterable[str]:
         done, whole = counts[order[0]]
         texts = [f"{_run(order[0])} ends {count(done)} of {count(whole, what)}"]
         texts += [f"{_run(name)} {count(counts[name][0])}" for name in order[1:MOST_NAMED]]
-        texts += _others([count(counts[name][0]) for name in reversed(order[MOST_NAMED:])])
+        if rest := [counts[name][0] for name in reversed(order[MOST_NAMED:])]:
+            texts.append(f"{count(len(rest), 'other')} {_reach(rest, NUMBER)}")
         yield ", ".join(texts) + _wasted(found, order) + "."
         yield from _slowed(found, order)
     for name, why in found.apart.items():
@@ -269,23 +270,30 @@ def _slowed(found: Standings, order: Sequence[str]) -> Iterable[str]:
     slow = {name: its for name, its in zip(found.runs, values, strict=False)
             if its is not None and name in order}  # fmt: skip
     if len(slow) == len(order):
-        yield from _each(SLOWED, NUMBER, dict(sorted(slow.items(), key=lambda item: item[1])))
+        told = dict(sorted(slow.items(), key=lambda item: item[1]))
+        yield from _each(found, SLOWED, NUMBER, told)
 
 
-def _each(name: str, kind: str, values: Mapping[str, float]) -> Iterable[str]:
-    """The values of a metric in the first runs; nothing where all are the same."""
+def _each(found: Standings, name: str, kind: str, values: Mapping[str, float]) -> Iterable[str]:
+    """The values of a metric in the first runs; nothing where all are the same.
+
+    Of more than these, runs that differ by their seed are told together.
+    """
     if values and max(values.values()) > min(values.values()) * (1 + SAME):
-        shown = [f"{_run(run)} {number(value, kind)}" for run, value in values.items()]
-        others = _others([number(x, kind) for x in sorted([*values.values()][MOST_NAMED:])])
-        yield f"{name[0].upper()}{name[1:]}: {', '.join([*shown[:MOST_NAMED], *others])}."
+        its = {run: [value] for run, value in values.items()}
+        if len(its) > MOST_NAMED:
+            of = {id(found.runs[run]): value for run, value in values.items()}
+            alike = repetitions({run: found.runs[run] for run in values})
+            its = {run: sorted(of[id(each)] for each in runs) for run, runs in alike.items()}
+        shown = [f"{_run(run)} {_reach(each, kind)}" for run, each in its.items()]
+        if rest := sorted(itertools.chain(*[*its.values()][MOST_NAMED:])):
+            shown[MOST_NAMED:] = [f"{count(len(rest), 'other')} {_reach(rest, kind)}"]
+        yield f"{name[0].upper()}{name[1:]}: {', '.join(shown)}."
 
 
-def _others(texts: Sequence[str]) -> list[str]:
-    """What is told of runs that are not named, from their ascending values; nothing of no run."""
-    if not texts:
-        return []
-    reach = dict.fromkeys((texts[0], texts[-1]))
-    return [f"{count(len(texts), 'other')} {' to '.join(reach)}"]
+def _reach(values: Sequence[float], kind: str) -> str:
+    """From the least to the largest of ascending values, or the one there is."""
+    return " to ".join(dict.fromkeys(number(values[k], kind) for k in (0, -1)))
 
 
 def _first_difference(found: Standings, order: Sequence[str]) -> Iterable[str]:
@@ -296,7 +304,9 @@ def _first_difference(found: Standings, order: Sequence[str]) -> Iterable[str]:
             mine = {
                 name: value for name in order if (value := values[names.index(name)]) is not None
             }
-            if len(mine) == len(order) and (said := list(_each(metric.name, metric.kind, mine))):
+            if len(mine) == len(order) and (
+                said := list(_each(found, metric.name, metric.kind, mine))
+            ):
                 yield from said
                 return
 

@@ -252,6 +252,7 @@ CHOICES = ("policy", "allocation", "solver", "network_model", "count")
 SEED = "seed"
 # Names up to this length, in characters, are kept as they are.
 SHORT = 16
+NO_WORDS = " _-=,."
 PARTS_OF_NAMES = re.compile(r"[^\W_]+|[\W_]+")
 
 
@@ -272,7 +273,7 @@ def short_names(names: Sequence[str]) -> list[str]:
     least = min(map(len, words)) - 1
     begin = min(_alike(words), least)
     end = min(_alike([one[::-1] for one in words]), least - begin)
-    return ["".join(one[begin : len(one) - end]).strip(" _-=,.") or name
+    return ["".join(one[begin : len(one) - end]).strip(NO_WORDS) or name
             for name, one in zip(names, words, strict=True)]  # fmt: skip
 
 
@@ -317,6 +318,7 @@ def _of_all(names: Sequence[str], runs: Mapping[str, Results]) -> str:
         return names[0]
     seeds = {str(chosen(runs[name].summary).get(SEED)) for name in names}
     words = [PARTS_OF_NAMES.findall(name) for name in names]
-    shared = "".join(words[0][: _alike(words)]).strip(" _-=,.")
+    shared = "".join(words[0][: _alike(words)]).strip(NO_WORDS)
+    shared = shared.removesuffix(SEED).rstrip(NO_WORDS)
     which = f"{len(names)} seeds" if len(seeds) == len(names) else f"{len(names)} runs alike"
     return f"{shared or names[0]} ({which})"

@@ -152,6 +152,22 @@ def test_what_long_names_share_is_taken_out():
     assert short_names(names) == ["1", "12"]
     assert short_names(["first-fit", "first-come"]) == ["first-fit", "first-come"]
     assert short_names(["a" * 40]) == ["a" * 40]
+    names = [
+        f"policy={policy}, load=1.0, seed={seed}" for policy in ("easy", "fcfs") for seed in "12"
+    ]
+    assert short_names(names) == ["easy, seed=1", "easy, seed=2", "fcfs, seed=1", "fcfs, seed=2"]
+
+
+def test_of_many_runs_those_that_differ_by_their_seed_are_told_together(tmp_path):
+    found = standings([
+        made(tmp_path, f"{policy}, seed={seed}", [OK] * 4, waiting_s={"mean": wait + seed},
+             policy=policy, parameters={"seed": seed})
+        for policy, wait in (("easy", 10.0), ("fcfs", 50.0)) for seed in range(3)
+    ])  # fmt: skip
+    assert found.head() == (
+        "The runs each end 4 of 4 jobs. Mean waiting: easy (3 seeds) 10 s to 12 s, fcfs (3 seeds) "
+        "50 s to 52 s."
+    )
 
 
 def test_no_run_is_crowned(runs, tmp_path, capsys):

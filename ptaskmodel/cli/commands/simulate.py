@@ -137,7 +137,8 @@ def path_text(path: dict[str, Any]) -> list[str]:
 
 
 def _text(run: ReplayRun) -> str:
-    from ptaskmodel.cli.show import remark_lines
+    from ptaskmodel.cli.show import recorded_answer, remark_lines, written
+    from ptaskmodel.style.text import fact_lines
 
     summary: dict[str, Any] = run.summary
     lines = [
@@ -155,7 +156,8 @@ def _text(run: ReplayRun) -> str:
         lines.append(f"imbalance {number(summary['imbalance'])}: {worst}")
     if "critical_path" in summary:
         lines += path_text(summary["critical_path"])
-    lines += [f"{level:<10}{text}" for level, text in remark_lines(summary)]
+    facts = remark_lines(summary)
     if run.directory is not None:
-        lines.append(f"written   {len(run.files)} files in {run.directory}: {', '.join(run.files)}")
-    return "\n".join(lines)
+        facts.append(("written", written(run.directory, run.files)))
+    answer = recorded_answer(run.directory, run.files, summary["actions"])
+    return "\n\n".join([*answer, "\n".join([*lines, *fact_lines(facts, 10).splitlines()])])

@@ -37,7 +37,8 @@ def _group(found: Standings, group: Group) -> Section:
     if len(found.runs) >= MANY:
         panels = [_places(found, metric, values) for metric, values in group.rows]
         more = [("comparable", comparable)] if apart else []
-        return Section(group.title, PLACED, (dot_table("run", list(found.runs), panels, more),))
+        table = dot_table("run", list(found.runs), panels, more, key=(1, 2))
+        return Section(group.title, PLACED, (table,))
     names = [found.label(metric, values) for metric, values in group.rows]
     told = [[found.text(metric, values, k) for metric, values in group.rows]
             for k in range(len(found.runs))]  # fmt: skip

@@ -171,6 +171,7 @@ def strips(groups: Sequence[tuple[str, Sequence[Strip]]], what: str) -> Figure:
         row_ticks(left, [f"{one.name}  ({count(one.jobs)})" for one in classes])
         left.set_title(f"{kind} ({what}s), at once", loc="right")
         right.set_title("killed")
+        right.set_visible(any(one.killed for _, its in groups for one in its))
         for axes in (middle, right):
             axes.set_ylim(len(classes) - 0.5, -0.5)
             axes.set_yticks([])
