@@ -9,6 +9,8 @@ from typing import Any
 from ptaskmodel.campaign import Finding, between, near, stated
 
 Row = Mapping[str, Any]
+# Rows of one sample at one load, and peaks of the queue depth by name of the configuration.
+Sample = tuple[Sequence[Row], Mapping[str, float]]
 
 NAMES = {
     (1.0, 1, "none"): "BF 1, W 1",
@@ -156,13 +158,15 @@ def less(rows: Sequence[Row]) -> dict[str, tuple[str, bool]]:
     return found
 
 
-def findings(samples: Sequence[tuple[Sequence[Row], Mapping[str, float]]]) -> list[Finding]:
+def findings(samples: Sequence[Sample], loads: Sequence[Sample]) -> list[Finding]:
     """Published figures and relations beside those of one log's first sample.
 
-    samples: rows and peaks (see `ratios`) of each; the others say whether a difference is chance.
+    samples: rows and peaks (see `ratios`) of each; loads: of the first sample at each offered load.
+    They say whether a difference is chance, or the queue.
     """
     log = samples[0][0][0]["log"]
     said, told = [less(rows) for rows, _ in samples], [ratios(*each) for each in samples]
+    at_loads = [ratios(*each) for each in loads]
     found = []
     for what, (shown, holds) in said[0].items():
         kept = [each[what][1] for each in said if what in each]
@@ -172,15 +176,23 @@ def findings(samples: Sequence[tuple[Sequence[Row], Mapping[str, float]]]) -> li
             cause = "unknown: forks for fairness are not made on other samples"
         found.append(stated(f"{log}: {what}", shown, holds, rule="less", cause=cause))
     for what, (theirs, here) in told[0].items():
-        every = [each[what][1] for each in told if what in each]
-        chance = min(every) <= theirs <= max(every)
-        cause = f"{min(every):.2g} to {max(every):.2g} in {len(every)} samples of the log"
-        cause = f"the sample: {cause}" if chance else f"unknown, not the sample: {cause}"
+        cause = why(theirs, *([e[what][1] for e in each if what in e] for each in (told, at_loads)))
         if theirs == PEAKS["BF 0.5, W 1"]:
             found.append(between(f"{log}: {what}", -inf, theirs, here, cause=cause))
         else:
             found.append(near(f"{log}: {what}", theirs, here, _within(what), cause=cause))
     return found
+
+
+def why(theirs: float, samples: Sequence[float], loads: Sequence[float]) -> str:
+    """Whether other samples or other loads have what was published; both begin with the first."""
+    shown, told, refused = [], [], []
+    for title, name, every in (("samples", "sample", samples), ("offered loads", "load", loads)):
+        if len(every) > 1:
+            shown.append(f"{min(every):.2g} to {max(every):.2g} in {len(every)} {title}")
+            (told if min(every) <= theirs <= max(every) else refused).append(f"the {name}")
+    found = " or ".join(told) or f"unknown, not {' or '.join(refused) or 'asked'}"
+    return f"{found}: {', '.join(shown)}"
 
 
 def _within(what: str) -> float:

@@ -3,7 +3,8 @@
 Of each run: mean waiting time, mean bounded slowdown, unfair jobs (by run times and by estimates),
 loss of capacity, and the queue over time. The threshold of the queue depth is the mean depth of
 balance 1, window 1 (first come first served with EASY). With an allocation, jobs feel contention:
-they are parallel tasks on a torus. Other samples of the log say how much one sample is worth.
+they are parallel tasks on a torus. Other samples of the log, and higher loads, say how much one
+sample is worth.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ def one_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         allocation=parameters["allocation"] if contention else "first-fit",
         profiles="ptask" if contention else "as-given",
         ratio=1.0,
-        fairness=None if contention or parameters["sample"] else "both",
+        estimates=parameters["estimates"] or None,
+        fairness=None if contention or parameters["sample"] or parameters["load"] else "both",
     )
     run = batch_into(None, platform, workload, options, WRITING)
     summary = run.summary

@@ -6,7 +6,7 @@ python experiments/metric_aware/tables.py RUNS... -o results/metric_aware
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,16 @@ def name_of(parameters: Mapping[str, Any]) -> str:
     stem = Path(parameters["log"]).name.split(".")[0]
     kind = f"bf{parameters['balance']:g}_w{parameters['window']}_{parameters['adaptive']}"
     where = "" if parameters["allocation"] == "none" else f"_{parameters['allocation']}"
-    return f"{stem}_{kind}{where}" + (f"_{parameters['sample']}" if parameters["sample"] else "")
+    sample = f"_{parameters['sample']}" if parameters["sample"] else ""
+    load = f"_load{parameters['load']:g}" if parameters["load"] else ""
+    return f"{stem}_{kind}{where}{sample}{load}"
 
 
 def row_of(parameters: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "log": Path(parameters["log"]).name.split(".")[0],
         "sample": parameters["sample"],
+        "load": parameters["load"],
         "balance": parameters["balance"],
         "window": parameters["window"],
         "adaptive": parameters["adaptive"],
@@ -47,6 +50,18 @@ def row_of(parameters: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str,
     }
 
 
+def peaks_of(
+    series: Mapping[str, Mapping[str, list[float]]], rows: Sequence[Mapping[str, Any]]
+) -> dict[str, float]:
+    """The peaks of the queue depth in one sample at one load, min, as far as they are known."""
+    end = f"_{rows[0]['sample']}" if rows[0]["sample"] else ""
+    end += f"_load{rows[0]['load']:g}" if rows[0]["load"] else ""
+    names = {f"{rows[0]['log']}_{key}{end}": name for key, name in DEPTHS.items()}
+    return {
+        name: max(series[key]["queue_depth_min"]) for key, name in names.items() if key in series
+    }
+
+
 def main() -> None:
     campaigns, output = told_campaigns(__doc__)
     made = [
@@ -55,7 +70,7 @@ def main() -> None:
     rows = [row_of(parameters, record["metrics"]) for parameters, record in made]
     series = {name_of(p): record["series"] for p, record in made if "series" in record}
     write_table(pandas.DataFrame(rows), output / "runs.csv")
-    first = [row for row in rows if not row["sample"]]
+    first = [row for row in rows if not row["sample"] and not row["load"]]
     for path in draw(output, first, series):
         print(path)
     found: list[Finding] = []
@@ -63,17 +78,16 @@ def main() -> None:
         own = [row for row in first if row["log"] == log]
         print(table(own))
         print(weighted_gains(own))
-        samples = []
-        for sample in dict.fromkeys(row["sample"] for row in rows):
-            end = f"_{sample}" if sample else ""
-            peaks = {
-                name: max(series[f"{log}_{key}{end}"]["queue_depth_min"])
-                for key, name in DEPTHS.items()
-                if f"{log}_{key}{end}" in series
-            }
-            of = [row for row in rows if row["log"] == log and row["sample"] == sample]
-            samples.append((of, peaks))
-        found += findings(samples)
+        of = [row for row in rows if row["log"] == log]
+        samples, loads = (
+            [
+                (chosen, peaks_of(series, chosen))
+                for each in dict.fromkeys(row[key] for row in of)
+                if (chosen := [row for row in of if row[key] == each and not row[other]])
+            ]
+            for key, other in (("sample", "load"), ("load", "sample"))
+        )
+        found += findings(samples, loads)
     print(write_findings(output, found))
     (output / "series.json").write_text(json.dumps(series))
 

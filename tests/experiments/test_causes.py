@@ -1,4 +1,4 @@
-"""Causes in the verdicts of suspend_resume rest on tests that can refuse them."""
+"""Causes in verdicts of experiments rest on tests that can refuse them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,25 @@ from pathlib import Path
 
 import pytest
 
-STUDY = Path(__file__).resolve().parents[2] / "experiments" / "suspend_resume"
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+
+
+def module(monkeypatch, study, name):
+    """A module of a study, which others may have, too."""
+    monkeypatch.syspath_prepend(str(EXPERIMENTS / study))
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    yield importlib.import_module(name)
+    sys.modules.pop(name, None)
 
 
 @pytest.fixture
 def causes(monkeypatch):
-    monkeypatch.syspath_prepend(str(STUDY))
-    monkeypatch.delitem(sys.modules, "causes", raising=False)
-    yield importlib.import_module("causes")
-    sys.modules.pop("causes", None)
+    yield from module(monkeypatch, "suspend_resume", "causes")
+
+
+@pytest.fixture
+def metric_aware(monkeypatch):
+    yield from module(monkeypatch, "metric_aware", "relations")
 
 
 def rows(part, policy, **columns):
@@ -70,3 +80,19 @@ def test_begin_and_end_are_refused_where_most_of_the_gap_stays(causes, steady, r
 def test_other_large_jobs_are_refused_where_use_does_not_fall_without_them(causes):
     assert causes.of_drop((False, "as before")).startswith("unknown, not other large jobs")
     assert causes.of_drop((True, "less")).startswith("other large jobs")
+
+
+@pytest.mark.parametrize(
+    ("samples", "loads", "found"),
+    [
+        ((0.9, 0.2), (0.9, 1.1), "the sample: "),
+        ((0.9, 0.8), (0.9, 0.2), "the load: "),
+        ((0.9, 0.2), (0.9, 0.2), "the sample or the load: "),
+        ((0.9, 0.8), (0.9, 1.1), "unknown, not the sample or the load: "),
+        ((0.9, 0.8), (0.9,), "unknown, not the sample: "),
+    ],
+)
+def test_samples_and_loads_are_refused_where_none_has_the_published_ratio(
+    metric_aware, samples, loads, found
+):
+    assert metric_aware.why(0.25, samples, loads).startswith(found)
