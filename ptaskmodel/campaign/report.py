@@ -10,7 +10,6 @@ import math
 import numbers
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -285,7 +284,7 @@ def _found(
     note = "With 95 % intervals over seeds, from the least to the largest value of a column."
     if len(table.rows) > MOST_ROWS:
         note += f" The first {MOST_ROWS} of {count(len(table.rows), 'row')}."
-    return [*found, Section("Means", note, (replace(table, rows=table.rows[:MOST_ROWS]),))]
+    return [*found, Section("Means", note, (table._replace(rows=table.rows[:MOST_ROWS]),))]
 
 
 def _rows(rows: Rows) -> Table:
@@ -311,9 +310,9 @@ def _parts(found: pandas.DataFrame) -> Table:
          *(_text(row[name], "p") for name in ("p_value", "p_holm"))]
         for row in found.to_dict("records")
     ]  # fmt: skip
-    heads = ("metric", "factor", "part", "seeds", "p", "p by Holm")
-    kinds = ("text", "text", "share", "count", "said", "said")
-    return Table(heads, rows, kinds=kinds, caption="Parts of the variation", key=(1, 2))
+    columns = {"metric": "text", "factor": "text", "part": "share", "seeds": "count", "p": "said",
+               "p by Holm": "said"}  # fmt: skip
+    return Table(columns, rows, caption="Parts of the variation", key=(1, 2))
 
 
 def _cards(campaign: Campaign, whole: pandas.DataFrame, factors: list[str]) -> list[list[str]]:
@@ -381,7 +380,13 @@ def _failures(campaign: Campaign, factors: list[str]) -> list[Section]:
     if not failed:
         return []
     rows = [[str(value) for value in row] for row in failed]
-    return [Section("Runs that failed", "", (Table([*factors, SEED, "error"], rows),))]
+    return [
+        Section(
+            "Runs that failed",
+            "",
+            (Table([(each, "text") for each in (*factors, SEED, "error")], rows),),
+        )
+    ]
 
 
 def _runs(
@@ -403,7 +408,7 @@ def _runs(
                     "" if row[k] is None else f"{row[k]:g}" if kinds[k] == "said" else str(row[k])
                 )
     heads = [words_of(name) if name in metrics else name for name in names]
-    return Table(heads, rows, kinds=kinds, order=(0, False)).data("Runs")
+    return Table(list(zip(heads, kinds, strict=True)), rows, order=(0, False)).data("Runs")
 
 
 def _plain(value: Any) -> Any:

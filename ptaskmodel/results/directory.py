@@ -125,16 +125,14 @@ def rows(path: Path, *columns: str, optional: bool = False) -> Iterator[dict[str
     if optional and not path.exists():
         return
     with path.open(encoding="utf-8", newline="") as stream:
-        reader = csv.DictReader(stream, strict=True)
-        missing = sorted(set(columns) - set(reader.fieldnames or ()))
-        if missing:
+        reader = csv.reader(stream, strict=True)
+        names = next(reader, [])
+        if missing := sorted(set(columns) - set(names)):
             raise ValueError(f"{path.name}:1: no column {missing[0]!r}")
-        for row in reader:
-            if None in row or None in row.values():
-                raise ValueError(
-                    f"{path.name}:{reader.line_num}: not {len(reader.fieldnames or ())} fields"
-                )
-            yield row
+        for row in filter(None, reader):
+            if len(row) != len(names):
+                raise ValueError(f"{path.name}:{reader.line_num}: not {len(names)} fields")
+            yield dict(zip(names, row, strict=True))
 
 
 def read_table(

@@ -391,14 +391,14 @@ def energy_section(found: Found) -> list[Section]:
     parts = {f"{what} that {'are ' * (of == KILLED)}{of}": by_outcome[of]
              for of in OUTCOMES if of in by_outcome}  # fmt: skip
     parts["idle, sleeping and switching hosts, links"] = total - sum(parts.values())
-    heads, kinds = ("energy of", "energy", "of all"), ("text", "energy", "share")
+    columns = {"energy": "energy", "of all": "share"}
     lines = [(name, joules, joules / total) for name, joules in parts.items()]
-    tables = [Table(heads, lines, kinds=kinds, caption="Energy")]
+    tables = [Table({"energy of": "text"} | columns, lines, "Energy")]
     if len(set(found.users.values())) > 1:
         by_user = summed((found.users.get(name, "(none)"), joules)
                          for name, joules in found.energies.items())  # fmt: skip
         lines = [(name, joules, joules / total) for name, joules in by_user.items()]
-        tables.append(Table(("user", *heads[1:]), lines, kinds=kinds, caption="Energy by user"))
+        tables.append(Table({"user": "text"} | columns, lines, "Energy by user"))
     return [Section("What used the energy", _hosts_off(found.results), tuple(tables))]
 
 

@@ -31,10 +31,11 @@ from ptaskmodel.style.text import count, words_of_name
 
 # More tasks are not sent: those that changed least are left out.
 MAX_ROWS = 20_000
-HEADS = (
-    *("state a → b", "time a (s)", "time b (s)", "change (s)", "b / a"),
-    *("waiting a (s)", "waiting b (s)", "change of waiting (s)", "limit in a", "limit in b"),
-)
+HEADS = {
+    "state a → b": "text", "time a (s)": "number", "time b (s)": "number", "change (s)": "number",
+    "b / a": "number", "waiting a (s)": "number", "waiting b (s)": "number",
+    "change of waiting (s)": "number", "limit in a": "text", "limit in b": "text",
+}  # fmt: skip
 
 
 def write_comparison_page(
@@ -104,10 +105,11 @@ def _differences(found: Standings) -> list[Section]:
     choices = [(words_of_name(name), *values) for name, *values in found.choices()]
     if not choices:
         return []
-    if len(found.runs) < MANY:
-        return [Section("What was different?", "", (Table(("differs", *found.runs), choices),))]
-    rows = [[run, *(row[k] for row in choices)] for k, run in enumerate(found.runs, 1)]
-    table = Table(("run", *(name for name, *_ in choices)), rows)
+    lines: list[tuple[str, ...]] = [("differs", *found.runs), *choices]
+    if len(found.runs) >= MANY:  # a row each
+        lines = [("run", *lines[0][1:]), *lines[1:]]
+        lines = list(zip(*lines, strict=True))
+    table = Table([(head, "text") for head in lines[0]], lines[1:])
     return [Section("What was different?", "", (table,))]
 
 
@@ -142,8 +144,8 @@ def _table(found: Comparison) -> dict[str, Any]:
     title = f"{what[0].upper()}{what[1:]}s in both runs"
     if len(pairs) < len(found.pairs):
         title += f": the {count(len(pairs))} that changed most of {count(len(found.pairs))}"
-    kinds = ("text", "text", *["number"] * 7, "text", "text")
-    table = Table([what, *HEADS], rows, kinds=kinds, same=(6, 7, 8), signed=(4, 8))
+    columns = {what: "text"} | HEADS
+    table = Table(columns, rows, same=(6, 7, 8), signed=(4, 8))
     search = f"search {what}s: id, state, limit"
     return {"title": title, "of": what, "search": search, **table.data(title)}
 

@@ -131,9 +131,9 @@ def limits_section(
                   f"limited by {line[0]}", limit.resource)
                  for limit, line in zip(limits, lines, strict=True)]  # fmt: skip
         note += f" A click shows its {what}."
-    heads = ("limit", "of all time", "time", "of it shared", what, "mean use")
-    kinds = ("text", "share", "time", "time", "count", "share")
-    table = Table(heads, lines, kinds=kinds, caption=f"What limited {what}", key=(1, 3),
+    columns = {"limit": "text", "of all time": "share", "time": "time", "of it shared": "time",
+               what: "count", "mean use": "share"}  # fmt: skip
+    table = Table(columns, lines, caption=f"What limited {what}", key=(1, 3),
                   file=BOTTLENECKS, picks=picks, same=(2, 3))  # fmt: skip
     return [Section("What limited whom", note, (table,))]
 
@@ -150,10 +150,10 @@ def loops_section(results: Results) -> list[Section]:
     loops = results.summary.get("loops") or {}
     columns = ("completed", "mean_s", "p50_s", "p90_s", "p99_s", "requests_per_s", "bytes_per_s")
     lines = [[name, *(of.get(column) for column in columns)] for name, of in loops.items()]
-    heads = ("loop", "requests", "mean", "half within", "90 % within", "99 % within",
-             "requests per s", "throughput")  # fmt: skip
-    kinds = ("text", "count", *["time"] * 4, "number", "rate")
-    table = Table(heads, lines, kinds=kinds, caption="Closed loops", key=(2, 5), same=(2, 3, 4, 5))
+    heads = {"loop": "text", "requests": "count", "mean": "time", "half within": "time",
+             "90 % within": "time", "99 % within": "time", "requests per s": "number",
+             "throughput": "rate"}  # fmt: skip
+    table = Table(heads, lines, caption="Closed loops", key=(2, 5), same=(2, 3, 4, 5))
     note = "From asking to being served; throughput from the first start to the last end."
     return [Section("How long requests took", note, (table,))] if lines else []
 

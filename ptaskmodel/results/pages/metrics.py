@@ -137,8 +137,8 @@ def _by_size_and_length(jobs: Waited) -> tuple[Table, ...]:
             bar: Mark = (0.0, math.log1p(half) / most, "wait", "thick", MIDDLE)
             rows[-1].append(cell(text, [bar], f"{duration(half)} · {many}", half))
     caption = "By size and run time: what half wait at most, of how many; bars are logarithmic"
-    heads = ["size", *(name for _, name in lengths)]
-    return (Table(heads, rows, kinds=["text", *["drawn"] * len(lengths)], caption=caption),)
+    columns = {"size": "text"} | {name: "drawn" for _, name in lengths}
+    return (Table(columns, rows, caption=caption),)
 
 
 def _fairness(jobs: Waited, tau_s: float, what: str) -> tuple[Table, ...]:
@@ -165,9 +165,10 @@ def _fairness(jobs: Waited, tau_s: float, what: str) -> tuple[Table, ...]:
     means = np.array([row[-1] for row in rows])
     index = float(means.sum() ** 2 / (len(means) * (means**2).sum()))
     caption = f"What users got; fairness of their mean bounded slowdowns (Jain): {number(index)}, "
-    heads = ("user", "jobs", what, "of all", "median wait", "95 % wait", "mean bounded slowdown")
-    kinds = ("text", "count", "number", "share", "time", "time", "number")
-    return (Table(heads, rows, kinds=kinds, caption=f"{caption}where 1 is equal", order=(6, True),
+    columns = {"user": "text", "jobs": "count", what: "number", "of all": "share",
+               "median wait": "time", "95 % wait": "time",
+               "mean bounded slowdown": "number"}  # fmt: skip
+    return (Table(columns, rows, caption=f"{caption}where 1 is equal", order=(6, True),
                   key=(3, 6), same=(4, 5)),)  # fmt: skip
 
 

@@ -65,9 +65,9 @@ def _time_by_kind(results: Results) -> Section:
     )  # fmt: skip
     timed = sorted((row for row in lines if row[3] > 0.0), key=lambda row: -row[3])
     shown = [(*row[:4], row[3] / span, row[4]) for row in timed]
-    head = ("action", "a rank is", "calls", "mean of a rank", "of the makespan", "most of a rank")
-    kinds = ("text", "text", "count", "time", "share", "time")
-    table = Table(head, shown, kinds=kinds, key=(3, 4), file=ACTION_TIMES)
+    columns = {"action": "text", "a rank is": "text", "calls": "count", "mean of a rank": "time",
+               "of the makespan": "share", "most of a rank": "time"}  # fmt: skip
+    table = Table(columns, shown, key=(3, 4), file=ACTION_TIMES)
     return Section("Where the time goes", "Time of the ranks by what they do.", (table,))
 
 
@@ -78,18 +78,16 @@ def _critical_path(place: Path, path: dict[str, Any], places: Mapping[str, Place
         (kind, spent, spent / whole)
         for kind, spent in sorted(seconds.items(), key=lambda item: -item[1])
     ]
-    head: tuple[str, ...] = ("on the path", "time", "part")
-    tables = [Table(head, spent_on, kinds=("text", "time", "share"), caption="The critical path")]
+    columns = {"on the path": "text", "time": "time", "part": "share"}
+    tables = [Table(columns, spent_on, caption="The critical path")]
     links = read_optional(
         place / CRITICAL_LINKS, REMEDY, link=partial(link_name, places=places),
         messages=int, bytes=finite, latency_s=finite, transfer_s=finite, contention_s=finite,
     )[:MAX_LINKS]  # fmt: skip
     if links:
-        head = ("link", "messages", "bytes", "latency", "transfer", "contention")
-        kinds = ("text", "count", "bytes", "time", "time", "time")
-        tables.append(
-            Table(head, links, kinds=kinds, key=(2, 5), file=CRITICAL_LINKS, caption="Its links")
-        )
+        columns = {"link": "text", "messages": "count", "bytes": "bytes", "latency": "time",
+                   "transfer": "time", "contention": "time"}  # fmt: skip
+        tables.append(Table(columns, links, key=(2, 5), file=CRITICAL_LINKS, caption="Its links"))
     note = (
         f"The chain of computing and of {count(path.get('messages', 0), 'message')} over "
         f"{count(path.get('ranks', 0), 'rank')} that determines the makespan: what is not on it "
@@ -167,9 +165,9 @@ def ranks_table(results: Results) -> dict[str, Any] | None:
                        **columns)  # fmt: skip
     shown = [k for k, name in enumerate(STATES, 3) if any(row[k] > 0.0 for row in lines)]
     values = [[f"rank {row[0]}", *row[1:3], *(row[k] for k in shown)] for row in lines]
-    heads = ["rank", "host", "end (s)", *(f"{STATES[k - 3]} (s)" for k in shown)]
-    kinds = ["text", "text", *["number"] * (len(heads) - 2)]
-    return Table(heads, values, kinds=kinds, order=(2, True)).data("Ranks")
+    columns = {"rank": "text", "host": "text", "end (s)": "number"}
+    columns |= {f"{STATES[k - 3]} (s)": "number" for k in shown}
+    return Table(columns, values, order=(2, True)).data("Ranks")
 
 
 def _count(path: Path) -> int:

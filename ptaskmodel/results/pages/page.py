@@ -10,11 +10,11 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ptaskmodel.files import json_text, whole_file
 from ptaskmodel.results.pictures.charts import Dot, DotPanel
@@ -30,22 +30,20 @@ SCRIPTS = (
 MOST_TITLE = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """A table of a page: sorted, searched, copied as CSV by the reader; the first 50 rows shown.
 
-    header: names of the columns. rows: texts, or numbers in SI where ``kinds`` says so: of each
-    column "text", "said" (numbers as texts), or "number", "count", "time", "share", "bytes",
-    "rate", "energy", "power", "date"; such a column is shown in one unit, which its head then
-    names; (): all are texts. caption: what the table is of, for those who hear it. order: (column,
-    whether the largest come first); None: as given. key: the two columns that small screens show
-    beside the first. file: where all rows are. same: columns that have one unit. signed: columns of
-    changes. picks: of each row what a click shows: numbers of tasks, what these are, a link or "".
+    columns: (name, kind) of each, or a mapping. Kinds: "text", "said" (numbers as texts), "drawn"
+    (of `cell`), or of numbers in SI "number", "count", "time", "share", "bytes", "rate", "energy",
+    "power", "date"; these are shown in one unit, which the head then names. caption: what the table
+    is of, for those who hear it. order: (column, whether the largest come first); None: as given.
+    key: the two columns that small screens show beside the first. file: where all rows are. same:
+    columns that have one unit. signed: columns of changes. picks: of each row what a click shows:
+    numbers of tasks, what these are, a link or "".
     """
 
-    header: Sequence[str]
+    columns: Mapping[str, str] | Sequence[tuple[str, str]]
     rows: Sequence[Sequence[Any]]
-    kinds: Sequence[str] = ()
     caption: str = ""
     order: tuple[int, bool] | None = None
     key: Sequence[int] | None = None
@@ -56,13 +54,11 @@ class Table:
 
     def data(self, title: str) -> dict[str, Any]:
         """What the script `table` takes; title: of the section."""
-        kinds = self.kinds or ["text"] * len(self.header)
-        found = {"caption": self.caption or title, "quiet": not self.caption,
-                 "heads": list(self.header), "kinds": list(kinds),
-                 "rows": [list(row) for row in self.rows], "order": self.order,
-                 "file": self.file, "same": list(self.same), "picks": self.picks,
-                 "signed": list(self.signed)}  # fmt: skip
-        return found if self.key is None else found | {"key": list(self.key)}
+        its = self._asdict() | {"caption": self.caption or title, "quiet": not self.caption}
+        columns = its.pop("columns")
+        columns = columns.items() if isinstance(columns, Mapping) else columns
+        its["heads"], its["kinds"] = zip(*columns, strict=True)
+        return its
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +181,14 @@ def dot_table(
     """
     rows: list[list[Any]] = [[name, *(texts[k] for _, texts in more)]
                              for k, name in enumerate(names)]  # fmt: skip
-    heads = [head, *(name for name, _ in more)]
+    heads = [(head, "text"), *((name, "said") for name, _ in more)]
     for panel in panels:
         unit = column([dot.value for its in panel.rows for dot in its], panel.kind)
-        heads.append(panel.name if panel.change or panel.bare else unit.head(panel.name))
+        name = panel.name if panel.change or panel.bare else unit.head(panel.name)
+        heads.append((name, "drawn"))
         for row, its in zip(rows, panel.rows, strict=True):
             row.append(dot_cell(panel, its, unit) if its else None)
-    kinds = ["text", *["said"] * len(more), *["drawn"] * len(panels)]
-    return Table(heads, rows, kinds=kinds, **given)
+    return Table(heads, rows, **given)
 
 
 def dot_cell(panel: DotPanel, its: Sequence[Dot], unit: Unit | None = None) -> dict[str, Any]:

@@ -293,16 +293,16 @@ def _sure(results: Results, ranges: list[Sure], crowded: Mapping[str, str]) -> l
     lines = [
         [
             one.task_id, took.get(one.task_id), one.low_s, one.high_s, one.width,
-            *([crowded.get(one.task_id, "")] if crowded else []),
+            crowded.get(one.task_id, ""),
         ]
         for one in ranges
     ]  # fmt: skip
-    heads = ["task", "this run", "from", "to", "to / from", *["most crowded cable"] * bool(crowded)]
-    kinds = ["text", "time", "time", "time", "number", *["text"] * bool(crowded)]
+    columns = {"task": "text", "this run": "time", "from": "time", "to": "time",
+               "to / from": "number", "most crowded cable": "text"}  # fmt: skip
     if not crowded:
         points.append("Which cable is crowded was not recorded: run again with --routes.")
     table = Table(
-        heads, lines, kinds=kinds, caption="Ranges of durations", order=(3, True), key=(2, 3),
+        columns, lines, caption="Ranges of durations", order=(3, True), key=(2, 3),
         same=(1, 2, 3), file=TASKS,
     )  # fmt: skip
     return [Section("How sure it is", note, (table,), tuple(points))]
@@ -320,9 +320,9 @@ def _cables(
          link_name(one.waits_for, places) if one.waits_for else "")
         for one in cables
     ]  # fmt: skip
-    heads = ("link", "flows", "longest queue", "paused", "mostly by packets for")
-    kinds = ("text", "count", "bytes", "time", "text")
-    table = Table(heads, rows, kinds=kinds, caption="Cables")
+    columns = {"link": "text", "flows": "count", "longest queue": "bytes", "paused": "time",
+               "mostly by packets for": "text"}  # fmt: skip
+    table = Table(columns, rows, caption="Cables")
     note = "A flow counts on each link of its route. " if ways else ""
     if are_queued or are_paused or not ways:
         note += "A queue is the longest at any time. A link is paused by the switch at its end, "

@@ -78,10 +78,10 @@ def _against_log(results: Results) -> list[Section]:
         levels = [np.percentile(waits[members], part) for part in (50, 95) for waits in (log, here)]
         apart = float(np.median(np.abs(here - log)[members]))
         rows.append([name, len(members), *map(float, levels), apart])
-    heads = (by, "jobs", "median, log", "median, simulated", "95 %, log", "95 %, simulated",
-             "half differ by at most")  # fmt: skip
-    table = Table(heads, rows, kinds=("text", "count", *["time"] * 5), key=(2, 3),
-                  same=(2, 3, 4, 5), caption=f"Waits by {by}")  # fmt: skip
+    columns = {by: "text", "jobs": "count", "median, log": "time", "median, simulated": "time",
+               "95 %, log": "time", "95 %, simulated": "time",
+               "half differ by at most": "time"}  # fmt: skip
+    table = Table(columns, rows, key=(2, 3), same=(2, 3, 4, 5), caption=f"Waits by {by}")
     chart = Cumulative("waiting", TIME, curves({"log": [log], "simulated": [here]}))
     note = "Where the two are far apart, do not believe what a change of slurm.conf does here."
     return [Section("Against the log", f"{log_answer(results.summary)} {note}", (table,),
@@ -101,8 +101,8 @@ def _reasons(results: Results) -> list[Section]:
         f"{first[0]} is the reason for {number(first[1], 'share')} of all waiting, as squeue would "
         "show it. When: below, over time."
     )
-    table = Table(("reason", "of all waiting", "job h", "jobs at once, most"), rows,
-                  kinds=("text", "share", "number", "count"), key=(1, 2))  # fmt: skip
+    table = Table({"reason": "text", "of all waiting": "share", "job h": "number",
+                   "jobs at once, most": "count"}, rows, key=(1, 2))  # fmt: skip
     return [Section("Why jobs waited", note, (table,))]
 
 
@@ -131,11 +131,12 @@ def _backfill(results: Results) -> list[Section]:
     note += f"; {count(limit)} of {count(counted['cycles'])} reach bf_max_time." if limit else "."
     told = [(BACKFILL.get(name, name.replace("_", " ")), _text(value))
             for name, value in counted.items()]  # fmt: skip
-    heads = ("started by", "jobs", "CPU h", "of all CPU h", "median wait", "95 % wait")
-    kinds = ("text", "count", "number", "share", "time", "time")
-    tables = (Table(heads, rows, kinds=kinds, caption="Who started jobs", key=(1, 3)),
-              Table(("backfill", "value"), told, kinds=("text", "said"),
-                    caption="As sdiag counts"))  # fmt: skip
+    columns = {"started by": "text", "jobs": "count", "CPU h": "number", "of all CPU h": "share",
+               "median wait": "time", "95 % wait": "time"}  # fmt: skip
+    tables = (
+        Table(columns, rows, caption="Who started jobs", key=(1, 3)),
+        Table({"backfill": "text", "value": "said"}, told, caption="As sdiag counts"),
+    )
     return [Section("What backfill earned", note, tables)]
 
 
@@ -255,7 +256,9 @@ def changes(a: Results, b: Results) -> list[Section]:
         _classes(by, groups) for by in compared.order() if len(groups := compared.groups(by)) > 1
     ]
     return [
-        Section("What changed", names, (Table(("setting", "a", "b"), settings),))
+        Section(
+            "What changed", names, (Table(dict.fromkeys(("setting", "a", "b"), "text"), settings),)
+        )
         if settings
         else Section("What changed", f"{names} No setting differs."),
         Section("Who gains, who loses", f"{compared.counts_text()}. {CLEAR}", tuple(whose)),
@@ -283,12 +286,12 @@ def _classes(by: str, groups: Sequence[GroupChange]) -> Table:
         label = f"{gain} · {same} · {lose}"
         cells.append([name, dot_cell(panel, its), jobs, *levels,
                       cell(counts, _parts(group), label, group.gain), sign + verdict])  # fmt: skip
-    header = (by, panel.name, *heads[:5], "gain · same · lose", heads[-1])
-    kinds = ("text", "drawn", *["said"] * 5, "drawn", "text")
+    columns = {by: "text", panel.name: "drawn", **dict.fromkeys(heads[:5], "said"),
+               "gain · same · lose": "drawn", heads[-1]: "text"}  # fmt: skip
     caption = (
         f"By {by}; lines from what half wait at most (●) to what 95 % do, 0 to {duration(most)}"
     )
-    return Table(header, cells, kinds=kinds, caption=caption, key=(1, 7))
+    return Table(columns, cells, caption, key=(1, 7))
 
 
 def _parts(group: GroupChange) -> list[Mark]:
