@@ -31,7 +31,7 @@ from ptaskmodel.engine.usage.network_models import WIRES
 from ptaskmodel.errors import shown
 from ptaskmodel.files import AnyPath, read_text
 from ptaskmodel.remarks import Account, Remark, reader
-from ptaskmodel.style.figures import COLUMN, LIGHT, MARKERS, category, finished, picture, subplots
+from ptaskmodel.style.figures import COLUMN, LIGHT, MARKERS, category, finished, new_figure, picture
 from ptaskmodel.style.text import count, duration
 from ptaskmodel.workload.amounts import LARGEST, FloatArray
 
@@ -396,7 +396,8 @@ def draw_residuals(fit: WireFit) -> Figure:
     """Measured less fitted durations of a `fit` by size, a colour a client."""
     from matplotlib.ticker import EngFormatter
 
-    figure, ((axes,),) = subplots(1, 1, size=(COLUMN, 3.6))
+    figure = new_figure(COLUMN, 3.6)
+    axes = figure.add_subplot()
     by_client: dict[str, list[int]] = {}
     for k, each in enumerate(fit.used):
         by_client.setdefault(each.client, []).append(k)

@@ -77,10 +77,6 @@ class Standings:
     def what(self) -> str:
         return self.runs[self.first].what
 
-    def label(self, metric: Metric, values: Sequence[float | None]) -> str:
-        """The name of a `metric`, and the unit of its `values`."""
-        return metric.column(values).head(metric.name)
-
     def text(
         self, metric: Metric, values: Sequence[float | None], k: int, change: bool = True
     ) -> str:
@@ -110,7 +106,7 @@ class Standings:
             rows.append((group.title, *[""] * (columns + 1)))
             rows += [
                 (
-                    f"  {self.label(metric, values)}",
+                    f"  {metric.label(values)}",
                     *(self.text(metric, values, k, change) for k in range(columns)),
                     metric.better,
                 )

@@ -48,6 +48,10 @@ class Metric:
         """The unit and the digits in which `values` of several runs are told."""
         return column(values, NUMBER if self.kind == COUNT else self.kind)
 
+    def label(self, values: Iterable[float | None]) -> str:
+        """The name, and the unit of `values` of several runs."""
+        return self.column(values).head(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Group:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptaskmodel.style.figures import picture, plain_log, subplots
+from ptaskmodel.style.figures import new_figure, picture, plain_log
 
 
 @pytest.mark.parametrize(
@@ -14,12 +14,13 @@ from ptaskmodel.style.figures import picture, plain_log, subplots
 def test_logarithmic_axes_have_no_powers(low, high, shown):
     @picture
     def drawn():
-        figure, axes = subplots(1, 1, size=(6.5, 3.0))
-        axes[0, 0].plot([low, high], [1, 2])
-        axes[0, 0].set_xscale("log")
-        plain_log(axes[0, 0].xaxis)
+        figure = new_figure(6.5, 3.0)
+        axes = figure.add_subplot()
+        axes.plot([low, high], [1, 2])
+        axes.set_xscale("log")
+        plain_log(axes.xaxis)
         figure.draw_without_rendering()
-        ticks = [*axes[0, 0].xaxis.get_major_ticks(), *axes[0, 0].xaxis.get_minor_ticks()]
+        ticks = [*axes.xaxis.get_major_ticks(), *axes.xaxis.get_minor_ticks()]
         return [tick.label1.get_text() for tick in ticks]
 
     found = drawn()

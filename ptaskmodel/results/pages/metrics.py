@@ -39,7 +39,7 @@ def _group(found: Standings, group: Group) -> Section:
         more = [("comparable", comparable)] if apart else []
         table = dot_table("run", list(found.runs), panels, more, key=(1, 2))
         return Section(group.title, PLACED, (table,))
-    names = [found.label(metric, values) for metric, values in group.rows]
+    names = [metric.label(values) for metric, values in group.rows]
     told = [[found.text(metric, values, k) for metric, values in group.rows]
             for k in range(len(found.runs))]  # fmt: skip
     rows = [_in_a_row(found, metric, values) for metric, values in group.rows]
@@ -62,7 +62,7 @@ def _in_a_row(found: Standings, metric: Metric, values: Sequence[float | None]) 
     shown = metric.column(values)
     pairs = zip(found.runs, values, strict=True)
     said = ", ".join(f"{name} {shown.text(value)}" for name, value in pairs)
-    text = f"{found.label(metric, values)}: {said}"
+    text = f"{metric.label(values)}: {said}"
     text += f"; {metric.better} is better" if metric.better else ""
     return [dot._replace(text=text * (k == 0)) for k, dot in enumerate(placed(values))]
 
@@ -72,7 +72,7 @@ def _places(found: Standings, metric: Metric, values: Sequence[float | None]) ->
     unit, most = metric.column(values), max((value or 0.0 for value in values), default=0.0)
     rows = [
         [] if value is None else
-        [Dot(value, text=f"{results.directory.name}: {unit.head(metric.name)} {unit.text(value)}")]
+        [Dot(value, text=f"{results.directory.name}: {metric.label(values)} {unit.text(value)}")]
         for results, value in zip(found.runs.values(), values, strict=True)
     ]  # fmt: skip
     return DotPanel(metric.name, NUMBER if metric.kind == COUNT else metric.kind, rows,

@@ -119,9 +119,8 @@ def heat_rows(
     axes.grid(visible=False)
     row_ticks(axes, names, most)
     if label:
-        bar = colour_bar(axes, image)
+        bar = colour_bar(axes, image, label)
         bar.set_ticks([0, 50, 100], labels=["0", "50", "100 %"])
-        bar.set_label(label)
 
 
 class Strip(NamedTuple):
@@ -484,7 +483,7 @@ class Matrix(NamedTuple):
         step = max(1, math.ceil(len(self.rows) / 16))
         axes.set_xticks(range(0, cells.shape[1], step), self.columns[: cells.shape[1] : step])
         axes.grid(visible=False)
-        bar = f"{self.caption} ({', '.join(filter(None, (unit, 'log' * is_log)))})"
-        colour_bar(axes, image).set_label(bar)
+        unit = ", ".join(filter(None, (unit, "log" * is_log)))
+        colour_bar(axes, image, f"{self.caption} ({unit})")
         note = "; ".join(filter(None, (self.corner, self.note, "grey: nothing")))
         return finished(figure, title, note, self.sentence)

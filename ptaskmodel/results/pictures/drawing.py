@@ -91,32 +91,30 @@ def scale(low: float, high: float, is_log: bool = False) -> Normalize:
     return LogNorm(low, high, clip=True) if is_log else Normalize(low, high)
 
 
-def colour_bar(axes: Any, shown: ScalarMappable, extend: str = "neither") -> Any:
+def colour_bar(axes: Any, shown: ScalarMappable, label: str, extend: str = "neither") -> Any:
     """Add a narrow bar of colours beside ``axes``, and return it.
 
-    shown: what has them. extend: which end has more: "min", "max" or "neither".
+    shown: what has them. label: of the bar. extend: which end has more: "min", "max" or "neither".
     """
     bar = axes.figure.colorbar(
         shown, ax=axes, pad=0.01, fraction=0.03, aspect=30, extend=extend, extendfrac=0.03
     )
     bar.outline.set_visible(False)
+    bar.set_label(label)
     return bar
 
 
-def use_bar(axes: Any, shown: ScalarMappable, label: str) -> None:
-    """The bar of `heat` and USE beside ``axes``, with grey, for nothing, below 0 %."""
-    bar = colour_bar(axes, shown, "min")
-    bar.set_ticks([0, 20, 40, 60, 80, 100])
-    bar.set_label(label)
+def heat_bar(axes: Any, ends: tuple[float, float], label: str) -> None:
+    """Add the bar of `heat` beside ``axes``: of USE, where grey stands for nothing, or of SLOWDOWN.
 
-
-def slowdown_bar(axes: Any) -> None:
-    """The bar of `heat` and SLOWDOWN beside ``axes``."""
+    ends: one of them. label: of the bar.
+    """
     from matplotlib.cm import ScalarMappable
 
-    bar = colour_bar(axes, ScalarMappable(scale(*SLOWDOWN), heat()), "max")
-    bar.set_ticks([1, 2, 3, 4], labels=["1", "2", "3", "4+"])
-    bar.set_label("contention slowdown")
+    bar = colour_bar(axes, ScalarMappable(scale(*ends), heat()), label,
+                     "min" if ends == USE else "max")  # fmt: skip
+    marks = [0, 20, 40, 60, 80, 100] if ends == USE else [1, 2, 3, 4]
+    bar.set_ticks(marks, labels=[*map(str, marks[:-1]), "100" if ends == USE else "4+"])
 
 
 def ran(results: Results) -> list[tuple[ShownTask, float, float]]:

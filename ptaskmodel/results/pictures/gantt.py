@@ -19,12 +19,11 @@ from ptaskmodel.results.pictures.drawing import (
     SLOWDOWN,
     USE,
     heat,
+    heat_bar,
     natural,
     ran,
     row_ticks,
     scale,
-    slowdown_bar,
-    use_bar,
 )
 from ptaskmodel.results.pictures.tracks import in_cells
 from ptaskmodel.results.states import ENDED, KILLED, outcome_of
@@ -44,6 +43,7 @@ MANY_BARS = 5_000  # too many where half of them are that short
 MAX_NAMES = 60
 MAX_ROWS = 150  # more hosts share rows
 CELLS = 600
+SLOWED = "contention slowdown"
 
 FloatArray = NDArray[np.float64]
 Spells = Sequence[tuple[ShownTask, float, float]]
@@ -75,7 +75,7 @@ def gantt(results: Results, colour: str | None = None) -> Figure:
     track = Pane(lambda axes: _bars(axes, rows, hosts, coloured.paint, results.end_s), height)
     figure = time_panel([track], results.end_s, results)
     if colour == "slowdown":
-        slowdown_bar(figure.axes[0])
+        heat_bar(figure.axes[0], SLOWDOWN, SLOWED)
     end_labels(figure.axes[0], [(-k, *one) for k, one in enumerate(coloured.key)])
     return finished(figure, *_said(results, rows, hosts, coloured.says))
 
@@ -237,8 +237,6 @@ def _lanes(rows: Spells, place: dict[str, int]) -> dict[str, dict[int, tuple[int
 
 def _cells(results: Results, rows: Spells, hosts: list[str]) -> Figure:
     """Cells of hosts and time: the mean slowdown of tasks there, or the busy share."""
-    from matplotlib.cm import ScalarMappable
-
     end_s = results.end_s or 1.0
     cell_s = round_time(end_s / CELLS)
     cells = math.ceil(end_s / cell_s)
@@ -262,11 +260,8 @@ def _cells(results: Results, rows: Spells, hosts: list[str]) -> Figure:
     draw = partial(heat_rows, names=names, table=table, end_s=cells * cell_s, ends=ends, most=40)
     height = min(max(1.2, 0.06 * len(groups)), 8.0)
     figure = time_panel([Pane(draw, height)], end_s, results)
-    what = f"mean contention slowdown of {results.what}s" if by_slowdown else "busy share"
-    if by_slowdown:
-        slowdown_bar(figure.axes[0])
-    else:
-        use_bar(figure.axes[0], ScalarMappable(scale(*USE), heat()), "busy (%)")
+    what = f"mean {SLOWED} of {results.what}s" if by_slowdown else "busy share"
+    heat_bar(figure.axes[0], ends, SLOWED if by_slowdown else "busy (%)")
     row = "a host" if together == 1 else f"{together} hosts"
     says = f"colour: {what}, a cell is {row} for {number(cell_s, 'time')}; too many for bars"
     title, _, sentence = _said(results, rows, hosts, says)

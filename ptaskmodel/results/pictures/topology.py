@@ -19,9 +19,9 @@ from ptaskmodel.results.pictures.drawing import (
     UNUSED_LINE,
     USE,
     heat,
+    heat_bar,
     natural,
     scale,
-    use_bar,
 )
 from ptaskmodel.results.tables.places import Place, link_places
 from ptaskmodel.results.tables.tasks import ROUTES
@@ -128,7 +128,6 @@ def _paint(
                    key=lambda name: (-links[name], natural(name)))[:MARKED]  # fmt: skip
     whole = max(height + 0.9 + 0.17 * len(worst), LEAST_HEIGHT)
     figure = new_figure(width + 1.2, whole)
-    from matplotlib.cm import ScalarMappable
     from matplotlib.collections import LineCollection
 
     used, colours = scale(*USE), heat()
@@ -154,7 +153,7 @@ def _paint(
     add_boxes(axes, drawn, fill, unit)
     add_groups(axes, drawn, unit, {})
     _mark(axes, drawn, worst)
-    use_bar(axes, ScalarMappable(used, colours), label)
+    heat_bar(axes, USE, label)
     if worst:
         lines = [
             f"{k}  {elided(places.get(name, name), 90)}: {number(links[name] / 100, 'share')}"
@@ -224,22 +223,14 @@ def peak_use(results: Results, kind: str) -> dict[str, float]:
 
 def limiting_time(results: Results, kind: str) -> dict[str, float]:
     """Per cent of the run in which each limited at least one task."""
-    spans: dict[str, list[tuple[float, float]]] = {}
-    for limit in results.limits:
-        if limit.limited_by == kind:
-            spans.setdefault(limit.resource, []).append((limit.start_s, limit.end_s))
-    whole = results.end_s or 1.0
-    return {name: 100.0 * _covered(sorted(its)) / whole for name, its in spans.items()}
-
-
-def _covered(spans: list[tuple[float, float]]) -> float:
-    """The length of the union of spans in order of their starts."""
-    total, reached = 0.0, -math.inf
-    for start, end in spans:
-        if end > reached:
-            total += end - max(start, reached)
-            reached = end
-    return total
+    covered: dict[str, float] = {}
+    reached: dict[str, float] = {}
+    for limit in sorted(results.limits, key=lambda limit: limit.start_s):
+        name, end_s = limit.resource, limit.end_s
+        if limit.limited_by == kind and end_s > (until := reached.get(name, 0.0)):
+            covered[name] = covered.get(name, 0.0) + end_s - max(limit.start_s, until)
+            reached[name] = end_s
+    return {name: 100.0 * seconds / (results.end_s or 1.0) for name, seconds in covered.items()}
 
 
 MEASURES: Mapping[str, Callable[[Results, str], dict[str, float]]] = {
