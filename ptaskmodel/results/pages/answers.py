@@ -20,7 +20,7 @@ from ptaskmodel.results.sentences import jobs_answer
 from ptaskmodel.results.states import ENDED, KILLED, NOT_SLOWED, OUTCOMES, count_text, outcome_of
 from ptaskmodel.results.tables.costs import Cost, summed
 from ptaskmodel.results.tables.energy import ENERGY
-from ptaskmodel.results.tables.places import Place, level_of, link_name
+from ptaskmodel.results.tables.places import Place, level_of, resource_name
 from ptaskmodel.style.text import count, duration, elided, number
 
 # Of the time of all tasks: less than this lost on a resource is not worth a sentence.
@@ -49,8 +49,7 @@ class Found(NamedTuple):
 
     def named(self, kind: str, resource: str) -> str:
         """A ``resource`` of a ``kind``, a link by its place."""
-        name = link_name(resource, self.places) if kind == LINK else resource
-        return f"{kind} {name}".strip()
+        return resource_name(kind, resource, self.places)
 
 
 def answer_of(found: Found) -> str:

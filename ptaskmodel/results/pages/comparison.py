@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ptaskmodel.recording import LINK
 from ptaskmodel.results.batch_comparison import MOST_NAMED, Standings, curves_of, standings
 from ptaskmodel.results.loading import Results, results_of
 from ptaskmodel.results.pages.metrics import MANY, metric_sections
@@ -18,7 +17,7 @@ from ptaskmodel.results.pictures.topology import places_of
 from ptaskmodel.results.sentences import warnings_of_runs
 from ptaskmodel.results.slurm_comparison import both_slurm
 from ptaskmodel.results.states import NOT_RUN, outcome_of
-from ptaskmodel.results.tables.places import Place, link_name
+from ptaskmodel.results.tables.places import resource_name
 from ptaskmodel.results.task_comparison import (
     SAME,
     WAITING,
@@ -136,7 +135,10 @@ def _table(found: Comparison) -> dict[str, Any]:
             pair.states,
             *(pair.a.duration_s, pair.b.duration_s, pair.change_s, pair.ratio),
             *(pair.a.waiting_s, pair.b.waiting_s, pair.waits_longer_s),
-            *(_placed(limit, places) for limit in (pair.limit_a, pair.limit_b)),
+            *(
+                resource_name(*limit.partition(" ")[::2], places) if limit else ""
+                for limit in (pair.limit_a, pair.limit_b)
+            ),
         ]
         for pair in pairs
     ]
@@ -148,12 +150,6 @@ def _table(found: Comparison) -> dict[str, Any]:
     table = Table(columns, rows, same=(6, 7, 8), signed=(4, 8))
     search = f"search {what}s: id, state, limit"
     return {"title": title, "of": what, "search": search, **table.data(title)}
-
-
-def _placed(limit: str | None, places: Mapping[str, Place]) -> str:
-    """A limit, such as "link l4_UP", by the place of the link."""
-    kind, _, resource = (limit or "").partition(" ")
-    return f"{kind} {link_name(resource, places)}" if kind == LINK and resource else limit or ""
 
 
 def _most_changed(found: Comparison) -> list[Pair]:

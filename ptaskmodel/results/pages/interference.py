@@ -12,7 +12,7 @@ from ptaskmodel.results.pages.page import Section, Table
 from ptaskmodel.results.pictures.charts import Matrix
 from ptaskmodel.results.states import NOT_SLOWED
 from ptaskmodel.results.tables.costs import INTERFERENCE, NEIGHBOURS, Cost, summed
-from ptaskmodel.results.tables.places import Place, link_name
+from ptaskmodel.results.tables.places import Place, resource_name
 from ptaskmodel.style.text import count, duration, number
 from ptaskmodel.workload.tasks import NUMBER
 
@@ -115,7 +115,7 @@ def limits_section(
     what = "computations and messages" if results.what == "rank" else f"{results.what}s"
     whole = sum(limit.seconds for limit in limits) or 1.0
     lines = [
-        (f"{limit.kind} {link_name(limit.resource, places)}".strip(), limit.seconds / whole,
+        (resource_name(limit.kind, limit.resource, places), limit.seconds / whole,
          limit.seconds, limit.shared, len(limit.tasks),
          None if limit.use is None else limit.use / 100)
         for limit in limits

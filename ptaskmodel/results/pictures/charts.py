@@ -92,15 +92,14 @@ def areas(axes: Any, dates: FloatArray, layers: Sequence[tuple[str, FloatArray, 
 def end_labels(axes: Any, labels: Sequence[tuple[float, str, str]]) -> None:
     """Write names at the right of ``axes``, apart from each other.
 
-    labels: (at which height, text, colour). The letters are ink, behind a square of the colour:
-    pale colours cannot be read.
+    labels: (at which height, text, colour).
     """
+    from matplotlib.patches import Patch
+
     ordered = sorted(labels, key=lambda label: label[0])
-    for k, (_, text, colour) in enumerate(ordered):
-        y = (k + 0.5) / len(ordered)
-        axes.annotate("■", (1.006, y), xycoords="axes fraction", color=colour, va="center")
-        axes.annotate(text, (1.006, y), xycoords="axes fraction", va="center", xytext=(POINTS, 0),
-                      textcoords="offset points")  # fmt: skip
+    handles = [Patch(color=colour, label=text) for _, text, colour in reversed(ordered)]
+    if handles:
+        axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.0, 0.5), handlelength=0.8)
 
 
 def heat_rows(

@@ -48,7 +48,7 @@ COLOURS = {name: role_colour(role) for name, role in ROLES.items()}
 PATH_COLOUR = LIGHT.ink
 MOST_BARS = 64  # ranks drawn with the exact dates of their actions
 MOST_LINES = 1000  # messages: more would cover what ranks do
-PLAIN_LINES = 300  # more lines are drawn thinner and paler, so that what is below stays visible
+PLAIN_LINES = 300  # more lines are paler, so that what is below stays visible
 MOST_CELLS = 256  # in a row of a matrix
 MOST_NUMBERS = 16  # of more rows cells have a colour and no number
 CELLS = 1600  # of time, where there are more ranks
@@ -143,10 +143,9 @@ def _bars(
     from matplotlib.collections import PolyCollection
 
     corners = np.stack([begin, rank - 0.4, end, rank - 0.4, end, rank + 0.4, begin, rank + 0.4])
-    shapes = corners.T.reshape(-1, 4, 2)
-    for k, name in enumerate(STATES):
-        own = list(shapes[state == k])
-        axes.add_collection(PolyCollection(own, facecolors=COLOURS[name], linewidths=0))
+    colours = [COLOURS[STATES[k]] for k in state.tolist()]
+    shapes = PolyCollection(list(corners.T.reshape(-1, 4, 2)), facecolors=colours, linewidths=0)
+    axes.add_collection(shapes)
 
 
 def mostly(
@@ -176,37 +175,24 @@ def _draw_messages(axes: Any, lines: list[Any]) -> str:
 
 
 def _draw_lines(axes: Any, lines: list[Any], colour: str, width: float, opacity: float) -> None:
-    """Draw lines: the more there are, the thinner and paler."""
+    """Draw lines: the more there are, the paler."""
     from matplotlib.collections import LineCollection
 
-    part = min(1.0, PLAIN_LINES / max(len(lines), 1))
+    alpha = max(opacity * min(1.0, PLAIN_LINES / max(len(lines), 1)) ** 0.5, 0.25)
     axes.add_collection(
-        LineCollection(
-            lines, colors=colour, linewidths=max(width * part**0.5, 0.4),
-            alpha=max(opacity * part**0.5, 0.25), zorder=2,
-        )
-    )  # fmt: skip
+        LineCollection(lines, colors=colour, linewidths=width, alpha=alpha, zorder=2)
+    )
 
 
 def _draw_path(axes: Any, directory: Path) -> str:
     """Draw the critical path: along ranks, and messages from one to the next; its legend."""
-    if not (directory / CRITICAL_PATH).exists():
+    if not (directory / CRITICAL_PATH).exists() or not (parts := path_of(directory)):
         return ""
-    parts = path_of(directory)
     points = [at for rank, to, begin, end, _ in parts for at in ((begin, rank), (end, to))]
-    pairs = list(pairwise(points))
-    between = [pair for pair in pairs if pair[0][1] != pair[1][1]]
-    if points and len(between) <= PLAIN_LINES:
-        for colour, width in (("white", 3.2), (PATH_COLOUR, 1.6)):
-            axes.plot(*zip(*points, strict=True), color=colour, lw=width, solid_joinstyle="round")
-    else:
-        from matplotlib.collections import LineCollection
-
-        along = [pair for pair in pairs if pair[0][1] == pair[1][1]]
-        _draw_lines(axes, between, PATH_COLOUR, 1.6, 1.0)
-        axes.add_collection(LineCollection(along, colors=PATH_COLOUR, linewidths=1.6, zorder=3))
+    for colour, width in (("white", 3.2), (PATH_COLOUR, 1.6)):
+        _draw_lines(axes, list(pairwise(points)), colour, width, 1.0)
     count = len({message for *_, message in parts} - {""})
-    return f"critical path ({count:,} message{'' if count == 1 else 's'})" if points else ""
+    return f"critical path ({count:,} message{'' if count == 1 else 's'})"
 
 
 def path_of(directory: Path) -> list[tuple[int, int, float, float, str]]:

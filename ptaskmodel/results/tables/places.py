@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptaskmodel.platform.topologies import FAMILIES
 from ptaskmodel.platform.topologies.topology import DUPLEX
+from ptaskmodel.recording import LINK
 
 if TYPE_CHECKING:
     from ptaskmodel.platform import Platform
@@ -129,6 +130,11 @@ def link_name(name: str, places: Mapping[str, Place]) -> str:
     if place.name:
         return place.name
     return f"{name.removesuffix('_UP').removesuffix('_DOWN')} {place.way}".rstrip()
+
+
+def resource_name(kind: str, name: str, places: Mapping[str, Place]) -> str:
+    """A ``kind`` of limit, and the ``name`` of its resource, if it has one, by its place."""
+    return f"{kind} {link_name(name, places) if kind == LINK and name else name}".strip()
 
 
 def level_of(name: str, places: Mapping[str, Place]) -> Place:
