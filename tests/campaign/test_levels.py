@@ -78,7 +78,8 @@ def test_only_what_is_told_apart_and_declared_is_coloured(campaign):
     assert sorted(set(ended.round(3))) == [0.1, 0.9]
     (section,) = level_sections(campaign.plan, frame, ["slow", "use"], ended)
     assert [table.caption for table in section.tables] == ["load = 1", "load = 4"]
-    heads, (base, wild) = section.tables[0].header, section.tables[0].rows
+    heads = [name for name, _ in section.tables[0].columns]
+    base, wild = section.tables[0].rows
     assert (heads, base[1], wild[1]) == (["rule", "ended", "slow", "use"], "90 %", "10 %")
     slow, use = wild[2:]
     assert (slow["label"], slow["marks"][-1][2]) == ("✗ +100 % ± 0", "lose")

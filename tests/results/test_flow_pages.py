@@ -91,7 +91,7 @@ def test_a_page_begins_with_the_latest_task_its_range_and_the_longest_queue(plac
     told = [point for point in sure.points if point.startswith(f"{wide} of 5 ranges end at")]
     assert len(told) == (wide > 0)
     assert sure.tables[0].rows[0][0] == latest
-    assert cables.tables[0].header[-1] == "mostly by packets for"
+    assert [*cables.tables[0].columns][-1] == "mostly by packets for"
     write_report(results, tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "How sure it is" in text

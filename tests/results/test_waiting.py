@@ -36,7 +36,7 @@ def test_a_page_tells_who_waited_by_class_and_by_size_and_run_time(tmp_path):
     assert [row["name"] for row in length["rows"]] == ["up to 1 min", "10 min to 1 h"]
     assert [row["name"] for row in user["rows"]] == ["bob", "ann"]
     table, _ = section.tables
-    assert table.header == ["size", "up to 1 min", "10 min to 1 h"]
+    assert list(table.columns) == ["size", "up to 1 min", "10 min to 1 h"]
     assert [cell and cell["label"] for cell in table.rows[1][1:]] == [
         "60 s · 1 job", "61 min · 2 jobs"
     ]  # fmt: skip
