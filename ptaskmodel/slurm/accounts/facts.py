@@ -307,7 +307,8 @@ class TresTest(NamedTuple):
 class Tests(NamedTuple):
     """holders: whose counts a job adds to. submit, before, after: at submission, before and after
     nodes were chosen. strict: whether what can never run is refused. factor: by which the use of
-    time counts (UsageFactor); planned: the same for the limit of time.
+    time counts (UsageFactor); planned: the same for the limit of time. of_nodes: whose groups have
+    a limit to nodes, though another may hide it.
     """
 
     holders: tuple[Holder, ...]
@@ -317,6 +318,7 @@ class Tests(NamedTuple):
     strict: bool
     factor: float = 1.0
     planned: float = 1.0
+    of_nodes: tuple[Holder, ...] = ()
 
 
 def tests_of(
@@ -359,6 +361,10 @@ def tests_of(
         strict,
         factor,
         planned,
+        (
+            *(qos_holder(qos.name) for qos in order if "node" in qos.limits.grp_tres),
+            *(association_holder(k) for k, given in chain if "node" in given.grp_tres),
+        ),
     )
 
 

@@ -181,22 +181,17 @@ class Limits:
     def nodes_counted(self, job: Limited, partition: Partition) -> Mask:
         """The nodes on which limits to nodes count jobs already: one there costs nothing more.
 
-        Of groups, one counts: that of the QOS, else the first up the tree that has such a limit and
-        in which a job has ever run.
+        Of groups, one counts: the first of those of the QOSs and up the tree that has such a limit,
+        hidden or not, and in which a job has ever run.
         """
         tests = self._of(job, partition)
-        found = 0
-        grouped = False
-        for test in tests.after if tests is not None else ():
-            if test.resource != "node" or test.kind not in HELD:
-                continue
-            used = self._use(test.holder)
-            if test.kind == record.GROUP:
-                if grouped or "node" not in used.tres:
-                    continue
-                grouped = True
-            found |= of_hosts(used.nodes)
-        return found
+        if tests is None:
+            return 0
+        holders = [each for each in tests.of_nodes if "node" in self._use(each).tres][:1]
+        for test in tests.after:
+            if test.resource == "node" and test.kind in HELD and test.kind != record.GROUP:
+                holders.append(test.holder)
+        return of_hosts(set().union(*(self._use(each).nodes for each in holders)))
 
     def exceeds(
         self,
