@@ -238,7 +238,10 @@ def load_results(directory: str | Path) -> Results:
 
 
 def main_limits(limits: list[ShownLimit]) -> dict[str, tuple[str, float, str]]:
-    """From `limits`, of each task that began: what limited it longest, how long, who shared it."""
+    """From `limits`, of each task that began: what limited it longest, how long, who shared it.
+
+    Of many only how many others shared it: names by id do not say which cost most.
+    """
     times: dict[str, dict[str, float]] = {}
     longest: dict[tuple[str, str], ShownLimit] = {}
     for interval in limits:
@@ -257,7 +260,7 @@ def main_limits(limits: list[ShownLimit]) -> dict[str, tuple[str, float, str]]:
         best = longest[task_id, limit]
         shared = best.shared_with.replace(";", ", ")
         if best.sharers > 1 + best.shared_with.count(";"):
-            shared = f"{count(best.sharers)}: {shared}, ..."
+            shared = count(best.sharers, "other")
         found[task_id] = limit, mine[limit], shared
     return found
 

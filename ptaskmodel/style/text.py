@@ -68,7 +68,7 @@ def text_table(
     least: Sequence[int] = (),
     whole: bool = False,
 ) -> str:
-    """Return rows below a header, columns as wide as their widest cell.
+    """Return rows below a header, columns as wide as their widest cell, without empty columns.
 
     Where a terminal is narrower, the widest columns of names are elided in the middle, as long as
     cells that differ still do. Then columns are left out from the right; a last line says which.
@@ -78,7 +78,10 @@ def text_table(
     no column is left out; those without room follow in a table below, behind the first column.
     """
     width = terminal_width() if width is None else width
-    columns = list(zip(header, *rows, strict=True))
+    every = list(zip(header, *rows, strict=True))
+    told = [k for k, column in enumerate(every) if not rows or any(column[1:]) or not k]
+    columns, right = [every[k] for k in told], {n for n, k in enumerate(told) if k in right}
+    header, *rows = zip(*columns, strict=True)
     widths = [max(map(len, column)) for column in columns]
     if width is not None:
         _narrow(widths, columns, right, width, least)

@@ -69,6 +69,11 @@ def test_a_whole_table_goes_on_below_behind_its_first_column():
     assert all(any(f" {name}" in line for line in lines) for name in "abcde")
 
 
+def test_columns_in_which_nothing_stands_are_left_out():
+    lines = text_table(("task", "profile", "n"), [("a", "", "1"), ("b", "", "22")], {2})
+    assert lines.splitlines() == ["task   n", "----  --", "a      1", "b     22"]
+
+
 def test_names_of_values_have_their_unit():
     assert [*map(words_of_name, ("until_s", "host_order", "s"))] == ["until (s)", "host order", "s"]
 
