@@ -168,6 +168,14 @@ TABLE = "id,submit,nodes,limit,run,user,partition\n" + "".join(
     f"j{k},{k},1,600,{60 + k},ann,low\n" for k in range(6)
 )
 UNITS = "AutoDetect=off\nNodeName=n[1-4] Name=gpu Type=tesla File=/dev/nvidia[0-1] Cores=0-3\n"
+PLAN = """run = "batch"
+metrics = ["mean_waiting_time"]
+[parameters]
+platform = "c.xml"
+workload = "l.swf"
+[factors]
+policy = ["fcfs", "easy"]
+"""
 CONF = "slurm.conf"
 WIRES = ("calibrate", "--model", "wire")
 ROUTED = ("simulate", "g.xml", "f.json", "--network-parameters", "wire.json", "--routing")

@@ -12,7 +12,8 @@ import mutations
 import pytest
 
 import ptaskmodel
-from ptaskmodel.calibration.measurements import read_measurements
+from ptaskmodel.calibration.measurements import MeasurementError, read_measurements
+from ptaskmodel.calibration.run import read_calibration
 from ptaskmodel.campaign import read_plan
 from ptaskmodel.cli import main
 from ptaskmodel.connect.events import read_external_events
@@ -280,6 +281,33 @@ def test_all_problems_of_a_plan_are_told_at_once(folder):
         head, *told = refused.value.message.splitlines()
         assert head.startswith("plan.toml: ")
         assert all(any(word in line for line in told) for word in words), told
+
+
+def test_all_spoiled_plans_are_refused_in_one_message_or_checked(folder, capsys):
+    for seed in range(SEEDS):
+        changed, _ = mutations.mutated(mutations.PLAN, random.Random(f"plan {seed}"))
+        Path("plan.toml").write_text(changed, encoding="utf-8")
+        status = main(["campaign", "check", "plan.toml"])
+        said = capsys.readouterr()
+        assert mutations.verdict(status, said.out, said.err, "") is None, (seed, said.err)
+
+
+def test_spoiled_calibrations_are_refused_in_one_message_or_read(folder):
+    assert main(["calibrate", "m.csv", "-o", "cal.json"]) == 0
+    text = Path("cal.json").read_text()
+    for seed in range(100):
+        draw = random.Random(f"calibration {seed}")
+        content = mutations.mutated(text, draw)[0].encode()
+        if seed % 5 == 0:  # Latin-1
+            place = draw.randrange(len(content))
+            content = content[:place] + b"\xe9" + content[place:]
+        Path("cal.json").write_bytes(content)
+        refused = "cal.json:"
+        try:
+            read_calibration("cal.json")
+        except MeasurementError as error:
+            refused = error.message
+        assert refused.startswith("cal.json:"), (seed, refused)
 
 
 def test_a_bad_line_of_think_times_is_left_out_and_told(folder):

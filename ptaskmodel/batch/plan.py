@@ -282,8 +282,8 @@ class Plan:
         count = sum(map(bool, found))
         text = several(
             count,
-            "job is submitted when the job before it is over and thought about",
-            "jobs are submitted when the job before them is over and thought about",
+            "job is submitted after its preceding jobs have ended, and after its think time",
+            "jobs are submitted after their preceding jobs have ended, and after their think times",
         )
         pairs = zip(workload.jobs, found, strict=True)
         lost = sum(len(job.preceding_jobs) > len(there) for job, there in pairs)

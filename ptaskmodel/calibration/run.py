@@ -39,7 +39,7 @@ from ptaskmodel.calibration.results import (
     leave_one_pattern_out,
     prediction_table,
 )
-from ptaskmodel.files import AnyPath, read_bytes, write_json
+from ptaskmodel.files import AnyPath, read_text, write_json
 from ptaskmodel.remarks import Account, reader
 from ptaskmodel.workload.jobs import Workload
 from ptaskmodel.workload.tasks import Task
@@ -214,7 +214,7 @@ def read_calibration(path: AnyPath, account: Account) -> Calibration:
 
     Raises MeasurementError (file, what is wrong, where).
     """
-    content = read_bytes(path, error=MeasurementError)
+    content = read_text(path, error=MeasurementError)
     try:
         version = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError) as error:

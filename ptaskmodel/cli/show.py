@@ -98,8 +98,9 @@ def run_text(run: SimulationRun) -> str:
         slowest = _largest(records, "execution_s")
         latest = _largest(records, "end_s")
         parts = [
-            f"The {len(slowest)} slowest tasks\n{_task_table(slowest, run.ranges)}",
-            f"The {len(latest)} latest tasks\n{_task_table(latest, run.ranges)}",
+            f"The {len(shown)} {which} tasks\n{_task_table(shown, run.ranges)}"
+            for which, shown in (("slowest", slowest), ("latest", latest))
+            if shown  # else none has ended
         ]
     parts[:0] = recorded_answer(run.directory, run.files, len(records))
     lines = [

@@ -154,6 +154,7 @@ def warn_if_long(work: Work, where: str) -> None:
 
 
 START = 4096
+PARQUET = b"PAR1"  # how such a file begins
 
 _log = logging.getLogger(__name__)
 
@@ -177,6 +178,12 @@ def format_of(path: str | os.PathLike[str]) -> str:
             f"{shown_path(path)}: is XML, the format of platforms; give the platform first, "
             "then the "
             "workload"
+        )
+    if start.startswith(PARQUET):
+        raise WorkloadError(
+            f"{shown_path(path)}: is Parquet, as the Workflow Trace Archive has; it is not read: "
+            "convert it with pandas.read_parquet and ptaskmodel.workload_from_frame, as the guide "
+            "on workloads shows"
         )
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise WorkloadError(f"{shown_path(path)}: is UTF-16; save it as UTF-8")

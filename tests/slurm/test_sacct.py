@@ -15,6 +15,7 @@ from ptaskmodel.slurm.jobs.request import ArrayTask, Command
 from ptaskmodel.slurm.jobs.sacct import looks_like, read_sacct
 from ptaskmodel.slurm.jobs.submissions import CPUS, NODES, read_submissions, submissions_of
 from ptaskmodel.workload.jobs import Job, Workload
+from ptaskmodel.workload.reading import read_workload
 from ptaskmodel.workload.works import DelayWork
 
 HEADER = (
@@ -65,6 +66,13 @@ def test_states_that_sacct_does_not_print_are_told(tmp_path, state, says):
     found = read(tmp_path, row("7", state), row("8"))
     assert [job.id for job in found.jobs] == ["7", "8"]
     assert [one.text for one in found.remarks] == [says] * (says is not None)
+
+
+def test_parquet_is_named_with_the_way_out(tmp_path):
+    (tmp_path / "part.0.parquet").write_bytes(b"PAR1\x15\x04")
+    for read in (read_workload, lambda path: read_submissions(path, conf_of(tmp_path, FOUR))):
+        with pytest.raises(WorkloadError, match=r"is Parquet, .* convert it with pandas"):
+            read(tmp_path / "part.0.parquet")
 
 
 def test_columns_that_are_not_read_are_told(tmp_path):
