@@ -53,9 +53,9 @@ class Wanted(NamedTuple):
     contiguous: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen: that would take six times as long to make
 class Need:
-    """nodes: those of the partition with the shape, features and memory that it needs, up.
+    """No field changes. nodes: those of the partition with the shape, features and memory that it needs, up.
 
     cpus: the least in all. whole: whether it takes all CPUs of its nodes. of_user: whether it
     shares them with jobs of its user alone, as it asks. share: how many jobs may
