@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.remarks import Account
-from ptaskmodel.slurm.accounts.facts import NORMAL, ROOT, Accounts, Association, Qos
+from ptaskmodel.slurm.accounts.facts import NORMAL, ROOT, Accounts, Association, Qos, plain_accounts
+from ptaskmodel.slurm.accounts.fair_tree_kernel import rank
 from ptaskmodel.slurm.conf.facts import Conf, Partition
 from ptaskmodel.slurm.jobs.request import JobRequest
 
@@ -75,18 +76,10 @@ class ShareTree:
         self._without = np.flatnonzero(self._shares == 0)
         self._passing_users = np.flatnonzero(self._is_user & parents)
         self._passing_accounts = np.flatnonzero(~self._is_user & parents)
-        self._users = np.flatnonzero(self._is_user)
-        self.users = len(self._users)
-        lineages = [self._descent(k) for k in range(count)]
-        deepest = max(map(len, lineages))
-        self._generations = [
-            np.array([k for k in range(1, count) if len(lineages[k]) == depth], dtype=np.intp)
-            for depth in range(2, deepest + 1)
-        ]
-        # Of each user all from below root down to it; then root, whose place comes before all.
-        self._lineage = np.array(
-            [(lineages[k] + [0] * deepest)[:deepest] for k in self._users.tolist()], dtype=np.intp
-        )
+        self.users = int(self._is_user.sum())
+        # Where each family begins among all but root, in the order of families, and the last ends.
+        self._families = np.searchsorted(np.sort(self._family[1:]), np.arange(count + 1))
+        self._stack = np.zeros((count, 3), dtype=np.int64)
         self.usage: NDArray[np.longdouble] = np.zeros(count, dtype=np.longdouble)
         # The normal usage that each had when its effective usage was computed last, which is what
         # its siblings see.
@@ -129,24 +122,13 @@ class ShareTree:
         accounts as they are listed. Who equals the sibling before shares its rank, and so does the
         first below an account that does.
         """
-        levels, count = self._level(), len(self.associations)
-        family = self._family
-        equals = self._of_equals
-        order = equals[np.lexsort((-levels[equals], family[equals]))][1:]
-        first = np.ones(count - 1, dtype=bool)
-        first[1:] = family[order[1:]] != family[order[:-1]]
-        begins = np.maximum.accumulate(np.where(first, np.arange(count - 1), 0))
-        place = np.zeros(count, dtype=np.int64)
-        place[order] = np.arange(count - 1) - begins + 1
-        tied = np.zeros(count, dtype=bool)
-        tied[order[1:]] = ~first[1:] & (levels[order[1:]] == levels[order[:-1]])
-        for generation in self._generations:
-            eldest = generation[place[generation] == 1]
-            tied[eldest] = tied[self._giver_of[eldest]]
-        users = self._users[np.lexsort(place[self._lineage[:, ::-1]].T)]
-        left = np.where(tied[users], 0, np.arange(len(users)))
-        factors = np.zeros(count)
-        factors[users] = (self.users - np.maximum.accumulate(left)) / self.users
+        levels, equals = self._level(), self._of_equals
+        order = equals[np.lexsort((-levels[equals], self._family[equals]))][1:]
+        levels = levels[order]
+        equal = np.zeros(len(order), dtype=np.bool_)
+        np.equal(levels[1:], levels[:-1], out=equal[1:])
+        factors = np.zeros(len(self.associations))
+        rank(order, equal, self._families, self._is_user, self.users, self._stack, factors)
         return factors
 
     def _level(self) -> NDArray[np.longdouble]:
@@ -257,14 +239,6 @@ class ShareTree:
                     f"more than {DEEPEST} levels deep; correct its parent"
                 )
         return tuple(path)
-
-    def _descent(self, k: int) -> list[int]:
-        """Those from whom it has its share, from below root, and itself."""
-        descent = []
-        while k:
-            descent.append(k)
-            k = self._from[k]
-        return descent[::-1]
 
     def _giver(self, k: int) -> int:
         place = max(0, self.above[k])
@@ -398,3 +372,8 @@ class Members:
         if default is None and NORMAL not in allowed and len(allowed) == 1:
             default = allowed[0]
         return allowed, default
+
+
+def prepare_kernels() -> None:
+    """Use the kernel as it is used (see `kernels.building`)."""
+    ShareTree(plain_accounts()).fair_tree()

@@ -31,6 +31,8 @@ from ptaskmodel.slurm.accounts.fair_share import UNKNOWN, ShareTree, decay_facto
 from ptaskmodel.slurm.conf.facts import DAY_S, MULTIFACTOR, Conf, PriorityParameters
 
 BLOCK = 4096
+# Of uses of fewer seconds what they come to is kept.
+MOST_KNOWN = 4096
 Block = dict[str, NDArray]
 FAR_s = 2**60
 _QUARTERS = (4, 7, 10)
@@ -94,8 +96,18 @@ class Rows:
 
     def column(self, name: str) -> NDArray:
         """A column of all taken rows."""
-        found = [block[name][places] for block, places in self.taken()]
-        return np.concatenate(found) if found else np.empty(0, self.columns[name])
+        return self.of_all((name,))[0]
+
+    def of_all(self, names: Iterable[str]) -> list[NDArray]:
+        """Columns of all taken rows."""
+        taken = list(self.taken())
+        if len(taken) == 1:
+            ((block, places),) = taken
+            return [block[name][places] for name in names]
+        return [
+            np.concatenate([np.empty(0, self.columns[name]), *(b[name][at] for b, at in taken)])
+            for name in names
+        ]
 
 
 _NO_PLACES, _NO_AMOUNTS = np.empty(0, dtype=np.int64), np.empty(0)
@@ -110,6 +122,8 @@ class Fading:
     def __init__(self, parameters: PriorityParameters, began_s: int) -> None:
         self.last_s = began_s
         self.remains = decay_factor(parameters.decay_half_life_s)
+        # What uses of 0, 1, 2 ... seconds come to.
+        self._known = np.empty(0)
         self._period = parameters.usage_reset_period
         self.reset_s = began_s if self._period == "NOW" else next_reset(self._period, began_s)
 
@@ -130,6 +144,15 @@ class Fading:
         """What a use of 1 over so many seconds comes to."""
         lasted = max(0, seconds)
         return lasted * math.pow(self.remains, lasted)
+
+    def amounts(self, seconds: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The same of many uses, none of less than 0 seconds."""
+        longest = int(seconds.max(initial=0))
+        if longest >= MOST_KNOWN:
+            return np.array([self.amount(each) for each in seconds.tolist()], dtype=np.float64)
+        if longest >= len(self._known):
+            self._known = np.array([self.amount(each) for each in range(2 * longest + 1)])
+        return self._known[seconds]
 
 
 class Usage:
@@ -239,12 +262,10 @@ class Usage:
         """Places, associations and usage since the last refresh of running jobs, by place."""
         if not self._begun:
             return _NO_PLACES, _NO_PLACES, _NO_AMOUNTS
-        place, account, start, rate = map(self._running.column, self._running.columns)
-        order = np.argsort(place, kind="stable")
-        lasted = (now - np.maximum(start[order], self._fading.last_s)).tolist()
-        known = {seconds: self._fading.amount(seconds) for seconds in set(lasted)}
-        decayed = np.array([known[seconds] for seconds in lasted], dtype=np.float64)
-        return place[order], account[order], decayed * rate[order]
+        place, account, start, rate = self._running.of_all(self._running.columns)
+        order = place.argsort(kind="stable")
+        lasted = np.maximum(now - np.maximum(start, self._fading.last_s), 0)
+        return place[order], account[order], (self._fading.amounts(lasted) * rate)[order]
 
 
 def next_reset(period: str, last_s: int) -> int:

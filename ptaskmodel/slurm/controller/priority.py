@@ -22,8 +22,9 @@ from ptaskmodel.slurm.accounts.facts import (
     requested_by,
 )
 from ptaskmodel.slurm.accounts.fair_share import Member, ShareTree
-from ptaskmodel.slurm.accounts.usage import Block, Rows, Usage
+from ptaskmodel.slurm.accounts.usage import Rows, Usage
 from ptaskmodel.slurm.conf.facts import MULTIFACTOR, Conf, Nodes, Partition
+from ptaskmodel.slurm.controller.priority_kernel import MOST, Terms, evaluate
 from ptaskmodel.slurm.jobs.request import JobRequest
 
 TOP = 0xFFFF0000
@@ -150,8 +151,15 @@ class Basic:
         return {}
 
 
-MOST = 0xFFFFFFFF
+_NO_FACTORS = np.empty(0)
 FOREVER_min = 0xFFFFFFFF
+_NAMES = Terms._fields
+_VALUE, _ACCRUE, _JOB_SIZE = map(_NAMES.index, ("value", "accrue", "jobsize"))
+_FLOATS, _FLAGS = _NAMES[: _NAMES.index("number")], ("frozen", "several")
+_KINDS = {
+    name: np.float64 if name in _FLOATS else np.bool_ if name in _FLAGS else np.int64
+    for name in _NAMES
+}
 FACTORS = ("age", "assoc", "fairshare", "jobsize", "partition", "qos", "tres")
 
 
@@ -178,15 +186,7 @@ class Multifactor:
         self._max_factor = max([1, *(p.job_factor for p in conf.partitions)])
         self._max_qos = max(qos.priority for qos in accounts.qos.values())
         self._max_assoc = max(one.priority for one in accounts.associations)
-        columns = dict.fromkeys((*FACTORS, "nice"), np.float64)
-        names = ("number", "entry", "accrue", "account", "value", "place", "array")
-        whole = dict.fromkeys(names, np.int64)
-        # frozen: held, or set by hand; several: of a job that is in several partitions.
-        kinds = {**columns, **whole, "frozen": np.bool_, "several": np.bool_}
-        self._rows = Rows(kinds)
-        order = list(kinds)
-        self._value, self._accrue = order.index("value"), order.index("accrue")
-        self._job_size = order.index("jobsize")
+        self._rows = Rows(_KINDS)
         # Jobs that came since the last refresh, and what their rows are to hold: most start before.
         self._fresh: dict[int, tuple[Waiting, list[list[float]]]] = {}
         self._waiting: dict[int, tuple[Waiting, list[int]]] = {}
@@ -207,7 +207,7 @@ class Multifactor:
         fresh = [self._fixed(job, entry) for entry in range(len(job.partitions))]
         self._fresh[job.number] = job, fresh
         self._tested.pop(job.number, None)
-        job.set_priorities([values[self._value] for values in fresh])
+        job.set_priorities([values[_VALUE] for values in fresh])
 
     def _take_rows(self) -> None:
         """Those that came since the last refresh get rows."""
@@ -215,7 +215,7 @@ class Multifactor:
             if number in self._tested and not self._sized_at_once:
                 size = self._weighted_size(job, self._tested[number])
                 for values in fresh:
-                    values[self._job_size] = size
+                    values[_JOB_SIZE] = size
             rows = [self._rows.take(values) for values in fresh]
             self._waiting[number] = job, rows
             if len(rows) == 1:
@@ -229,7 +229,7 @@ class Multifactor:
         before = [int(value) for value in job.priorities]
         self.at_submit(job, now)
         for values, value in zip(self._fresh[job.number][1], before, strict=True):
-            values[self._value] = value
+            values[_VALUE] = value
         job.set_priorities(before)
 
     def accrue(self, job: Waiting, since_s: int) -> None:
@@ -237,7 +237,7 @@ class Multifactor:
         begin_s = job.submit_s if "ACCRUE_ALWAYS" in self._of.flags else since_s
         if job.number in self._fresh:
             for values in self._fresh[job.number][1]:
-                values[self._accrue] = values[self._accrue] or begin_s
+                values[_ACCRUE] = values[_ACCRUE] or begin_s
         elif job.number in self._waiting:
             for row in self._waiting[job.number][1]:
                 if not self._rows.get(row, "accrue"):
@@ -251,7 +251,7 @@ class Multifactor:
         if job.number in self._fresh:
             if self._sized_at_once:
                 for values in self._fresh[job.number][1]:
-                    values[self._job_size] = self._weighted_size(job, cpus)
+                    values[_JOB_SIZE] = self._weighted_size(job, cpus)
             return
         for row in self._waiting[job.number][1]:
             self._rows.set(row, "jobsize", self._weighted_size(job, cpus))
@@ -299,16 +299,18 @@ class Multifactor:
         self._take_rows()
         if self.usage is not None:
             self.usage.refresh(now, self._first_waiting(heads))
-        changed = False
+        factors = _NO_FACTORS if self.usage is None else self.usage.factors
+        weights = float(self._weight_age), float(self._weight_fairshare)
+        only_grows = int("INCR_ONLY" in self._of.flags)
+        changed = 0
         for block, places in self._rows.taken():
-            if self.usage is not None:
-                factors, account = self.usage.factors, block["account"][places]
-                factor = np.where(account >= 0, factors[np.maximum(account, 0)], 0.0)
-                block["fairshare"][places] = factor * self._weight_fairshare
-            changed |= self._evaluate(block, places, now)
+            terms = Terms(**block)
+            changed |= evaluate(
+                terms, places, factors, now, self._of.max_age_s, *weights, only_grows
+            )
         for number in self._several:
             self._copy_several(number)
-        return changed
+        return bool(changed)
 
     def table(self) -> Mapping[str, NDArray]:
         """The weighted factors of all jobs that wait, as of the last refresh, by number.
@@ -347,8 +349,11 @@ class Multifactor:
         value: float | None = 0 if job.held else request.priority
         is_frozen = value is not None
         if value is None:
-            terms = (0.0, association, fairshare, size, partition, qos, tres)
-            total = _total(dict(zip(FACTORS, terms, strict=True)), nice, several)
+            total: float = 0.0 + association + fairshare + size  # in the order of `evaluate`
+            if several:
+                total = partition + (total + qos + tres - nice)
+            else:
+                total = total + partition + qos + tres - nice
             value = int(min(max(total, 1), MOST))
         return [
             *(0.0, association, fairshare, size, partition, qos, tres, nice),
@@ -409,27 +414,6 @@ class Multifactor:
 
     # All rows at once
 
-    def _evaluate(self, block: Block, places: NDArray, now: int) -> bool:
-        """Compute age and priority of the rows at some places of a block; whether one was set."""
-        accrue = block["accrue"][places]
-        waited = np.where(accrue > 0, np.maximum(now - accrue, 0), 0)
-        longest = self._of.max_age_s
-        age = np.where(waited < longest, waited / max(longest, 1), 1.0)
-        age[accrue == 0] = 0.0
-        block["age"][places] = age * float(self._weight_age)
-        term = {name: block[name][places] for name in FACTORS}
-        nice = block["nice"][places]
-        several = block["several"][places]
-        total = _total(term, nice, False)
-        if several.any():
-            total = np.where(several, _total(term, nice, True), total)
-        value = np.clip(total, 1, MOST).astype(np.int64)
-        old = block["value"][places]
-        if "INCR_ONLY" in self._of.flags:  # that does not hold where each partition has its own
-            value = np.where(several, value, np.maximum(value, old))
-        block["value"][places] = value = np.where(block["frozen"][places], old, value)
-        return bool((value > old if "INCR_ONLY" in self._of.flags else value > 0).any())
-
     def _copy_several(self, number: int) -> None:
         if number in self._several:
             job, rows = self._several[number]
@@ -458,14 +442,6 @@ class Multifactor:
         return sorted(zip(places[order][first].tolist(), known.tolist(), strict=True))
 
 
-def _total(term: Mapping[str, Any], nice: Any, several: bool) -> Any:
-    """The sum of the terms of a row, or of many; of jobs in several partitions in another order."""
-    before = term["age"] + term["assoc"] + term["fairshare"] + term["jobsize"]
-    if several:
-        return term["partition"] + (before + term["qos"] + term["tres"] - nice)
-    return before + term["partition"] + term["qos"] + term["tres"] - nice
-
-
 Priorities = Basic | Multifactor
 
 
@@ -476,3 +452,9 @@ def priorities_of(
     if conf.priority_type == MULTIFACTOR:
         return Multifactor(conf, accounts, tree, sizes, began_s)
     return Basic()
+
+
+def prepare_kernels() -> None:
+    """Use the kernel as it is used (see `kernels.building`)."""
+    terms = Terms(**{name: np.zeros(1, kind) for name, kind in _KINDS.items()})
+    evaluate(terms, np.zeros(0, np.intp), np.zeros(0), 0, 0, 0.0, 0.0, 0)

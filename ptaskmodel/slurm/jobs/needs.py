@@ -55,8 +55,9 @@ class Wanted(NamedTuple):
 
 @dataclass(slots=True, eq=False)  # not frozen: that would take six times as long to make
 class Need:
-    """No field changes. nodes: those of the partition with the shape, features and memory that it needs, up.
+    """What a job needs in a partition; no field changes.
 
+    nodes: those of the partition with the shape, features and memory that it needs, up.
     cpus: the least in all. whole: whether it takes all CPUs of its nodes. of_user: whether it
     shares them with jobs of its user alone, as it asks. share: how many jobs may
     run where it does (1: none beside it). hoped: how many where backfill of select/linear plans it,
