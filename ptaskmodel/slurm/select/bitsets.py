@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.machine.host_sets import Mask
-from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.kernels.decorators import entry, jit
 
 
 def words_of(nodes: Mask, words: int) -> NDArray[np.uint64]:
@@ -18,10 +18,20 @@ def words_of(nodes: Mask, words: int) -> NDArray[np.uint64]:
 @jit
 def choose(chosen, usable, runs, wanted):
     """chosen: the tightest run of usable that suffices, or the largest ones, from the lowest on."""
+    choose_some(chosen, usable, runs, wanted, 0, 0, 1)
+
+
+@entry
+def choose_some(chosen, usable, runs, wanted, spare, cpus, each):
+    """The same; a run suffices with `spare` fewer nodes than wanted, if these have so many CPUs.
+
+    each: the CPUs of a node. Returns how many nodes are chosen.
+    """
     for w in range(len(chosen)):
         chosen[w] = 0
-    number = _runs(usable, runs)
+    number, got = _runs(usable, runs), 0
     while wanted > 0:
+        least = max(wanted - spare, (cpus + each - 1) // each, 1)
         best = np.int64(-1)
         for r in range(number):
             length = runs[2 * r + 1]
@@ -31,17 +41,20 @@ def choose(chosen, usable, runs, wanted):
                 best = np.int64(r)
                 continue
             most = runs[2 * best + 1]
-            if length >= wanted:
-                if most < wanted or length < most:
+            if length >= least:
+                if most < least or length < most:
                     best = np.int64(r)
-            elif most < wanted and length > most:
+            elif most < least and length > most:
                 best = np.int64(r)
         if best < 0:
-            return
+            break
         first, length = runs[2 * best], min(runs[2 * best + 1], wanted)
         _fill(chosen, first, first + length)
         wanted -= length
+        cpus -= length * each
+        got += length
         runs[2 * best + 1] = 0
+    return got
 
 
 @jit

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import copy
-import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from math import ceil
 from operator import itemgetter
 
-from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members, of_hosts
+import numpy as np
+
+from ptaskmodel.batch.machine.host_sets import Mask, members, of_hosts
 from ptaskmodel.slurm.conf.facts import Nodes
 from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need
 from ptaskmodel.slurm.jobs.record import RUNNING, Allocation, Ends, JobRecord
+from ptaskmodel.slurm.select.bitsets import choose_some, words_of
 from ptaskmodel.slurm.select.choice import Offer, choose
 from ptaskmodel.slurm.select.switches import Leaves, Tree
 
 UNLIMITED = 1 << 30
-# Consecutive nodes, among the digits of a set from the lowest on.
-_RUN = re.compile("1+")
 
 
 class Counts:
@@ -64,6 +64,9 @@ class Linear:
         self.memory = [0] * len(nodes)
         self.jobs: dict[JobRecord, None] = {}
         self.favours: bytearray | None = None
+        # Scratch: the nodes chosen for a job, and runs of nodes.
+        self._words = np.zeros((len(nodes) + 63) // 64, dtype=np.uint64)
+        self._runs = np.zeros(len(self._words) * 64 + 2, dtype=np.int64)
         # What is taken after each of some ends, by how many jobs nodes may have.
         self._ends: Ends | None = None
         self._taken: dict[int, list[Mask]] = {}
@@ -248,8 +251,21 @@ class Linear:
         if self.tree is not None and self.tree.serves(need):
             return self.tree.choose_linear(need, usable, self.nodes.cpus)
         if self.nodes.alike and not need.required and not need.contiguous:
-            return tightest(usable, need, self.nodes.cpus[0])
+            return self._tightest(need, usable)
         return self.by_offers(need, usable)
+
+    def _tightest(self, need: Need, usable: Mask) -> Mask | None:
+        """`choice.choose` for equal nodes: the tightest run that suffices, or the largest ones."""
+        cpus, words = self.nodes.cpus[0], self._words
+        nodes = max(need.least, need.wanted, ceil(need.cpus / cpus))
+        if nodes > need.most:
+            return None
+        spare = max(need.least, need.wanted) - need.least
+        among = words_of(usable, len(words))
+        got = choose_some(words, among, self._runs, nodes, spare, need.cpus, cpus)
+        if got < nodes and (got < need.least or got * cpus < need.cpus):
+            return None
+        return int.from_bytes(words.tobytes(), "little")
 
     def by_offers(self, need: Need, usable: Mask) -> Mask | None:
         """The nodes for a job among usable ones that may differ, or some of which it must have."""
@@ -336,45 +352,6 @@ def memory_on(need: Need, nodes: Nodes, node: int) -> int:
     return amount * nodes.cpus[node] if kind == PER_CPU else amount
 
 
-def tightest(usable: Mask, need: Need, cpus: int) -> Mask | None:
-    """`choice.choose` for equal nodes, on masks: the tightest run that suffices, or the largest."""
-    nodes = max(need.least, need.wanted, ceil(need.cpus / cpus))
-    if nodes > need.most:
-        return None
-    spare = max(need.least, need.wanted) - need.least
-    chosen = 0
-    spans = [run.span() for run in _RUN.finditer(bin(usable)[:1:-1])]
-    found = [(first, end - first) for first, end in spans]
-    for first, length in _in_turn(found, nodes, spare, need.cpus, cpus):
-        count = min(length, nodes)
-        chosen |= first_hosts(count) << first
-        nodes -= count
-        if nodes == 0:
-            return chosen
-    got = chosen.bit_count()
-    return chosen if got >= need.least and got * cpus >= need.cpus else None
-
-
-def _in_turn(
-    found: list[tuple[int, int]], nodes: int, spare: int, cpus: int, each: int
-) -> Iterator[tuple[int, int]]:
-    """Runs (first, length) in the order in which they are taken until ``nodes`` are together."""
-    while found:
-        least = max(nodes - spare, ceil(cpus / each), 1)
-        best = found[0]
-        for run in found:
-            if run[1] >= least:
-                if run[1] < best[1] or best[1] < least:
-                    best = run
-            elif best[1] < run[1]:
-                best = run
-        found.remove(best)
-        yield best
-        count = min(best[1], nodes)
-        nodes -= count
-        cpus -= count * each
-
-
 def _alone(job: JobRecord) -> bool:
     """Return whether no other job may join a job: it did not ask to share its nodes, or asked not
     to.
@@ -418,3 +395,9 @@ def split(
         else:
             found.append((weight, nodes))
     return tuple(sorted(found + lighter[::-1], key=itemgetter(0)))
+
+
+def prepare_kernels() -> None:
+    """Use the kernel as it is used (see `kernels.building`)."""
+    words = np.zeros(1, dtype=np.uint64)
+    choose_some(words, words_of(1, 1), np.zeros(66, dtype=np.int64), 1, 0, 1, 1)
