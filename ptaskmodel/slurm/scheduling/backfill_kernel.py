@@ -100,7 +100,7 @@ def cycle(s):
     numbers = s.numbers
     if numbers[POSITION] == 0:
         for k in range(numbers[ENTRIES]):
-            if s.known[NODES, s.jobs[k]] == IS_NOT_PLAIN:
+            if s.known[s.jobs[k], NODES] == IS_NOT_PLAIN:
                 return 2
         begin_map(s)
     _look_ahead(s)
@@ -124,7 +124,7 @@ def cycle(s):
 def _test(s, k):
     """One entry: 0: on with the next; 1: it can start now, on chosen; 2: the map is full."""
     job = s.jobs[k]
-    wanted, lasts, row = s.known[NODES, job], s.known[SECONDS, job], s.known[ROW, job]
+    wanted, lasts, row = s.known[job, NODES], s.known[job, SECONDS], s.known[job, ROW]
     if wanted == IS_NOT_TESTED:
         return 0
     numbers = s.numbers
@@ -184,8 +184,8 @@ def _note_test(s, k, job):
     if s.tested[k] == 0:
         s.tested[k] = 1
         s.numbers[TESTED] += 1
-        if s.known[TOLD, job] == NOT_TOLD:
-            s.known[TOLD, job] = 1
+        if s.known[job, TOLD] == NOT_TOLD:
+            s.known[job, TOLD] = 1
             s.new[s.numbers[NEW]] = k
             s.numbers[NEW] += 1
 

@@ -108,7 +108,7 @@ class SharedCycles(QuickCycles):
 
     def _see_requeued(self) -> None:
         for job in self._controller.jobs.requeued:
-            self._state.known[TOLD, job.number - self._first] = NOT_TOLD
+            self._state.known[job.number - self._first, TOLD] = NOT_TOLD
         self._controller.jobs.forget_requeued()
 
     def _note_who_runs(self) -> None:
@@ -160,13 +160,13 @@ class SharedCycles(QuickCycles):
     def _see(self, job: JobRecord, place: int) -> None:
         super()._see(job, place)
         known = self._state.known
-        which, lasts = known[:2, place].tolist()
+        which, lasts = known[place, :2].tolist()
         if self._state.numbers[CUTS] and which >= 0:
             # A job that takes what it asked for learns nothing by a test.
             size, tasks = int(self._state.needs[which, SIZE]), job.request.tasks
             if size == (tasks or 0) * job.request.cpus_per_task:
-                known[TOLD, place] = size
-        known[KIND, place] = kind = self._kinds.setdefault((which, lasts), len(self._kinds))
+                known[place, TOLD] = size
+        known[place, KIND] = kind = self._kinds.setdefault((which, lasts), len(self._kinds))
         if kind >= len(self._state.failed):
             self._state = self._state._replace(**of_kinds(2 * kind, len(self._state.notes)))
         partition, user = job.partitions[0].name, job.request.user
@@ -176,7 +176,7 @@ class SharedCycles(QuickCycles):
         kinds = self._counted
         for k in range(LIMITS):
             where = -1 if whose[k] is None else kinds.setdefault((k, whose[k]), len(kinds))
-            known[COUNTED + k, place] = where
+            known[place, COUNTED + k] = where
         if len(kinds) > len(self._state.counts_of):
             self._state = self._state._replace(counts_of=np.zeros(2 * len(kinds), np.int64))
 
@@ -232,7 +232,7 @@ def _state_for(slots: int, nodes: int) -> SharedState:
         nodes=shared_nodes(nodes),
         needs=np.zeros((FEW, NEEDS), dtype=np.int64),
         musts=np.zeros((FEW, words), dtype=np.uint64),
-        known=np.zeros((FACTS, 0), dtype=np.int64),
+        known=np.zeros((0, FACTS), dtype=np.int64),
         ruled_out=np.zeros((MOST_RULES, RULES), dtype=np.int64),
         masks=np.zeros((1, words), dtype=np.uint64),
         free=np.zeros((slots, words), dtype=np.uint64),

@@ -88,7 +88,7 @@ def cycle(s, outcome, until):
     numbers = s.numbers
     if outcome == 0:
         for k in range(numbers[ENTRIES]):
-            if s.known[NEED, s.jobs[k]] == IS_NOT_PLAIN:
+            if s.known[s.jobs[k], NEED] == IS_NOT_PLAIN:
                 return 2
         begin_map(s)
         numbers[UNTIL], numbers[RULED_OUT], numbers[LAST_ABLE] = LAST, 0, numbers[ENTRIES] - 1
@@ -139,10 +139,10 @@ def _is_able(s, k):
     numbers = s.numbers
     while numbers[LAST_ABLE] >= k:
         job = s.jobs[numbers[LAST_ABLE]]
-        which, row = s.known[NEED, job], s.known[ROW, job]
+        which, row = s.known[job, NEED], s.known[job, ROW]
         if which != IS_NOT_TESTED:
-            need, end = s.needs[which], numbers[NOW] + s.known[SECONDS, job]
-            if need[SIZE] == VARIES or s.known[TOLD, job] != need[SIZE]:
+            need, end = s.needs[which], numbers[NOW] + s.known[job, SECONDS]
+            if need[SIZE] == VARIES or s.known[job, TOLD] != need[SIZE]:
                 return True
             slot = slot_at(s.slot_end, s.following, np.int64(0), numbers[NOW])
             if (
@@ -177,7 +177,7 @@ def _after_start(s, outcome, until):
             reserve(s, begin, max(finish, begin + step))
         return False
     _note_size(s, k)
-    return _plan(s, k, numbers[NOW], s.known[SECONDS, s.jobs[k]])
+    return _plan(s, k, numbers[NOW], s.known[s.jobs[k], SECONDS])
 
 
 @jit
@@ -216,11 +216,11 @@ def _test_or_repeat(s, k):
     Jobs that may look at notes of others are tested anew.
     """
     job, nodes = s.jobs[k], s.nodes
-    which, kind, row = s.known[NEED, job], s.known[KIND, job], s.known[ROW, job]
+    which, kind, row = s.known[job, NEED], s.known[job, KIND], s.known[job, ROW]
     if which == IS_NOT_TESTED or _is_one_too_many(s, job):
         return 0
     need = s.needs[which]
-    told = np.int64(need[SIZE] != VARIES and s.known[TOLD, job] == need[SIZE])
+    told = np.int64(need[SIZE] != VARIES and s.known[job, TOLD] == need[SIZE])
     notes = need[GPUS] and nodes.facts[NOTES_GPUS]
     if s.failed[kind] == s.map_version[row] and s.was_told[kind] == told:
         s.tested[k], s.sizes[k] = s.was_tested[kind], s.had_size[kind]
@@ -258,7 +258,7 @@ def _note(notes, more):
 def _test(s, k):
     """One entry: 0: on with the next; 1: it can start now, on left; 2: the map is full."""
     job = s.jobs[k]
-    which, lasts, row = s.known[NEED, job], s.known[SECONDS, job], s.known[ROW, job]
+    which, lasts, row = s.known[job, NEED], s.known[job, SECONDS], s.known[job, ROW]
     numbers, need, must = s.numbers, s.needs[which], s.musts[which]
     now, running, step = numbers[NOW], numbers[RUNNING], numbers[STEP]
     least = need[LEAST]
@@ -270,7 +270,7 @@ def _test(s, k):
     # Whether it counts as tested whatever the date, and until when it does else.
     counts, open_until = False, np.int64(LAST)
     # What is found for a date that is too late to count says how large the job is.
-    is_told = need[SIZE] != VARIES and s.known[TOLD, job] == need[SIZE]
+    is_told = need[SIZE] != VARIES and s.known[job, TOLD] == need[SIZE]
     while True:
         start = later
         slot = slot_at(s.slot_end, s.following, slot, start)
@@ -342,11 +342,11 @@ def _is_one_too_many(s, job):
     """Whether enough jobs of a user, say, were there already; if not, it is counted."""
     known = s.known
     for c in range(LIMITS):
-        kind = known[COUNTED + c, job]
+        kind = known[job, COUNTED + c]
         if s.most[c] > 0 and kind >= 0 and s.counts_of[kind] >= s.most[c]:
             return True
     for c in range(LIMITS):
-        kind = known[COUNTED + c, job]
+        kind = known[job, COUNTED + c]
         if s.most[c] > 0 and kind >= 0:
             s.counts_of[kind] += 1
     return False
@@ -448,8 +448,8 @@ def _date_of(s, k, need, must, late_s, fewest, latest):
 def _note_size(s, k):
     """Note the size of an entry if it is new."""
     job, size = s.jobs[k], s.sizes[k]
-    if size > 0 and s.known[TOLD, job] != size:
-        s.known[TOLD, job] = size
+    if size > 0 and s.known[job, TOLD] != size:
+        s.known[job, TOLD] = size
         s.new[s.numbers[NEW]] = k
         s.numbers[NEW] += 1
 

@@ -263,11 +263,11 @@ class QuickCycles:
     def _make_room(self, entries: int) -> None:
         """Know all jobs that have come, and have room for those that wait."""
         jobs = self._controller.jobs.all
-        if len(jobs) > self._state.known.shape[1]:
-            known = longer(self._state.known, 2 * len(jobs) + 1000)
-            known[TOLD, self._seen :] = NOT_TOLD
+        if len(jobs) > len(self._state.known):
+            known = longer(self._state.known.T, 2 * len(jobs) + 1000).T.copy()
+            known[self._seen :, TOLD] = NOT_TOLD
             self._state = self._state._replace(known=known)
-            self._take_any_node = longer(self._take_any_node, known.shape[1])
+            self._take_any_node = longer(self._take_any_node, len(known))
         if self._seen < len(jobs):
             for k in range(self._seen, len(jobs)):
                 self._see(jobs[k], k)
@@ -279,13 +279,13 @@ class QuickCycles:
     def _see(self, job: JobRecord, place: int) -> None:
         """Note what is known of a `job`, in its place."""
         facts = self._facts_of(job)
-        self._state.known[:TOLD, place] = facts
+        self._state.known[place, :TOLD] = facts
         self._take_any_node[place] = takes_any_node(job, self._controller.nodes)
 
     def _see_requeued(self) -> None:
         """Whoever waits again is told anew: its priority was made anew, too."""
         for job in self._controller.jobs.requeued:
-            self._state.known[TOLD, job.number - self._first] = NOT_TOLD
+            self._state.known[job.number - self._first, TOLD] = NOT_TOLD
             self._places.forget(job.number)
         self._controller.jobs.forget_requeued()
 
@@ -389,7 +389,7 @@ def state_for(slots: int, words: int) -> CycleState:
     one: dict[str, Any] = {name: np.zeros(words, dtype=np.uint64) for name in sets}
     return CycleState(
         numbers=np.zeros(NUMBERS, dtype=np.int64),
-        known=np.zeros((FACTS, 0), dtype=np.int64),
+        known=np.zeros((0, FACTS), dtype=np.int64),
         masks=np.zeros((1, words), dtype=np.uint64),
         held=np.zeros((0, words), dtype=np.uint64),
         free=np.zeros((slots, words), dtype=np.uint64),
