@@ -10,6 +10,7 @@ controller, both schedulers and the loop report there what happens.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
@@ -332,7 +333,9 @@ class JobList:
     """The records of a controller's jobs.
 
     conf: of the cluster. all: the records, in order of submission. running: those that run or are
-    suspended, each (end of its limit, place in Slurm's list, record), sorted. heads: the place of
+    suspended, each (end of its limit, place in Slurm's list, record), sorted; ends_s, numbers: the
+    ends, and the numbers of the jobs, in that order, to be read at once. moves: jobs that came to
+    these (True) or left them since `take_moves`; None: it was never called. heads: the place of
     each job, or of what is left of an array, by the array's id. requeued: jobs that begin anew,
     until `forget_requeued`.
     """
@@ -341,6 +344,8 @@ class JobList:
         self._conf = conf
         self.all: list[JobRecord] = []
         self.running: list[tuple[float, int, JobRecord]] = []
+        self.ends_s, self.numbers = array("d"), array("q")
+        self.moves: list[tuple[JobRecord, bool]] | None = None
         self.heads: dict[str, int] = {}
         self.requeued: list[JobRecord] = []
         self._last_place = 0
@@ -388,11 +393,28 @@ class JobList:
 
     def run(self, job: JobRecord) -> None:
         """Add a `job` to those that run, by its place and the end of its limit."""
-        insort(self.running, (job.end_s, job.listed, job))
+        key = job.end_s, job.listed
+        place = bisect_left(self.running, key)
+        self.running.insert(place, (*key, job))
+        self.ends_s.insert(place, job.end_s)
+        self.numbers.insert(place, job.number)
+        if self.moves is not None:
+            self.moves.append((job, True))
 
     def stop(self, job: JobRecord) -> None:
         """Take a `job` off those that run; its end and its place are still those of `run`."""
-        del self.running[bisect_left(self.running, (job.end_s, job.listed))]
+        place = bisect_left(self.running, (job.end_s, job.listed))
+        del self.running[place], self.ends_s[place], self.numbers[place]
+        if self.moves is not None:
+            self.moves.append((job, False))
+
+    def take_moves(self) -> list[tuple[JobRecord, bool]]:
+        """Return the `moves` since the last call, at first all that run, and forget them."""
+        moves = self.moves
+        if moves is None:
+            moves = [(job, True) for _, _, job in self.running]
+        self.moves = []
+        return moves
 
     def ends(self) -> list[tuple[float, int, JobRecord]]:
         """Return a copy of `running`."""

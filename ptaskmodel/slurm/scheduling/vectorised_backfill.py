@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from ptaskmodel.slurm.jobs.record import PENDING, Allocation, JobRecord
 from ptaskmodel.slurm.scheduling.backfill_kernel import (
     DONE,
     FACTS,
+    HELD,
     IS_NOT_PLAIN,
     IS_NOT_TESTED,
     NOT_PLAIN,
@@ -119,30 +120,11 @@ class Places:
     """The nodes of the jobs that run, as words, each job's in a place."""
 
     def __init__(self, words: int) -> None:
-        self._places: dict[int, int] = {}
         self._free: list[int] = []
         self.held = np.zeros((0, words), dtype=np.uint64)
 
-    def of(self, running: Sequence[tuple[float, int, JobRecord]]) -> list[int]:
-        """Return the places of the running jobs."""
-        known = self._places
-        if len(known) > 2 * len(running) + 1000:
-            for number in known.keys() - {number for _, number, _ in running}:
-                self.forget(number)
-        try:
-            return [known[number] for _, number, _ in running]
-        except KeyError:
-            for _, number, job in running:
-                if number not in known:
-                    known[number] = self._take(job)
-            return [known[number] for _, number, _ in running]
-
-    def forget(self, number: int) -> None:
-        """A job does not run any more, and may again, elsewhere."""
-        if number in self._places:
-            self._free.append(self._places.pop(number))
-
-    def _take(self, job: JobRecord) -> int:
+    def take(self, job: JobRecord) -> int:
+        """Return the place for a `job` that runs, which holds its nodes."""
         if not self._free:
             count, words = self.held.shape
             room = max(FEW, 2 * count)
@@ -152,6 +134,10 @@ class Places:
         place = self._free.pop()
         self.held[place] = words_of(job.allocation.nodes, self.held.shape[1])
         return place
+
+    def give_back(self, place: int) -> None:
+        """Free a `place`: its job runs no longer."""
+        self._free.append(place)
 
 
 def longer(array: NDArray, room: int) -> NDArray:
@@ -185,7 +171,8 @@ class QuickCycles:
         self._up: Mask = 0
         # How many jobs are known; the answers of the select plugin when it was noted who runs.
         self._seen = 0
-        self._take_any_node = np.zeros(0, dtype=np.bool_)
+        # The places in `known` of jobs that may not have each node of their partition.
+        self._picky: set[int] = set()
         self._noted = -1
         room = conf.bf_node_space_size + 3
         self._state = self._new_state(room)
@@ -225,10 +212,8 @@ class QuickCycles:
         self._make_room(count)
         state = self._state
         np.subtract(controller.queue.numbers, first, out=state.jobs[:count])
-        if (
-            count > controller.conf.scheduler.bf_max_job_test
-            and not self._take_any_node[state.jobs[:count]].all()
-        ):
+        deep = count > controller.conf.scheduler.bf_max_job_test
+        if deep and not self._picky.isdisjoint(state.jobs[:count].tolist()):
             return None  # who is tried in vain counts
         entries = entries.copy()  # without those that start
         numbers = state.numbers
@@ -265,9 +250,8 @@ class QuickCycles:
         jobs = self._controller.jobs.all
         if len(jobs) > len(self._state.known):
             known = longer(self._state.known.T, 2 * len(jobs) + 1000).T.copy()
-            known[self._seen :, TOLD] = NOT_TOLD
+            known[self._seen :, TOLD:] = NOT_TOLD
             self._state = self._state._replace(known=known)
-            self._take_any_node = longer(self._take_any_node, len(known))
         if self._seen < len(jobs):
             for k in range(self._seen, len(jobs)):
                 self._see(jobs[k], k)
@@ -280,13 +264,13 @@ class QuickCycles:
         """Note what is known of a `job`, in its place."""
         facts = self._facts_of(job)
         self._state.known[place, :TOLD] = facts
-        self._take_any_node[place] = takes_any_node(job, self._controller.nodes)
+        if not takes_any_node(job, self._controller.nodes):
+            self._picky.add(place)
 
     def _see_requeued(self) -> None:
         """Whoever waits again is told anew: its priority was made anew, too."""
         for job in self._controller.jobs.requeued:
             self._state.known[job.number - self._first, TOLD] = NOT_TOLD
-            self._places.forget(job.number)
         self._controller.jobs.forget_requeued()
 
     def _note_who_runs(self) -> None:
@@ -294,10 +278,14 @@ class QuickCycles:
         if self._noted == self._controller.allocations.answers.version:
             return
         self._noted = self._controller.allocations.answers.version
-        running = self._controller.jobs.running
-        count = len(running)
-        places = self._places.of(running)
-        state = self._state
+        jobs, state = self._controller.jobs, self._state
+        for job, runs in jobs.take_moves():
+            of_job = state.known[job.number - self._first]
+            if runs:
+                of_job[HELD] = self._places.take(job)
+            else:
+                self._places.give_back(int(of_job[HELD]))
+        count = len(jobs.ends_s)
         if count > len(state.order):
             room = 2 * count
             state = state._replace(
@@ -309,8 +297,8 @@ class QuickCycles:
             state = state._replace(held=self._places.held)
         self._state = state
         if count:
-            state.order[:count] = places
-            state.ends[:count] = [end for end, _, _ in running]
+            np.subtract(jobs.numbers, self._first, out=state.order[:count])
+            state.ends[:count] = jobs.ends_s
         state.numbers[RUNNING] = count
         state.idle[:] = words_of(self._controller.allocations.idle, self._words)
 
