@@ -95,11 +95,11 @@ class Rows:
                 yield block, places
 
     def column(self, name: str) -> NDArray:
-        """A column of all taken rows."""
+        """The column `name` of all taken rows."""
         return self.of_all((name,))[0]
 
     def of_all(self, names: Iterable[str]) -> list[NDArray]:
-        """Columns of all taken rows."""
+        """Columns of all taken rows, by their `names`."""
         taken = list(self.taken())
         if len(taken) == 1:
             ((block, places),) = taken

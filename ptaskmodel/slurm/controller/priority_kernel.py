@@ -52,8 +52,10 @@ class Terms(NamedTuple):
 def evaluate(terms, rows, factors, now, max_age_s, weight_age, weight_fairshare, only_grows):
     """Compute ages, fair shares and priorities of some rows; 1: some priority was set, or grew.
 
-    factors: of associations; empty: there are no shares. only_grows: as INCR_ONLY, priorities of
-    jobs in one partition do not fall, and only those that grow count as set.
+    terms: the columns. factors: of associations; empty: there are no shares. now: Unix s.
+    max_age_s: from when on age counts in full, s. weight_age, weight_fairshare: what these factors
+    are multiplied by. only_grows: as INCR_ONLY, priorities of jobs in one partition do not fall,
+    and only those that grow count as set.
     """
     changed = 0
     for i in range(len(rows)):

@@ -17,15 +17,18 @@ def words_of(nodes: Mask, words: int) -> NDArray[np.uint64]:
 
 @jit
 def choose(chosen, usable, runs, wanted):
-    """chosen: the tightest run of usable that suffices, or the largest ones, from the lowest on."""
+    """chosen: the tightest run of usable that suffices, or the largest ones, from the lowest on.
+
+    wanted: how many nodes. runs: scratch.
+    """
     choose_some(chosen, usable, runs, wanted, 0, 0, 1)
 
 
 @entry
 def choose_some(chosen, usable, runs, wanted, spare, cpus, each):
-    """The same; a run suffices with `spare` fewer nodes than wanted, if these have so many CPUs.
+    """As `choose` of usable and runs, but a run suffices with `spare` fewer nodes than wanted.
 
-    each: the CPUs of a node. Returns how many nodes are chosen.
+    cpus: what it must have, besides. each: the CPUs of a node. Returns how many nodes are chosen.
     """
     for w in range(len(chosen)):
         chosen[w] = 0
