@@ -11,6 +11,7 @@ from operator import itemgetter
 import numpy as np
 
 from ptaskmodel.batch.machine.host_sets import Mask, members, of_hosts
+from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.slurm.conf.facts import Nodes
 from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need
 from ptaskmodel.slurm.jobs.record import RUNNING, Allocation, Ends, JobRecord
@@ -262,7 +263,8 @@ class Linear:
             return None
         spare = max(need.least, need.wanted) - need.least
         among = words_of(usable, len(words))
-        got = choose_some(words, among, self._runs, nodes, spare, need.cpus, cpus)
+        with as_compiled():
+            got = choose_some(words, among, self._runs, nodes, spare, need.cpus, cpus)
         if got < nodes and (got < need.least or got * cpus < need.cpus):
             return None
         return int.from_bytes(words.tobytes(), "little")
