@@ -62,15 +62,14 @@ MOST_NAMED = 5
 class Standings:
     """Runs by name, and their metrics in groups.
 
-    apart: why a run is not compared with the others, for those that are not. ended_in_all: how many
-    tasks ended in all runs that are compared. first: the name of the run that others are compared
-    with.
+    apart: why a run is not compared with the others, for those that are not. common: the tasks that
+    ended in all runs that are compared. first: the name of the run that others are compared with.
     """
 
     runs: dict[str, Results]
     groups: list[Group]
     apart: dict[str, str]
-    ended_in_all: int
+    common: set[str]
     first: str
 
     @property
@@ -190,7 +189,7 @@ def standings(
     common = set.intersection(*(ended(found[name]) for name in alike))
     groups = [Group(title, _rows(each, found)) for title, each in metrics_of(found, common, alike)]
     groups = [group for group in groups if group.rows]
-    made = Standings(found, groups, apart, len(common), first)
+    made = Standings(found, groups, apart, common, first)
     if table is not None:
         made.write(table)
     if picture is not None:
@@ -335,8 +334,7 @@ def curves_of(found: Standings) -> list[Cumulative]:
     the waiting of those that ended in all runs, if others did not.
     """
     alike = {name: run for name, run in found.runs.items() if name not in found.apart}
-    groups = repetitions(alike or found.runs)
-    common = set.intersection(*(ended(run) for run in (alike or found.runs).values()))
+    groups, common = repetitions(alike or found.runs), found.common
 
     def of(value: Callable[[ShownTask], float | None], ids: set[str] | None = None) -> list[Curve]:
         return curves(

@@ -76,7 +76,7 @@ def metrics_of(
     work = [
         Metric(f"{what}s submitted", lambda r: float(len(r.tasks)), "", COUNT),
         Metric("ended", lambda r: float(len(ended(r))), MORE, COUNT),
-        *(_counting(word) for word in words),
+        *map(_counting, words),
         _at("killed, only because of neighbours", "killed_only_by_neighbours", kind=COUNT),
     ]
     users = [
@@ -103,7 +103,9 @@ def metrics_of(
         _at("largest queue depth", "queue_depth_s", "max", kind=TIME),
         _at("energy", "energy", "total_J", kind=ENERGY),
         _at("peak power", "energy", "peak_W", kind=POWER),
-        _makespan(what),
+        _at("makespan", "makespan_s", kind=TIME)
+        if what == "job"
+        else Metric("makespan", lambda r: r.end_s, kind=TIME),
     ]
     found = [(WORK, work), (USERS, users), (MACHINE, machine)]
     if common and any(ended(runs[name]) != common for name in alike):
@@ -130,12 +132,6 @@ def _counting(word: str) -> Metric:
 def _at(name: str, *path: str, better: str = LESS, kind: str = NUMBER) -> Metric:
     """A number in the summary."""
     return Metric(name, lambda results: number_of(results.summary, *path), better, kind)
-
-
-def _makespan(what: str) -> Metric:
-    if what == "job":
-        return _at("makespan", "makespan_s", kind=TIME)
-    return Metric("makespan", lambda results: results.end_s, kind=TIME)
 
 
 def _times(what: str) -> list[Metric]:

@@ -165,9 +165,9 @@ def ranks_table(results: Results) -> dict[str, Any] | None:
                        **columns)  # fmt: skip
     shown = [k for k, name in enumerate(STATES, 3) if any(row[k] > 0.0 for row in lines)]
     values = [[f"rank {row[0]}", *row[1:3], *(row[k] for k in shown)] for row in lines]
-    columns = {"rank": "text", "host": "text", "end (s)": "number"}
-    columns |= {f"{STATES[k - 3]} (s)": "number" for k in shown}
-    return Table(columns, values, order=(2, True)).data("Ranks")
+    heads = {"rank": "text", "host": "text", "end (s)": "number"}
+    heads |= {f"{STATES[k - 3]} (s)": "number" for k in shown}
+    return Table(heads, values, order=(2, True)).data("Ranks")
 
 
 def _count(path: Path) -> int:
