@@ -3,16 +3,21 @@
 import random
 
 import pytest
+from slurm.live.random_cases import write
 from slurm.small_clusters import CORES, LINEAR, conf_of, job
 
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.conf.facts import nodes_of as all_nodes
 from ptaskmodel.slurm.conf.phases import Costs, Phases
+from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, ArrayTask, Command
+from ptaskmodel.slurm.jobs.submissions import read_submissions
 from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.slurm.scheduling import main
 from ptaskmodel.slurm.scheduling.shared_cycles import SharedCycles
+from ptaskmodel.slurm.scheduling.slot_kernel import CUTS, ENTRIES, POSITION
 from ptaskmodel.slurm.scheduling.vectorised_backfill import suits
 
 TWO = """NodeName=n[1-70] CPUs=4
@@ -211,6 +216,67 @@ def test_cycles_that_end_where_no_other_job_can_start_have_the_same_starts(tmp_p
     all_tested, cut = (run.loop.statistics for run in found)
     assert (all_tested.cycles, all_tested.waiting) == (cut.cycles, cut.waiting)
     assert all_tested.tested * (0.7 if seed in (0, 3) else 1.0) > cut.tested > 0
+
+
+# Cases of sites, some of whose cycles end early; of the last ones none does.
+CUT_SITES = (
+    *(("licence", 13), ("multipart", 13), ("units", 14), ("hyper", 15), ("licence", 15)),
+    *(("old", 15), ("units", 15)),
+)
+UNCUT_SITES = ("gpu", 13), ("univ", 14), ("partqos", 14)
+
+
+@pytest.mark.parametrize(("kind", "seed"), CUT_SITES + UNCUT_SITES)
+def test_cut_cycles_of_sites_have_the_same_decisions(tmp_path, kind, seed, monkeypatch):
+    write(kind, seed, tmp_path)
+    conf = read_conf(tmp_path / "slurm.conf")
+    jobs = read_submissions(tmp_path / "jobs.csv", conf).jobs
+    accounts = read_accounts(tmp_path / "sacctmgr.txt") if conf.database else None
+    cut, run_cycle = [], SharedCycles.run
+
+    def noted(self, date):
+        tested, numbers = run_cycle(self, date), self._state.numbers
+        cut.append(tested is not None and numbers[CUTS] and numbers[POSITION] < numbers[ENTRIES])
+        return tested
+
+    monkeypatch.setattr(SharedCycles, "run", noted)
+    every, few = (
+        simulate_slurm(conf, jobs, accounts=accounts, compiled=compiled, costs=costs)
+        for compiled, costs in ((False, Costs(counts_all=True)), (True, Costs()))
+    )
+    decided = [
+        [(job.id, job.start_s, job.end_s, job.allocation, job.by, job.state) for job in run.jobs]
+        for run in (every, few)
+    ]
+    assert decided[0] == decided[1]
+    assert every.loop.statistics.cycles == few.loop.statistics.cycles
+    assert any(cut) == ((kind, seed) in CUT_SITES)
+
+
+@pytest.mark.parametrize("limited", ["cost", "phase"])
+def test_cycles_whose_tests_take_time_are_not_cut(tmp_path, limited):
+    draw = random.Random(1)
+    text = "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\n"
+    text += "SchedulerParameters=bf_interval=7,bf_max_time=3,bf_yield_interval=1000000\n"
+    text += "NodeName=n[1-20] CPUs=8 CoresPerSocket=8\nPartitionName=p Nodes=ALL Default=YES\n"
+    jobs = [
+        job(f"j{k}", 300 * draw.random(), 600 * draw.random(), 10, tasks=draw.randint(1, 90))
+        for k in range(80)
+    ]
+    cost_s, phase_s = (0.05, 0.0) if limited == "cost" else (0.0, 0.05)
+    found = [
+        simulate_slurm(
+            conf_of(tmp_path, text),
+            jobs,
+            phases=Phases(boot_s=-41.0, test_s=phase_s),
+            compiled=True,
+            costs=Costs(cost_s, counts_all=counts_all),
+        )
+        for counts_all in (True, False)
+    ]
+    every, few = ([(one.id, one.start_s, one.allocation) for one in run.jobs] for run in found)
+    assert every == few
+    assert found[0].loop.statistics == found[1].loop.statistics
 
 
 GPU_NODES = """GresTypes=gpu
