@@ -171,7 +171,7 @@ def test_misspelt_keys_are_told_at_once_with_what_they_may_mean(tmp_path):
 
 
 def test_words_that_stand_for_several_and_words_that_nobody_knows(tmp_path):
-    text = "PriorityFlags=NO_NORMAL_ALL,NEW\nSelectTypeParameters=CR_Core,CR_Typo\n"
+    text = "PriorityFlags=NO_NORMAL_ALL,NEW\nSelectTypeParameters=CR_Memory,CR_Typo\n"
     conf = conf_of(tmp_path, text + SMALL)
     assert {"NO_NORMAL_QOS", "NO_NORMAL_TRES", "NO_NORMAL_PART"} <= conf.priority.flags
     assert [one.key for one in conf.others] == ["PriorityFlags NEW", "SelectTypeParameters CR_TYPO"]
@@ -194,6 +194,8 @@ def test_defaults_of_options_that_follow_others(tmp_path):
         ("KillWait=x", "slurm.conf:1: KillWait='x': give a whole number"),
         ("SchedulerParameters=bf_interval=0", ":1: bf_interval='0': give a whole number, from 1"),
         ("SelectType=select/magic", "give select/linear"),
+        ("SelectTypeParameters=CR_CPU", "not start with CR_CPU and select/linear"),
+        ("SelectType=select/cons_res\nSelectTypeParameters=CR_Memory", ":2: SelectTypeParameters"),
         ("PreemptMode=SUSPEND", "give SUSPEND,GANG"),
         ("PreemptMode=CANCEL,REQUEUE", "give one of"),
         ("NodeName=n[3-1]", "goes down"),
@@ -265,6 +267,7 @@ def test_whatever_is_in_a_file_is_read_or_refused(tmp_path_factory, text):
 )
 def test_a_partition_may_give_another_unit_than_the_cluster(tmp_path, cluster, own, words):
     text = SMALL.rstrip() + f" SelectTypeParameters={own}\nSelectTypeParameters={cluster}\n"
+    text += "SelectType=select/cons_tres\n"
     conf = conf_of(tmp_path, text)
     assert conf.unit_words(conf.partitions[0]) == words
     with pytest.raises(SlurmError, match=r"slurm.conf:2: SelectTypeParameters='CR_CPU'"):

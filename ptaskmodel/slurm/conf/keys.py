@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -20,11 +20,13 @@ _PLUGIN = {
     "prioritytype": (facts.BASIC, facts.MULTIFACTOR),
     "preempttype": ("preempt/none", "preempt/partition_prio", "preempt/qos"),
 }
+# Units of which jobs on shared nodes have some.
+CORE_UNITS = {*facts.PARTITION_UNITS, "CR_CPU", "CR_CPU_MEMORY"}
 # The words that mean something here, of keys that are lists of words.
 WORDS = {
     "selecttypeparameters": {
-        *("CR_CPU", "CR_CORE", "CR_SOCKET", "CR_MEMORY", "CR_CPU_MEMORY", "CR_CORE_MEMORY"),
-        *("CR_SOCKET_MEMORY", "CR_ONE_TASK_PER_CORE", "CR_CORE_DEFAULT_DIST_BLOCK"),
+        *CORE_UNITS,
+        *("CR_MEMORY", "CR_ONE_TASK_PER_CORE", "CR_CORE_DEFAULT_DIST_BLOCK"),
         *("CR_PACK_NODES", "CR_LLN", "NONE"),
     },
     "priorityflags": {
@@ -291,3 +293,18 @@ def meant(key: str, known: Iterable[str]) -> str:
     word = key.lower()
     near = [] if word in LOOKALIKES else get_close_matches(word, known, 1, ALIKE)
     return spelled(near[0]) if near else ""
+
+
+def units_refused(scalars: Mapping[str, Any]) -> str | None:
+    """Return why slurmctld does not start with such units of SelectTypeParameters, if so.
+
+    scalars: fields of a configuration, by name.
+    """
+    words = scalars.get("select_parameters", frozenset()) - {"NONE"}
+    cores = sorted(words & CORE_UNITS)
+    linear = scalars.get("select_type", facts.LINEAR) == facts.LINEAR
+    if not words or linear == (not cores):
+        return None
+    if linear:
+        return f"Slurm does not start with {cores[0]} and select/linear; take one of both out"
+    return "Slurm does not start without CR_Core, CR_CPU or CR_Socket on shared nodes; add one"

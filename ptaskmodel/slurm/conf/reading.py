@@ -40,6 +40,7 @@ from ptaskmodel.slurm.conf.keys import (
     Table,
     meant,
     spelled,
+    units_refused,
 )
 from ptaskmodel.slurm.conf.lines import (
     NODE,
@@ -173,7 +174,8 @@ class _Builder:
         self.groups: list[tuple[str, dict[str, Any], Pair]] = []
         self.sets: dict[str, dict[str, Pair]] = {}
         self.down: dict[str, tuple[str, str]] = {}  # the state, and where it is said
-        self.last = self.half_life_at = f"{origin}:1"
+        self.last = f"{origin}:1"
+        self.places: dict[str, str] = {}
         self.others: list[Unread] = []
         self.notes: list[str] = []
         self.alike: list[Remark] = []
@@ -213,6 +215,8 @@ class _Builder:
             with self.problems:
                 partitions.append(self._made(*group, home))
         self.account.check()
+        if why := units_refused(self.scalars):
+            raise SlurmError(f"{self.places['select_parameters']}: SelectTypeParameters: {why}")
         switches, told = self._switches(folder, home)
         plugin = self.scalars.get("topology_plugin", FLAT)
         beside = files_beside(folder, self.lines, plugin)
@@ -235,8 +239,8 @@ class _Builder:
             self.priority.get("usage_reset_period", "NONE") == "NONE"
         ):
             raise SlurmError(
-                f"{self.half_life_at}: PriorityDecayHalfLife=0 without PriorityUsageResetPeriod: "
-                "Slurm does not start so; give one of both"
+                f"{self.places['decay_half_life_s']}: PriorityDecayHalfLife=0 without "
+                "PriorityUsageResetPeriod: Slurm does not start so; give one of both"
             )
 
     def _check_down(self, home: Mapping[str, None]) -> None:
@@ -331,8 +335,7 @@ class _Builder:
         if name in fields:
             self.notes.append(f"{pair.where}: {pair.key} is given again: the last value holds")
         fields[name] = value_of(pair, read)
-        if name == "decay_half_life_s":
-            self.half_life_at = pair.where
+        self.places[name] = pair.where
 
     def _again(self, pair: Pair, what: str) -> None:
         """Tell `what` is so of a key; that of many lines is told of the first."""
