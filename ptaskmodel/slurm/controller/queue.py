@@ -191,7 +191,7 @@ class Queue:
                 key = (*key[:PRIORITY], priority, *key[PRIORITY + 1 :])
                 keys = self._keys[job]
                 keys[keys.index(entry.key)] = key
-                entry = Entry(key, which, job)
+                entry = tuple.__new__(Entry, (key, which, job))  # an Entry, in half the time
             found.append(entry)
         before = found.copy()
         found.sort()

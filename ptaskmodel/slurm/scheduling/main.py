@@ -440,6 +440,14 @@ def _all_wait(
     steady: bool,
 ) -> None:
     """Go through the rest of a pass whose partitions are all blocked: `most` entries at most."""
+    entries = list(entries)
+    jobs = [entry[-1] for entry in entries[:most]]
+    if jobs and (steady or taken.issuperset(jobs)):
+        # Each has one entry, which nobody has looked at yet: it is pending.
+        for job in [job for job in jobs if job.reason in _NOT_TOLD]:
+            job.wait_for("Priority")
+        controller.events.change_at(now)
+        return
     left = most
     for entry in entries:
         if left <= 0:

@@ -143,15 +143,15 @@ def add_number(digits, words, place, number):
     digits: so many `words` of the last digits of all places, then as many of those before these,
     and so on.
     """
-    i, bit = place >> 6, np.uint64(1) << np.uint64(place & 63)
-    carry = np.int64(0)
-    while (number > 0 or carry > 0) and i < len(digits):
-        digit = np.int64(digits[i] & bit != np.uint64(0))
-        total = digit + (number & 1) + carry
-        if total & 1 != digit:
-            digits[i] ^= bit
-        carry, number = total >> 1, number >> 1
-        i += words
+    shift, carry, left = np.uint64(place & 63), np.uint64(0), np.uint64(number)
+    one = np.uint64(1)
+    # Without branches: which digits there are cannot be foreseen.
+    for i in range(place >> 6, len(digits), words):
+        more = (left ^ carry) & one
+        digit = digits[i] >> shift
+        carry = (left & carry | digit & more) & one
+        digits[i] ^= more << shift
+        left >>= one
 
 
 @jit

@@ -104,6 +104,7 @@ class PlainFit:
         # Nodes whose GPUs are not of one kind, and the numbers of the types of the others.
         kinds = [[one for one in line.gres if one.name == GPU] for line in nodes.lines]
         self._mixed = of_hosts(k for k, some in enumerate(kinds) if len(some) > 1)
+        self._has_gpus = any(kinds)
         types = {one.type for some in kinds for one in some if one.type is not None}
         self._types = {name: k for k, name in enumerate(sorted(types))}
         for k, some in enumerate(kinds):
@@ -150,8 +151,11 @@ class PlainFit:
         return held
 
     def _count_in(self, held: NDArray, sign: int) -> None:
-        self._left[:, held[0]] -= sign * held[1:]
-        self.state.present[held[0]] += sign
+        nodes = held[0]
+        self.state.free[nodes] -= sign * held[1]
+        if held[2:].any():
+            self._left[1:, nodes] -= sign * held[2:]
+        self.state.present[nodes] += sign
 
     def remove(self, job: JobRecord) -> None:
         """A `job` gives its allocation back."""
@@ -304,6 +308,11 @@ class PlainFit:
 
     def place(self, need: Need, within: Mask) -> Choice | None:
         """What a job with a plain `need` takes now of the nodes `within`; None: it does not fit."""
+        if (
+            not self._has_gpus
+            and self.state.free.sum() * self.state.facts[kernel.THREADS] < need.cpus
+        ):
+            return None
         vector = self.vector_of(need)
         assert vector is not None
         with as_compiled():
