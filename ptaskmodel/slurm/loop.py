@@ -480,9 +480,10 @@ class Loop:
     def _first_to_end(self, which: int, date: float) -> Attempt | None:
         """The attempt with the lowest number of those whose ends are due at one date.
 
+        Of those that started at one date, too, it is the one that started in an earlier turn.
         which: the place of the one whose turn it would be; that takes the other's.
         """
-        script, first = self._script, None
+        script, found = self._script, []
         for k in range(self._scripted - 1, len(script)):
             due, what, place = script[k]
             if what != END or due >= date + AT_ONE_DATE_S:
@@ -490,9 +491,10 @@ class Loop:
             job = self._arrived.get(self._ids[place])
             if job is None or job.attempt is None or not self.controller.runs.may_end(job, date):
                 continue
-            if first is None or job.serial < first[1]:
-                first = k, job.serial, job.attempt
-        if first is None:
+            found.append((job.serial, job.attempt.start_s or 0.0, k, job.attempt))
+        if not found:
             return None
-        script[first[0]] = (script[first[0]][0], END, which)
-        return first[2]
+        began = min(found)[1] - AT_ONE_DATE_S
+        _, _, k, attempt = min((s, number, k, each) for number, s, k, each in found if s > began)
+        script[k] = (script[k][0], END, which)
+        return attempt
