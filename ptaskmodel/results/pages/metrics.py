@@ -12,7 +12,7 @@ from ptaskmodel.results.batch_comparison import Standings, placed
 from ptaskmodel.results.compared_metrics import COUNT, NUMBER, SHARE, Group, Metric
 from ptaskmodel.results.loading import Results
 from ptaskmodel.results.pages.page import MIDDLE, Mark, Section, Table, cell, dot_table
-from ptaskmodel.results.pictures.charts import Dot, DotPanel, Strip
+from ptaskmodel.results.pictures.charts import Dot, DotPanel, Strip, log_marks
 from ptaskmodel.results.pictures.waiting import RUNNING, TAU_S, Waited, slowdown_chart, waited
 from ptaskmodel.results.states import NOT_SLOWED
 from ptaskmodel.results.tables.slurm_reading import is_slurm
@@ -111,6 +111,8 @@ def _strips(kind: str, classes: Sequence[Strip]) -> dict[str, Any]:
         "sentence": f"{sentence}.",
         "killed": most.killed > 0.0,
         "rows": [each._asdict() for each in classes],
+        "to": (to := 1.1 * max(60.0, *(level for each in classes for level in each.quantiles))),
+        "marks": log_marks("time", 1.0, to),
     }
 
 

@@ -29,7 +29,7 @@ from ptaskmodel.style.figures import (
     run_role,
     run_sign,
 )
-from ptaskmodel.style.text import column, count, duration, number, unit_of
+from ptaskmodel.style.text import column, count, number, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -386,6 +386,7 @@ class Cumulative(NamedTuple):
         low, high = self.reach
         return {"chart": "cumulative", "axis": self.kind, "label": self.label, "note": note,
                 "sentence": self.sentence, "from": low, "to": high, "joined": self.joined,
+                "marks": log_marks(self.kind, low, high),
                 "series": series}  # fmt: skip
 
     def draw(self, axes: Any) -> None:
@@ -421,21 +422,24 @@ def _short(table: FloatArray) -> list[list[float]]:
     return [[float(f"{value:.6g}") for value in row] for row in table.tolist()]
 
 
-def log_axis(axes: Any, kind: str, low: float, high: float) -> None:
-    """Give ``axes`` a logarithmic axis from ``low`` to ``high`` of a ``kind``, "time" or other."""
+def log_marks(kind: str, low: float, high: float) -> list[tuple[float, str]]:
+    """Return the marks of a logarithmic axis from ``low`` to ``high``, and their texts.
+
+    kind: "time" or other.
+    """
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     if kind == "time" and high >= SHORT_S:
         marks = dict(TIME_MARKS)
-    elif kind == "time":
-        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        marks = {10.0**e: duration(10.0**e) for e in powers}
     else:
-        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        marks = {k * 10.0**e: number(k * 10.0**e) for e in powers for k in (1, 2, 5)}
-        if high > 1000 * low:
-            marks = {10.0**e: number(10.0**e) for e in powers}
+        few = (1, 2, 5) if kind != "time" and high <= 1000 * low else (1,)
+        marks = {k * 10.0**e: number(k * 10.0**e, kind) for e in powers for k in few}
+    return [(at, text) for at, text in marks.items() if low * (1 - 1e-9) <= at <= high * 1.1]
+
+
+def log_axis(axes: Any, kind: str, low: float, high: float) -> None:
+    """Give ``axes`` a logarithmic axis from ``low`` to ``high`` of a ``kind``, "time" or other."""
     axes.set_xscale("log")
-    shown = [at for at in marks if low * (1 - 1e-9) <= at <= high * 1.1]
-    axes.set_xticks(shown, [marks[at] for at in shown])
+    axes.set_xticks(*zip(*log_marks(kind, low, high), strict=True))
     axes.set_xticks([], minor=True)
     axes.set_xlim(low * 0.97, high * 1.1)
 

@@ -25,18 +25,11 @@ function figure(node, {note, sentence}, paint, numbersOf) {
   asTable(whole, () => [{caption: sentence, order: null, ...numbersOf()}]);
 }
 const drawings = [];
-const TIME_MARKS = [1, 10, 60, 600, 3600, 21600, 86400, 604800, 8640000];
-const TIME_NAMES = ["1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d", "1 week", "100 d"];
-for (let power = -1; power >= -6; power--) for (const k of [5, 2, 1]) {
-  TIME_MARKS.unshift(k * 10 ** power);
-  TIME_NAMES.unshift(power < -3 ? `${k * 10 ** (power + 6)} µs` : `${k * 10 ** (power + 3)} ms`);
-}
-/* A logarithmic axis along the bottom: [x of a value, the marks in its range]. */
-function logAxis(svg, kind, from, to, left, right, top, bottom) {
+/* A logarithmic axis along the bottom, marks: [[value, text], ...]; returns the x of a value. */
+function logAxis(svg, marks, from, to, left, right, top, bottom) {
   const x = (value) => left + Math.log(Math.max(value, from) / from) / Math.log(to / from) * (right - left);
-  const marks = kind === "time" ? TIME_MARKS.map((mark, k) => [mark, TIME_NAMES[k]]) : [1, 2, 5, 10, 20, 50, 100, 1000, 1e4, 1e5].map((mark) => [mark, numbers.number(mark)]);
   let last = -Infinity;
-  for (const [mark, name] of marks) if (mark >= from && mark <= to * 1.0001) {
+  for (const [mark, name] of marks) if (mark <= to * 1.0001) {
     draw(svg, "line", {x1: x(mark), x2: x(mark), y1: top, y2: bottom, stroke: "var(--line)"});
     if (x(mark) - last > 48) { draw(svg, "text", {x: x(mark), y: bottom + 16, "text-anchor": "middle"}, name); last = x(mark); }
   }
@@ -45,10 +38,10 @@ function logAxis(svg, kind, from, to, left, right, top, bottom) {
 const charts = {
   /* Waits by class: those at once apart, then 25 to 95 % as a line, median as a dot, the longest as a bar; dots of few. */
   strip(node, spec) {
-    const rows = spec.rows, to = Math.max(60, ...rows.flatMap((row) => row.quantiles)) * 1.1, from = 1;
+    const {rows} = spec;
     figure(node, spec, (svg, width) => {
       const narrow = width < 560, left = narrow ? 166 : 300, right = width - 14, top = 26, high = 24, bottom = top + high * rows.length;
-      const x = logAxis(svg, "time", from, to, left, right, top - 4, bottom);
+      const x = logAxis(svg, spec.marks, 1, spec.to, left, right, top - 4, bottom);
       const head = (at, text, anchor = "end") => draw(svg, "text", {x: at, y: 14, "text-anchor": anchor}, text);
       head(0, spec.label, "start"); head(narrow ? 104 : 150, "jobs"); head(narrow ? 156 : 210, "at once"); if (!narrow && spec.killed) head(288, "killed");
       head(right, narrow ? "wait of the others (log)" : "wait of the others (log): 25 · ● 50 · 75 — 95 % | longest");
@@ -73,9 +66,8 @@ const charts = {
   },
   /* Cumulative curves: series [{name, role, dashed, sign, at: [[value, part], ...], reach: [[least, most, part], ...]}], from `from` to `to` at least, logarithmic. */
   cumulative(node, spec) {
-    const to = Math.max(spec.to, ...spec.series.flatMap((one) => one.at.map(([value]) => value)));
     figure(node, spec, (svg, width) => {
-      const left = 44, right = width - 14, top = 8, bottom = 190, x = logAxis(svg, spec.axis, spec.from, to, left, right, top, bottom);
+      const left = 44, right = width - 14, top = 8, bottom = 190, x = logAxis(svg, spec.marks, spec.from, spec.to, left, right, top, bottom);
       const y = (part) => bottom - part * (bottom - top);
       for (const part of [0, 0.25, 0.5, 0.75, 1]) { draw(svg, "line", {x1: left, x2: right, y1: y(part), y2: y(part), stroke: "var(--line)"}); draw(svg, "text", {x: left - 4, y: y(part) + 4, "text-anchor": "end"}, `${100 * part} %`); }
       spec.series.forEach((one, k) => {
