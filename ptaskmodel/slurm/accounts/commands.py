@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -286,6 +287,7 @@ def _of_grace(text: str) -> int:
     return (values.seconds(text) or 0) if ":" in text else values.whole(text or "0")
 
 
+@functools.lru_cache(1024)
 def key_of(name: str) -> str:
     """An option's name without what does not matter: case, blanks, what says which job."""
     return name.lower().replace(" ", "").replace("_", "")
