@@ -330,12 +330,14 @@ def column(
     known = sorted(abs(v) for v in values if v is not None and math.isfinite(v) and v)
     median = (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2 if known else 0.0
     scale, unit = unit_of(median, kind) if like is None else (like.scale, like.unit)
-    if kind == "time" and like is None and scale >= 1.0 and known and known[-1] >= LONG * scale:
+    is_long = kind == "time" and scale >= 1.0 and bool(known) and known[-1] >= LONG * scale
+    if is_long and like is None:
         scale, unit = next((s, u) for _, s, u in UNITS[kind] if s >= _DAY or known[-1] < LONG * s)
     if all(abs(value / scale - round(value / scale)) < 1e-9 for value in known):
         return Column(scale, unit, 0)
     middle, largest = (math.floor(math.log10(x / scale)) for x in (median, known[-1]))
-    return Column(scale, unit, min(max(min(DIGITS - 1 - middle, DIGITS - largest), 0), DIGITS))
+    least = int(is_long and like is None)  # what a longer unit hides is told to a tenth
+    return Column(scale, unit, min(max(min(DIGITS - 1 - middle, DIGITS - largest), least), DIGITS))
 
 
 def unit_of(value: float, kind: str) -> tuple[float, str]:

@@ -200,7 +200,7 @@ def test_of_two_schedules_the_waiting_is_compared(tmp_path, capsys):
     assert main([*base, "-o", str(table), "--picture", str(picture)]) == 0
     said = capsys.readouterr().out
     assert "3 jobs in both: 3 equal; 1 wait less, 1 wait the same, 1 wait longer" in said
-    assert re.search(r"2 +ended +3 +200\u202f000 +199\u202f997\n1 +ended +5 +1 +−4\n", said)
+    assert re.search(r"2 +ended +0.1 +3\u202f333.3 +3\u202f333\n1 +ended +0.1 +0.0 +0\n", said)
     assert [row["waiting_b_s"] for row in rows(table)] == ["0.0", "1.0", "200000.0"]
     assert picture.read_bytes().startswith(b"\x89PNG")
 

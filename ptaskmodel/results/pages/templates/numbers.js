@@ -47,16 +47,16 @@ function columnUnit(kind, values) {
   const fits = ([scale]) => scale < 1 || scale === DAY || !(sizes[n - 1] >= 1e4 * scale), units = [timeUnit(median), TIMES[0], [MINUTE, "min"], [HOUR, "h"], [DAY, "d"]];
   const unit = kind === "share" ? [0.01, "%"] : kind === "time" ? units.find(fits) : kind === "energy" ? unitOf(ENERGIES, median || 3.6e6)
     : UNITS[kind] ? unitOf(UNITS[kind], median) : [1, ""];
-  return [unit, median / unit[0]];
+  return [unit, median / unit[0], +(kind === "time" && unit[0] !== timeUnit(median)[0])];
 }
 const timeUnit = (x) => !x ? TIMES[0] : x < 120 ? unitOf(TIMES, x) : x < 7200 ? [MINUTE, "min"] : x < 48 * HOUR ? [HOUR, "h"] : [DAY, "d"];
 /* [unit, how a value is written] of a column: one unit, and as many decimals everywhere as its median has of three digits,
-   but not more than its largest value has of four. */
+   but not more than its largest value has of four, unless its unit is longer than that of the median: then one. */
 function format(kind, values) {
-  const [[scale, name], median] = columnUnit(kind, values);
+  const [[scale, name], median, least] = columnUnit(kind, values);
   const whole = kind === "count" || values.every((x) => missing(x) || Math.abs(x / scale - Math.round(x / scale)) < 1e-9);
   const largest = values.reduce((most, x) => missing(x) ? most : Math.max(most, Math.abs(x / scale)), 0);
-  const decimals = whole ? 0 : Math.min(Math.max(Math.min(2 - Math.floor(Math.log10(median)), 3 - Math.floor(Math.log10(largest))), 0), 3);
+  const decimals = whole ? 0 : Math.min(Math.max(Math.min(2 - Math.floor(Math.log10(median)), 3 - Math.floor(Math.log10(largest))), least), 3);
   return [name, (x) => missing(x) ? UNKNOWN : signed(x, grouped(Math.abs(x / scale).toFixed(decimals)))];
 }
 /* [unit, texts] of a column. */
