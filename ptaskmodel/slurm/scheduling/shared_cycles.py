@@ -33,7 +33,14 @@ from ptaskmodel.slurm.scheduling.shared_state import (
     TOLD,
     SharedState,
 )
-from ptaskmodel.slurm.scheduling.slot_kernel import CUTS, MOST_RULES, NUMBERS, POSITION, RULES
+from ptaskmodel.slurm.scheduling.slot_kernel import (
+    CUTS,
+    MOST_RULES,
+    MOST_UNABLE,
+    NUMBERS,
+    POSITION,
+    RULES,
+)
 from ptaskmodel.slurm.scheduling.vectorised_backfill import (
     BACKFILL,
     FEW,
@@ -234,6 +241,7 @@ def _state_for(slots: int, nodes: int) -> SharedState:
         musts=np.zeros((FEW, words), dtype=np.uint64),
         known=np.zeros((0, FACTS), dtype=np.int64),
         ruled_out=np.zeros((MOST_RULES, RULES), dtype=np.int64),
+        unable=np.zeros((MOST_UNABLE, RULES), dtype=np.int64),
         masks=np.zeros((1, words), dtype=np.uint64),
         free=np.zeros((slots, words), dtype=np.uint64),
         counts=np.zeros((slots, 1), dtype=np.int64),

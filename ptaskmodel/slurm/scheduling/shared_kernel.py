@@ -38,6 +38,7 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     RUNNING,
     STEP,
     TESTED,
+    UNABLE,
     UNTIL,
     WINDOW,
     begin_map,
@@ -46,6 +47,8 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     fewest_ended,
     find_open,
     growth_after,
+    is_unable,
+    note_unable,
     pass_over,
     reserve,
     rule_out,
@@ -91,7 +94,8 @@ def cycle(s, outcome, until):
             if s.known[s.jobs[k], NEED] == IS_NOT_PLAIN:
                 return 2
         begin_map(s)
-        numbers[UNTIL], numbers[RULED_OUT], numbers[LAST_ABLE] = LAST, 0, numbers[ENTRIES] - 1
+        numbers[UNTIL], numbers[RULED_OUT], numbers[UNABLE] = LAST, 0, 0
+        numbers[LAST_ABLE] = numbers[ENTRIES] - 1
         s.counts_of[:] = 0
         s.notes[:] = 0
         s.nodes.facts[READS_NOTES] = 0
@@ -141,15 +145,17 @@ def _is_able(s, k):
         job = s.jobs[numbers[LAST_ABLE]]
         which, row = s.known[job, NEED], s.known[job, ROW]
         if which != IS_NOT_TESTED:
-            need, end = s.needs[which], numbers[NOW] + s.known[job, SECONDS]
+            need, lasts = s.needs[which], s.known[job, SECONDS]
             if need[SIZE] == VARIES or s.known[job, TOLD] != need[SIZE]:
                 return True
-            slot = slot_at(s.slot_end, s.following, np.int64(0), numbers[NOW])
-            if (
-                find_open(s, s.up, row, slot, end, need[LEAST])
-                and cpus_after(s.nodes, s.left, np.int64(0)) >= need[CPUS]
-            ):
-                return True
+            if not is_unable(s, row, lasts, need[CPUS], need[LEAST]):
+                slot = slot_at(s.slot_end, s.following, np.int64(0), numbers[NOW])
+                if (
+                    find_open(s, s.up, row, slot, numbers[NOW] + lasts, need[LEAST])
+                    and cpus_after(s.nodes, s.left, np.int64(0)) >= need[CPUS]
+                ):
+                    return True
+                note_unable(s, row, lasts, need[CPUS], need[LEAST])
         numbers[LAST_ABLE] -= 1
     return False
 

@@ -30,9 +30,9 @@ class SharedState(NamedTuple):
     found to take; new: entries for which these are others than those that were told. later_cpus: of
     each row of masks, the CPUs on free cores when so many jobs have ended. ruled_out: which entries
     do not fit, from a first date on and before a last one: those of a row of masks with so many
-    CPUs, seconds and nodes, or more. most: how many jobs of a kind are tested, 0: any; counts_of:
-    how many were, of each kind. cleaning: nodes on which none starts. notes: what was noted of GPUs
-    in this cycle, 0: nothing.
+    CPUs, seconds and nodes, or more; unable: which cannot start now. most: how many jobs of a kind
+    are tested, 0: any; counts_of: how many were, of each kind. cleaning: nodes on which none
+    starts. notes: what was noted of GPUs in this cycle, 0: nothing.
 
     Of each kind of jobs, of the last for which nothing was planned: failed: see `map_version`;
     was_told, was_tested, had_size: whether it was told its size, counted as tested, and the size;
@@ -50,6 +50,7 @@ class SharedState(NamedTuple):
     planned: Ints
     tested: Ints
     ruled_out: Ints
+    unable: Ints
     sizes: Ints
     new: Ints
     masks: Words

@@ -14,14 +14,16 @@ from ptaskmodel.slurm.select.bitsets import ones
 
 # What ``numbers`` of a cycle holds, by place.
 NOW, STEP, WINDOW, ENTRIES, POSITION, TESTED, MOST, RECORDS, ROOM = range(9)
-RUNNING, POSTPONED, PLANS_IDLE, NEW, UNTIL, RULED_OUT, CUTS, LAST_ABLE = range(9, 17)
-NUMBERS = 17
+RUNNING, POSTPONED, PLANS_IDLE, NEW, UNTIL, RULED_OUT, CUTS, LAST_ABLE, UNABLE = range(9, 18)
+NUMBERS = 18
 NOT_PLANNED = -1
 # A date after all others.
 LAST = 2**62
 # What ``ruled_out`` holds of each, by place; so many there are at most.
 R_ROW, R_CPUS, R_SECONDS, R_LEAST, R_FIRST, R_LAST = range(6)
 RULES, MOST_RULES = 6, 128
+# The same of ``unable``, as far as that goes.
+MOST_UNABLE = 16
 
 
 @jit
@@ -308,3 +310,35 @@ def rule_out(s, row, first, last, lasts, cpus, least):
         r[R_ROW], r[R_CPUS], r[R_SECONDS], r[R_LEAST] = row, cpus, lasts, least
         r[R_FIRST], r[R_LAST] = first, last
         s.numbers[RULED_OUT] = max(count, place + 1)
+
+
+@jit
+def is_unable(s, row, lasts, cpus, least):
+    """Whether `s` notes an entry that cannot start now, and this one asks for no less: it neither.
+
+    It is of a `row`, `lasts` so long, and needs so many `cpus` on `least` nodes.
+    """
+    for i in range(s.numbers[UNABLE]):
+        r = s.unable[i]
+        if r[R_CPUS] <= cpus and r[R_SECONDS] <= lasts and r[R_LEAST] <= least and r[R_ROW] == row:
+            return True
+    return False
+
+
+@jit
+def note_unable(s, row, lasts, cpus, least):
+    """Note in `s` that an entry cannot start now, in place of one that asks for no less.
+
+    It is of a `row`, `lasts` so long, and needs so many `cpus` on `least` nodes.
+    """
+    count = s.numbers[UNABLE]
+    place = count
+    for i in range(count):
+        r = s.unable[i]
+        if cpus <= r[R_CPUS] and lasts <= r[R_SECONDS] and least <= r[R_LEAST] and r[R_ROW] == row:
+            place = np.int64(i)
+            break
+    if place < len(s.unable):
+        r = s.unable[place]
+        r[R_ROW], r[R_CPUS], r[R_SECONDS], r[R_LEAST] = row, cpus, lasts, least
+        s.numbers[UNABLE] = max(count, place + 1)
