@@ -47,7 +47,15 @@ from ptaskmodel.campaign.store import DONE, FAILED
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.results.pages.page import Section, Table, dot_table, write_page
 from ptaskmodel.results.states import ENDED, WORDS, in_words
-from ptaskmodel.style.text import LEAST_WIDTH, count, duration, number, p_value, text_table
+from ptaskmodel.style.text import (
+    LEAST_WIDTH,
+    count,
+    duration,
+    number,
+    p_value,
+    terminal_width,
+    text_table,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -421,13 +429,14 @@ def _plain(value: Any) -> Any:
 def printed(frame: pandas.DataFrame) -> str:
     """Return the table `frame` of runs, or of statistics of metrics, as text for the terminal.
 
-    Of statistics, a count that all rows share stands below.
+    Of statistics on a terminal, a count that all rows share stands below.
     """
+    is_told = terminal_width() is not None and "metric" in frame
     same = [name for name in ("runs", "pairs", "seeds")
-            if "metric" in frame and name in frame and frame[name].nunique() == 1]  # fmt: skip
+            if is_told and name in frame and frame[name].nunique() == 1]  # fmt: skip
     below = ", ".join(f"{name} {frame[name].iloc[0]}" for name in same)
     # What decides stands first: columns are left out from the right.
-    of_levels = "metric" in frame and "factor" not in frame
+    of_levels = is_told and "factor" not in frame
     levels = [*frame.columns].index("metric") + 1 if of_levels else 0
     decide = [name for name in DECIDE if levels and name in frame]
     order = dict.fromkeys((*frame.columns[:levels], *decide, *frame.columns))
