@@ -6,9 +6,11 @@ import pytest
 
 from ptaskmodel.errors import SlurmError
 from ptaskmodel.slurm.conf.facts import CONS_RES, CONS_TRES, Conf, Gres
+from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.jobs import gpus, sbatch
 from ptaskmodel.slurm.jobs.job_table import read_jobs
 from ptaskmodel.slurm.jobs.request import JobRequest
+from ptaskmodel.slurm.jobs.submissions import read_submissions
 from ptaskmodel.workload.works import DelayWork
 
 SCRIPT = """#!/bin/bash
@@ -89,6 +91,29 @@ def test_gpus_are_asked_for_in_all_and_with_cpus_memory_and_tasks():
         "memory_per_gpu_MiB": 3072,
         "tasks_per_gpu": 1,
     }
+
+
+def test_tasks_of_a_socket_and_of_a_core_are_asked_for():
+    found = sbatch.options("--ntasks-per-socket=2 --ntasks-per-core 1")
+    assert found == {"tasks_per_socket": 2, "tasks_per_core": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "select", "why"),
+    [
+        ("--ntasks-per-socket=1 --gres=gpu:1", "cons_tres", "for jobs with GPUs"),
+        ("--ntasks-per-core=1 --gpus=1", "cons_tres", "for jobs with GPUs"),
+        ("--ntasks-per-core=2", "linear", "CPUs that no node has"),
+        ("--ntasks-per-core=1 -c3", "cons_res", "no whole cores"),
+    ],
+)
+def test_tasks_of_a_socket_or_core_that_are_not_simulated(tmp_path, options, select, why):
+    nodes = "NodeName=a Sockets=2 CoresPerSocket=2 ThreadsPerCore=2 Gres=gpu:2\n"
+    text = f"SelectType=select/{select}\nGresTypes=gpu\n{nodes}"
+    (tmp_path / "slurm.conf").write_text(text + "PartitionName=p Nodes=ALL Default=YES\n")
+    (tmp_path / "jobs.csv").write_text(f"id,submit,run,limit,extra\na,0,10,60,{options}\n")
+    with pytest.raises(SlurmError, match=why):
+        read_submissions(tmp_path / "jobs.csv", read_conf(tmp_path / "slurm.conf"))
 
 
 CONF = Conf((), (), select_type=CONS_TRES)

@@ -18,15 +18,13 @@ from ptaskmodel.slurm.conf.facts import EXCLUSIVE, FORCE, LINEAR, YES, Conf, Gre
 from ptaskmodel.slurm.jobs import gpus
 from ptaskmodel.slurm.jobs.gpus import GresAsk
 from ptaskmodel.slurm.jobs.request import (
-    NOTHING,
     OF_USER,
     UNBOUNDED,
     WHOLE_NODES,
-    Constraint,
     Feature,
     JobRequest,
+    constraint_of,
     has_all,
-    parsed,
 )
 
 # Memory that is asked for: of each node, for each CPU or GPU, or all that a node has.
@@ -114,11 +112,14 @@ class Need:
     enforce_binding: bool = False
     sockets: int = 0
     cores_per_socket: int = 1
+    tasks_per_socket: int | None = None
+    tasks_per_core: int | None = None
 
     @property
     def shaped(self) -> bool:
-        """Whether it asks for sockets, or for cores of each."""
-        return self.sockets > 0 or self.cores_per_socket > 1
+        """Whether it asks for sockets, for cores of each, or for tasks of each socket or core."""
+        asked = self.sockets or self.tasks_per_socket or self.tasks_per_core
+        return bool(asked) or self.cores_per_socket > 1
 
     @property
     def owns(self) -> bool:
@@ -174,7 +175,8 @@ def need_of(
     required = nodes.mask(request.nodelist)
     usable = nodes.usable & nodes.partitions[partition.name]
     limit = limit_min(request, partition)
-    words = conf.select_parameters
+    one_task = ONE_TASK_PER_CORE in conf.select_parameters
+    of_core = request.tasks_per_core or (one_task and request.tasks_per_socket and 1) or None
     if required:
         least = max(least, required.bit_count())
         most = max(most, least)
@@ -212,7 +214,7 @@ def need_of(
         _sharing(request, partition),
         _memory(request, partition, conf),
         request.gres,
-        request.one_thread or (ONE_TASK_PER_CORE in words and request.cpus_per_task == 1),
+        request.one_thread or ((of_core or one_task) == 1 and request.cpus_per_task == 1),
         _block(request, conf, partition),
         request.contiguous,
         request.spread,
@@ -223,6 +225,8 @@ def need_of(
         object() if kind is None else kind,
         sockets=request.sockets_per_node or 0,
         cores_per_socket=request.cores_per_socket or 1,
+        tasks_per_socket=request.tasks_per_socket,
+        tasks_per_core=of_core,
     )
     need = _with_gpus(need, request, conf)
     asked_of = constraint_of(request)
@@ -246,8 +250,7 @@ def need_of(
 
 def _with_gpus(need: Need, request: JobRequest, conf: Conf) -> Need:
     """The need of a job with what it asks for of GPUs, if that is more than some of each node."""
-    partition = need.partition
-    asks = gpus.asked(request, partition, conf)
+    asks = gpus.asked(request, need.partition, conf)
     if not asks:
         return need
     tasks, sockets = need.tasks_per_node or 0, max(need.sockets, 1)
@@ -342,7 +345,7 @@ def _fitting(
     found = nodes.partitions[partition.name] & nodes.usable & ~nodes.mask(request.exclude)
     asked = _memory(request, partition, conf)
     if request.constraint is None and not request.gres and asked is None and nodes.alike:
-        return found if nodes.cpus[0] >= _least_cpus(request) else 0
+        return found if _cpus_for(request, nodes, 0) >= _least_cpus(request) else 0
     least_cpus, known, features = _least_cpus(request), {}, constraint_of(request).of_all
     least_MiB = 0 if asked is None else _least_memory(asked, request)
     fitting = []
@@ -351,7 +354,7 @@ def _fitting(
         key = id(line), nodes.cpus[k], nodes.memory_MiB[k]
         if key not in known:  # nodes of a line mostly have the same
             known[key] = (
-                nodes.cpus[k] >= least_cpus
+                _cpus_for(request, nodes, k) >= least_cpus
                 and least_MiB <= nodes.memory_MiB[k]
                 and has_all(features, line.features)
                 and _has_gres(request.gres, line.gres)
@@ -359,6 +362,12 @@ def _fitting(
         if known[key]:
             fitting.append(k)
     return of_hosts(fitting)
+
+
+def _cpus_for(request: JobRequest, nodes: Nodes, node: int) -> int:
+    """The CPUs that tasks may use of a node, with so many on a core as it says."""
+    of_core = (request.tasks_per_core or UNBOUNDED) * request.cpus_per_task
+    return min(nodes.cpus[node], nodes.cores[node] * of_core)
 
 
 def _least_cpus(request: JobRequest) -> int:
@@ -371,14 +380,6 @@ def _least_memory(asked: tuple[str, int], request: JobRequest) -> float:
     if kind == PER_CPU:
         return amount * _least_cpus(request)
     return 0 if kind == ALL else amount
-
-
-def constraint_of(request: JobRequest) -> Constraint:
-    """What a `request` asks of the features of nodes; nothing, if it is refused for that."""
-    try:
-        return parsed(request.constraint)
-    except ValueError:
-        return NOTHING
 
 
 def _with_feature(feature: Feature, nodes: Nodes) -> Mask:

@@ -94,6 +94,8 @@ class JobRequest:
     enforce_binding: bool = False
     sockets_per_node: int | None = None
     cores_per_socket: int | None = None
+    tasks_per_socket: int | None = None
+    tasks_per_core: int | None = None
     constraint: str | None = None
     prefer: str | None = None
     nodelist: tuple[str, ...] = ()
@@ -173,6 +175,7 @@ asked_of_nodes = attrgetter(
     *("gpus", "gpus_per_socket", "gpus_per_task", "cpus_per_gpu", "memory_per_gpu_MiB"),
     *("tasks_per_gpu", "enforce_binding"),
     *("sockets_per_node", "cores_per_socket", "cpus_are_given", "least_cpus"),
+    *("tasks_per_socket", "tasks_per_core"),
     *("contiguous", "spread", "one_thread", "switches", "switch_wait_s", "distribution"),
     *("exclusive", "oversubscribe"),
 )
@@ -268,6 +271,14 @@ def parsed(text: str | None) -> Constraint:
         tuple(term.feature for term in terms if not term.bracket),
         tuple(term.feature for term in inside),
     )
+
+
+def constraint_of(request: JobRequest) -> Constraint:
+    """What a `request` asks of the features of nodes; nothing, if it is refused for that."""
+    try:
+        return parsed(request.constraint)
+    except ValueError:
+        return NOTHING
 
 
 class _Term(NamedTuple):

@@ -32,7 +32,13 @@ from ptaskmodel.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Gres, Partition
 from ptaskmodel.slurm.conf.phases import PHASE_S
 from ptaskmodel.slurm.jobs import job_table, sacct, sbatch
 from ptaskmodel.slurm.jobs.dependencies import parsed
-from ptaskmodel.slurm.jobs.needs import ALL, counts_memory, limit_min, memory_asked
+from ptaskmodel.slurm.jobs.needs import (
+    ALL,
+    ONE_TASK_PER_CORE,
+    counts_memory,
+    limit_min,
+    memory_asked,
+)
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest, Submissions
 from ptaskmodel.style.text import several
 from ptaskmodel.workload.formats import Cleaning
@@ -309,7 +315,7 @@ def _possible(found: Submissions, conf: Conf, account: Account) -> Submissions:
     nodes = {name for line in conf.nodes for name in line.names}
     jobs, wrong = [], set[str]()
     for job in found.jobs:
-        problem = _problem(job, conf.origin, partitions, nodes)
+        problem = _problem(job, conf.origin, partitions, nodes) or _problem_of_tasks(job, conf)
         if problem is None:
             jobs.append(job)
         elif job.where not in wrong:  # another task of its array has been told
@@ -323,6 +329,30 @@ def _possible(found: Submissions, conf: Conf, account: Account) -> Submissions:
         return found
     account.check_rows(len({job.where for job in found.jobs}))
     return replace(found, jobs=tuple(jobs))
+
+
+def _problem_of_tasks(job: JobRequest, conf: Conf) -> str | None:
+    """What is not simulated of the tasks that a job has on a socket or core; None: nothing."""
+    if job.tasks_per_socket is None and job.tasks_per_core is None:
+        return None
+    socket, core = "--ntasks-per-socket", "--ntasks-per-core"
+    given = core if job.tasks_per_socket is None else socket
+    if job.gres or job.gpus or job.gpus_per_socket or job.gpus_per_task:
+        return f"{given} is not simulated for jobs with GPUs or other --gres; leave it out"
+    one_task = ONE_TASK_PER_CORE in conf.select_parameters
+    if conf.select_type == LINEAR and (job.tasks_per_core or one_task):
+        what = "which counts CPUs that no node has; leave it out"
+        return f"{given} is not simulated with {LINEAR} and tasks of a core, {what}"
+    each, threads = job.cpus_per_task, {line.threads for line in conf.nodes}
+    apart = (job.tasks_per_core or one_task) == 1
+    if apart and any(1 < count < each and each % count for count in threads):
+        what = f"tasks of {each} CPUs, which fill no whole cores"
+        return f"{core}=1 is not simulated for {what}; give --cpus-per-task a multiple of threads"
+    limited = conf.max_mem_per_cpu_MiB or any(p.max_mem_per_cpu_MiB for p in conf.partitions)
+    if apart and limited and max(threads) > 1:
+        what = "MaxMemPerCPU, which may give tasks more CPUs"
+        return f"{core}=1 is not simulated with {what}; leave it out"
+    return None
 
 
 def _problem(

@@ -210,6 +210,8 @@ def _valued(
     yield "gres-flags", "enforce-binding" if job.enforce_binding else None
     yield "sockets-per-node", job.sockets_per_node
     yield "cores-per-socket", job.cores_per_socket
+    yield "ntasks-per-socket", job.tasks_per_socket
+    yield "ntasks-per-core", job.tasks_per_core
     yield "reservation", job.reservation
     if job.exclusive is not None and job.exclusive != WHOLE_NODES:
         yield "exclusive", job.exclusive

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from ptaskmodel.batch.machine.host_sets import Mask, members
+from ptaskmodel.batch.machine.host_sets import Mask, lowest, members
 from ptaskmodel.slurm.conf.facts import NodeLine
 from ptaskmodel.slurm.jobs.gpus import GPU
 from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need, amount_of
@@ -123,7 +123,7 @@ class Taking:
     def __init__(self, need: Need, least: int, most: int, fewest: int | None = None) -> None:
         self.need = need
         self.cpus = need.cpus
-        tasks = need.tasks_per_node or need.tasks_on_one or 1
+        tasks = need.tasks_per_node or _tasks_of_parts(need) or need.tasks_on_one or 1
         self.fewest = need.cpus_per_task * tasks if fewest is None else fewest
         self.least = least
         self.nodes = max(least, need.wanted)
@@ -241,12 +241,15 @@ def mask_of(rooms: Sequence[Room]) -> Mask:
 
 def cpus_of_core(need: Need, line: NodeLine) -> int:
     """How many CPUs of a core a job uses."""
-    return 1 if need.one_thread else line.threads
+    if need.one_thread or need.tasks_per_core is None:
+        return 1 if need.one_thread else line.threads
+    return min(line.threads, need.tasks_per_core * need.cpus_per_task)
 
 
 def piece_of(need: Need, line: NodeLine, by_sockets: bool) -> int:
     """The least that a job is given of a node, in CPUs."""
-    return cpus_of_core(need, line) * (line.cores_per_socket if by_sockets else 1)
+    whole = by_sockets and need.tasks_per_core is None
+    return cpus_of_core(need, line) * (line.cores_per_socket if whole else 1)
 
 
 def free_sockets(line: NodeLine, free: Mask, own: Mask | None, by_sockets: bool) -> list[Mask]:
@@ -273,6 +276,38 @@ def as_asked(need: Need, sockets: list[Mask]) -> list[Mask]:
     return sockets
 
 
+def _tasks_of_parts(need: Need) -> int:
+    """The least tasks on a node of a job that says how many each socket or core has; else 0."""
+    return need.tasks_per_socket or need.tasks_per_core or 0
+
+
+def _for_tasks(need: Need, line: NodeLine, sockets: list[Mask]) -> list[Mask]:
+    """Of free cores of the `sockets` of a node, those for the tasks that each may have."""
+    if need.tasks_per_socket is None:
+        return sockets
+    most = need.tasks_per_socket * need.cpus_per_task
+    count = cores.cores_for(most, cpus_of_core(need, line))
+    return [lowest(each, min(count, each.bit_count())) for each in sockets]
+
+
+def _without_spare(need: Need, sockets: list[Mask], cpus: int, each: int) -> list[Mask]:
+    """The `sockets` that cores for so many `cpus` are taken of: not the first that may be spared.
+
+    each: CPUs of a core.
+    """
+    assert need.tasks_per_socket is not None
+    most = need.tasks_per_socket * need.cpus_per_task
+    counts = [socket.bit_count() * each for socket in sockets]
+    for k, count in enumerate(counts):
+        if sum(counts) > cpus:
+            counts[k] = min(count, most)
+    total, left = sum(counts), list(sockets)
+    for k, count in enumerate(counts):
+        if total > cpus and count <= most and total - count >= cpus:
+            total, left[k] = total - count, 0
+    return left
+
+
 def cores_taken(
     need: Need, line: NodeLine, sockets: list[Mask], cpus: int, by_sockets: bool
 ) -> Mask:
@@ -280,14 +315,27 @@ def cores_taken(
 
     line: of the node. by_sockets: whether whole sockets are taken.
     """
-    each = cpus_of_core(need, line)
+    each, there = cpus_of_core(need, line), sum(sockets)
+    sockets = _for_tasks(need, line, sockets)
     if need.block:
         taken = cores.block(sockets, cores.cores_for(cpus, each), line.boards)
+    elif need.tasks_per_socket is not None:
+        left = _without_spare(need, sockets, cpus, each)
+        taken = cores.cyclic(left, cores.cores_for(cpus, each))
     elif need.cpus_per_task > 1:
         taken = cores.packed(sockets, cpus, need.cpus_per_task, each)
     else:
         taken = cores.cyclic(sockets, cores.cores_for(cpus, each))
-    return cores.whole_sockets(line, taken) & sum(sockets) if by_sockets else taken
+    return cores.whole_sockets(line, taken) & there if by_sockets else taken
+
+
+def _holds_tasks(need: Need, line: NodeLine, sockets: list[Mask]) -> bool:
+    """Whether a node has sockets for as many tasks as a job wants on each, and on each node."""
+    most, each = need.tasks_per_socket, cpus_of_core(need, line)
+    if most is None:
+        return True
+    tasks = sum(min(socket.bit_count() * each, most) for socket in sockets)
+    return most <= line.threads * line.cores_per_socket and tasks >= (need.tasks_per_node or 0)
 
 
 def cpus_offered(
@@ -304,8 +352,9 @@ def cpus_offered(
     sockets: free cores. own: cores that jobs of the partition keep from it. unit: in how many CPUs
     they are given; None: CPUs are given one by one. free_MiB: its memory. tasks: the least on it.
     """
-    count = sum(each.bit_count() for each in sockets)
-    cpus = count * cpus_of_core(need, line)
+    count, each = sum(map(int.bit_count, sockets)), cpus_of_core(need, line)
+    taken_of = _for_tasks(need, line, sockets)
+    cpus = sum(map(int.bit_count, taken_of)) * each
     most = need.partition.max_cpus_per_node
     if most is not None:
         used = own.bit_count() * line.threads
@@ -313,7 +362,7 @@ def cpus_offered(
             if need.whole or need.of_user or used >= most:
                 return 0
             cpus = min(cpus, most - used)
-    if count * cpus_of_core(need, line) < need.cpus_per_node:
+    if count * each < need.cpus_per_node or not _holds_tasks(need, line, sockets):
         return 0
     if cpus < tasks * need.cpus_per_task or cpus < (need.tasks_per_node or 0):
         return 0
