@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import median_low
@@ -35,8 +34,9 @@ SIZES = (
     *("reqtres", "alloctres", "reqnodes", "nnodes", "allocnodes"),
     *("reqcpus", "ncpus", "alloccpus"),
 )
+_OF_SIZE = (*SIZES, "reqmem")
 ALIGNED_s = 60
-# Amounts and lengths of time that are read once, as many jobs ask for the same.
+# Sizes, states, dates and lengths of time that are read once, as many jobs have the same.
 KEPT = 10_000
 # Jobs this far from most others are not of the same log.
 FAR_s = values.LONGEST_S / 2 - 86_400.0
@@ -117,8 +117,9 @@ def read_sacct(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Sub
             f"{account.file}: contains no ended job; choose another period with sacct -S and -E"
         )
     t0 = int(min(job.submit_s for job in found.jobs)) // ALIGNED_s * ALIGNED_s
-    jobs = sorted((_from(job, t0, phase_s) for job in found.jobs), key=lambda job: job.submit_s)
-    return Submissions(tuple(jobs), t0, open_ended=found.open_ended)
+    jobs = sorted(found.jobs, key=lambda job: job.submit_s)
+    requests = tuple(_request(job, t0, phase_s) for job in jobs)
+    return Submissions(requests, t0, open_ended=found.open_ended)
 
 
 def _header(text: str, where: str) -> list[str]:
@@ -138,10 +139,22 @@ def _header(text: str, where: str) -> list[str]:
     return header
 
 
-class _Found(NamedTuple):
-    """Jobs with dates in Unix seconds; open_ended: see `Submissions`."""
+class _Job(NamedTuple):
+    """A job with dates in Unix seconds. fields: those of its `JobRequest` that are no dates."""
 
-    jobs: list[JobRequest]
+    id: str
+    submit_s: float
+    run_s: float
+    begin_s: float | None
+    commands: tuple[Command, ...]
+    logged_wait_s: float | None
+    fields: Mapping[str, Any]
+
+
+class _Found(NamedTuple):
+    """The jobs of a file; open_ended: see `Submissions`."""
+
+    jobs: list[_Job]
     open_ended: frozenset[str]
 
 
@@ -155,7 +168,7 @@ def _of_table(text: str, account: Account) -> Iterator[_Placed]:
 
 def _found(rows: Iterable[_Placed], account: Account) -> _Found:
     """The jobs of rows. Raises SlurmError if most rows cannot be read."""
-    found: dict[str, JobRequest] = {}
+    found: dict[str, _Job] = {}
     open_ended: set[str] = set()
     lines: dict[str, int | None] = {}
     notes: _Notes = _Notes()
@@ -178,7 +191,7 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
                 notes[REQUEUED] += 1
                 earlier_s = max(job.submit_s - before.submit_s, 0.0)
                 waited = None if job.logged_wait_s is None else job.logged_wait_s + earlier_s
-                job = replace(job, submit_s=job.submit_s - earlier_s, logged_wait_s=waited)
+                job = job._replace(submit_s=job.submit_s - earlier_s, logged_wait_s=waited)
             elif "+" in job.id:
                 notes[COMPONENTS] += 1
             found[job.id], lines[job.id] = job, line
@@ -206,7 +219,7 @@ def _is_step(name: str) -> bool:
     return bool(point) and JOB_ID.fullmatch(job) is not None
 
 
-def _far(jobs: Collection[JobRequest]) -> list[str]:
+def _far(jobs: Collection[_Job]) -> list[str]:
     """The ids of jobs whose dates cannot be those of one log."""
     if not jobs:
         return []
@@ -214,7 +227,7 @@ def _far(jobs: Collection[JobRequest]) -> list[str]:
     return [
         job.id
         for job in jobs
-        if (job.run_s or 0.0) > values.LONGEST_S
+        if job.run_s > values.LONGEST_S
         or any(
             abs(date - middle) > FAR_s
             for date in (job.submit_s, job.begin_s or middle, *(one.date_s for one in job.commands))
@@ -222,27 +235,43 @@ def _far(jobs: Collection[JobRequest]) -> list[str]:
     ]
 
 
-def _from(job: JobRequest, t0: int, phase_s: float) -> JobRequest:
-    """A job with dates from date 0 on."""
-    begin = None if job.begin_s is None else job.begin_s - t0
-    commands = tuple(Command(one.date_s - t0 + phase_s, one.action) for one in job.commands)
-    return replace(job, submit_s=job.submit_s - t0 + phase_s, begin_s=begin, commands=commands)
+def _request(job: _Job, t0: int, phase_s: float) -> JobRequest:
+    """The request of a job, with dates from date 0 on."""
+    return JobRequest(
+        job.id,
+        job.submit_s - t0 + phase_s,
+        DelayWork(job.run_s),
+        begin_s=None if job.begin_s is None else job.begin_s - t0,
+        commands=tuple(Command(one.date_s - t0 + phase_s, one.action) for one in job.commands),
+        logged_wait_s=job.logged_wait_s,
+        **job.fields,
+    )
 
 
-def _jobs(row: Row | str, where: str, notes: _Notes) -> tuple[list[JobRequest], bool]:
+@lru_cache(KEPT)
+def _state(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The state that a text tells, and what is told of jobs with this text."""
+    state, _, behind = text.partition(" ")
+    state = state.rstrip("+")
+    told = []
+    if state not in STATES:
+        taken = f"in state {shown(state)}, which is taken for COMPLETED"
+        told.append((f"job {taken}", f"jobs {taken}"))
+    if behind and (state != "CANCELLED" or not behind.startswith("by ")):
+        told.append(BEHIND_STATES)
+    return state, tuple(told)
+
+
+def _jobs(row: Row | str, where: str, notes: _Notes) -> tuple[list[_Job], bool]:
     """The job of a row, or the tasks of an array; none if it is left out.
 
     Also whether the log does not say how long they would run.
     """
     if isinstance(row, str):
         raise SlurmError(row)
-    state, _, behind = row.get("state", "").partition(" ")
-    state = state.rstrip("+")
-    if state not in STATES:
-        text = f"in state {shown(state)}, which is taken for COMPLETED"
-        notes[f"job {text}", f"jobs {text}"] += 1
-    if behind and (state != "CANCELLED" or not behind.startswith("by ")):
-        notes[BEHIND_STATES] += 1
+    state, told = _state(row.get("state", ""))
+    for what in told:
+        notes[what] += 1
     found = JOB_ID.fullmatch(row["jobid"])
     if found is None:
         raise SlurmError(f"JobID is {shown(row['jobid'])}; give an id such as 12, 12_3 or 12+1")
@@ -258,42 +287,45 @@ def _jobs(row: Row | str, where: str, notes: _Notes) -> tuple[list[JobRequest], 
     cancelled = state == "CANCELLED" and (start is None or not elapsed)
     fields: dict[str, Any] = {
         "limit_min": limit,
-        "partitions": values.names(row.get("partition", "")),
+        "partitions": _names(row.get("partition", "")),
         "constraint": row.get("constraints") or None,
         "name": row.get("jobname") or None,
         "fails": state in FAILS or not row.get("exitcode", "0:0").startswith("0:"),
         "where": where,
-        **{name: row.get(name) or None for name in ("user", "account", "qos")},
-        **_size(row),
+        "user": row.get("user") or None,
+        "account": row.get("account") or None,
+        "qos": row.get("qos") or None,
+        **_size(*map(row.get, _OF_SIZE)),
     }
-    for name, value in _of_submit_line(row.get("submitline", ""), notes).items():
-        if fields.get(name) is None:
-            fields[name] = value
+    if line := row.get("submitline"):
+        for name, value in _of_submit_line(line, notes).items():
+            if fields.get(name) is None:
+                fields[name] = value
     eligible = _value(row, "eligible", _date)
-    if eligible is not None and eligible > submit:
-        fields["begin_s"] = eligible
-    if start is not None and not cancelled:
-        fields["logged_wait_s"] = start - submit
+    begin = eligible if eligible is not None and eligible > submit else None
+    commands: tuple[Command, ...] = ()
     if state == "TIMEOUT":
         elapsed = max(elapsed, 60.0 * (limit or 0)) + BEYOND_s
     elif cancelled:
         end = _value(row, "end", _date)
-        fields["commands"] = (Command(submit if end is None else end, "cancel"),)
+        commands = (Command(submit if end is None else end, "cancel"),)
         elapsed = BEYOND_s
     elif start is None and not elapsed:
         notes[NEVER_STARTED] += 1
         return [], False
-    work, is_open_ended = DelayWork(elapsed), cancelled or state == "TIMEOUT"
+    is_open_ended = cancelled or state == "TIMEOUT"
+    waited = None if start is None or cancelled else start - submit
+    dates = submit, elapsed, begin, commands, waited
     if tasks is None:
-        array = ArrayTask(job, int(index)) if index else None
-        return [JobRequest(row["jobid"], submit, work, array=array, **fields)], is_open_ended
+        if index:
+            fields["array"] = ArrayTask(job, int(index))
+        return [_Job(row["jobid"], *dates, fields)], is_open_ended
     try:
         indices, at_most = sbatch.array(tasks)["array"]
     except ValueError as fault:
         raise SlurmError(f"JobID is {shown(row['jobid'])}: {fault}") from None
-    tasks_ = [ArrayTask(job, k, at_most) for k in indices]
     return [
-        JobRequest(f"{job}_{one.index}", submit, work, array=one, **fields) for one in tasks_
+        _Job(f"{job}_{k}", *dates, {**fields, "array": ArrayTask(job, k, at_most)}) for k in indices
     ], is_open_ended
 
 
@@ -310,9 +342,11 @@ def _of_submit_line(line: str, notes: _Notes) -> dict[str, Any]:
     return {name: found[name] for name in OF_SUBMIT_LINE if name in found}
 
 
-def _size(row: Row) -> dict[str, Any]:
-    """What a row says of nodes, CPUs, memory and other resources."""
-    asked = _value(row, "reqtres", _tres) or _value(row, "alloctres", _tres) or {}
+@lru_cache(KEPT)
+def _size(*texts: str | None) -> Mapping[str, Any]:
+    """What the columns _OF_SIZE of a row say of nodes, CPUs, memory and other resources."""
+    row = {name: text for name, text in zip(_OF_SIZE, texts, strict=True) if text is not None}
+    asked = _value(row, "reqtres", values.tres) or _value(row, "alloctres", values.tres) or {}
     nodes = _count(row, "reqnodes", "nnodes", "allocnodes") or asked.get("node") or 1
     cpus = _count(row, "reqcpus", "ncpus", "alloccpus") or asked.get("cpu") or nodes
     found: dict[str, Any] = {"min_nodes": nodes, "max_nodes": nodes, "tasks": max(cpus, nodes)}
@@ -382,6 +416,7 @@ def _memory(text: str) -> tuple[int, str]:
     return values.mebibytes(amount.rstrip("?")), per
 
 
+@lru_cache(KEPT)
 def _date(text: str) -> float | None:
     """Unix seconds; None: never."""
     if text in NEVER:
@@ -389,9 +424,7 @@ def _date(text: str) -> float | None:
     return float(values.unix(values.whole(text)) if text.isdigit() else values.date(text))
 
 
-@lru_cache(KEPT)
-def _tres(text: str) -> Mapping[str, int | None]:
-    return values.tres(text)
+_names = lru_cache(KEPT)(values.names)
 
 
 @lru_cache(KEPT)
