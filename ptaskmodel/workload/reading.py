@@ -24,6 +24,7 @@ from ptaskmodel.files import UTF8_MARK, AnyPath, read_bytes, shown_path
 from ptaskmodel.remarks import TAKEN, WARNING, Account, Remark, reader, warn
 from ptaskmodel.workload.formats import FORMATS, JOBS, Cleaning, Writing, formats_of
 from ptaskmodel.workload.formats.json import token
+from ptaskmodel.workload.formats.parquet import refuse_parquet
 from ptaskmodel.workload.jobs import (
     FRAME_COLUMNS,
     NUMBERS,
@@ -154,7 +155,6 @@ def warn_if_long(work: Work, where: str) -> None:
 
 
 START = 4096
-PARQUET = b"PAR1"  # how such a file begins
 
 _log = logging.getLogger(__name__)
 
@@ -179,12 +179,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
             "then the "
             "workload"
         )
-    if start.startswith(PARQUET):
-        raise WorkloadError(
-            f"{shown_path(path)}: is Parquet, as the Workflow Trace Archive has; it is not read: "
-            "convert it with pandas.read_parquet and ptaskmodel.workload_from_frame, as the guide "
-            "on workloads shows"
-        )
+    refuse_parquet(start, path)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise WorkloadError(f"{shown_path(path)}: is UTF-16; save it as UTF-8")
     formats = ", ".join(formats_of(JOBS))

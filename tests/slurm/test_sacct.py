@@ -14,6 +14,8 @@ from ptaskmodel.slurm.conf.facts import Conf, Gres, Partition
 from ptaskmodel.slurm.jobs.request import ArrayTask, Command
 from ptaskmodel.slurm.jobs.sacct import looks_like, read_sacct
 from ptaskmodel.slurm.jobs.submissions import CPUS, NODES, read_submissions, submissions_of
+from ptaskmodel.workload.formats.tasks_json import load_tasks
+from ptaskmodel.workload.formats.ti_trace import read_trace
 from ptaskmodel.workload.jobs import Job, Workload
 from ptaskmodel.workload.reading import read_workload
 from ptaskmodel.workload.works import DelayWork
@@ -70,7 +72,12 @@ def test_states_that_sacct_does_not_print_are_told(tmp_path, state, says):
 
 def test_parquet_is_named_with_the_way_out(tmp_path):
     (tmp_path / "part.0.parquet").write_bytes(b"PAR1\x15\x04")
-    for read in (read_workload, lambda path: read_submissions(path, conf_of(tmp_path, FOUR))):
+    for read in (
+        read_workload,
+        lambda path: read_submissions(path, conf_of(tmp_path, FOUR)),
+        load_tasks,
+        read_trace,
+    ):
         with pytest.raises(WorkloadError, match=r"is Parquet, .* convert it with pandas"):
             read(tmp_path / "part.0.parquet")
 

@@ -24,6 +24,7 @@ from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path, text_of
 from ptaskmodel.remarks import Account
 from ptaskmodel.workload.amounts import FieldError, FloatArray
 from ptaskmodel.workload.formats.number_scanner import cut
+from ptaskmodel.workload.formats.parquet import refuse_parquet
 
 # A half of a character outside the first 65,536, which means nothing without the other.
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
@@ -77,6 +78,7 @@ def read_json(path: Path, *, writable: bool = False, arrays: Collection[str] = (
     """
     where = shown_path(path)
     content = read_bytes(path, error=WorkloadError)
+    refuse_parquet(content, path)
     if arrays and len(content) >= LARGE:
         try:
             return _read_with_arrays(content.removeprefix(UTF8_MARK), arrays)

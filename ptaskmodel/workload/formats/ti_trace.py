@@ -37,6 +37,7 @@ from ptaskmodel.workload.formats.number_scanner import (
     TENS,
     scan,
 )
+from ptaskmodel.workload.formats.parquet import refuse_parquet
 from ptaskmodel.workload.traces import Lines, Spooled, Trace, trace_of
 
 AnyPath = str | os.PathLike[str]
@@ -123,7 +124,9 @@ def read_trace(path: AnyPath, account: Account, ranks: int | None = None) -> Tra
 def _head(path: Path) -> bytes:
     """How a file begins."""
     with contextlib.closing(read_pieces(path, HEAD, most=_room(), error=WorkloadError)) as pieces:
-        return next(pieces, b"")
+        head = next(pieces, b"")
+    refuse_parquet(head, path)
+    return head
 
 
 def _one_file(path: Path, head: bytes, ranks: int | None, account: Account) -> Trace:
