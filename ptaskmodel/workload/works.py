@@ -195,7 +195,8 @@ class ParallelWork(Work):
     def _recognise(self) -> None:
         """Set ``pair_bytes``: as each pair is there at most once, it is enough to count them."""
         n, sent = len(self.flops), self.flow_bytes
-        every = len(sent) == n * (n - 1) > 0 and bool((sent == sent[0]).all())
+        every = len(sent) == n * (n - 1) > 0 and bool(sent[0] == sent[-1])
+        every = every and bool((sent == sent[0]).all())
         every = every and bool((self.flow_from != self.flow_to).all())
         object.__setattr__(self, "pair_bytes", float(sent[0]) if every else 0.0)
 
