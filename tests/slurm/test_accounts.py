@@ -357,6 +357,15 @@ def test_the_script_of_the_accounts_of_jobs_makes_them(tmp_path):
     assert {one.account for one in read.associations} == {"root", "physics", "bio", "users"}
 
 
+@pytest.mark.parametrize("more", ["'normal' stray", "'normal", "normal'", "'normal' 'long'"])
+@pytest.mark.parametrize("line", ["Cluster - 'c'", "Account - 'a'"])
+def test_text_beside_the_quotes_of_a_dump_is_refused(tmp_path, line, more):
+    path = tmp_path / "dump.txt"
+    path.write_text(f"{line}:Description='it's':QOS={more}:Fairshare=3\n")
+    with pytest.raises(SlurmError, match=r"dump.txt:1: .*text beside its quotes"):
+        read_accounts(path)
+
+
 def test_changes_of_qos_lists_are_those_of_the_account_above(tmp_path):
     """`sacctmgr dump` prints QOS='+long' for what is allowed beside that from above."""
     found = accounts_of(

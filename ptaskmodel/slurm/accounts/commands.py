@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ptaskmodel.errors import shown
-from ptaskmodel.slurm.accounts.facts import PARENT, Association, Limits, Qos
+from ptaskmodel.slurm.accounts.facts import NO_LIMITS, PARENT, Association, Limits, Qos
 from ptaskmodel.slurm.conf import values
 
 Options = list[tuple[str, str]]
@@ -307,19 +307,34 @@ def with_option(of: Qos | Association, name: str, text: str) -> Any | None:
             inherits = isinstance(of, Association)
             value = type(value)(changed(getattr(of, field), values.names(text), inherits))
         return of if value == getattr(of, field) else replace(of, **{field: value})
+    if of.limits is NO_LIMITS:
+        limits = _only_limit(key, text)
+    else:
+        limits = _with_limit(of.limits, key, text)
+    return None if limits is None else replace(of, limits=limits)
+
+
+def _with_limit(limits: Limits, key: str, text: str) -> Limits | None:
+    """Limits after one more; None: there is none with this key."""
     if key in _OF_ONE:
         field, resource = _OF_ONE[key]
         text = f"{resource}={text}" if text else ""
-        read = values.tres
+        read: Reader = values.tres
     elif key in _LIMITS:
         field, read = _LIMITS[key]
     else:
         return None
     value = read(text)
     if isinstance(value, Mapping):
-        joined = {**getattr(of.limits, field), **value}
+        joined = {**getattr(limits, field), **value}
         value = MappingProxyType({name: most for name, most in joined.items() if most is not None})
-    return replace(of, limits=replace(of.limits, **{field: value}))
+    return replace(limits, **{field: value})
+
+
+@functools.lru_cache(1024)
+def _only_limit(key: str, text: str) -> Limits | None:
+    """The same of no limits: many users of a dump have one limit, and it is the same."""
+    return _with_limit(NO_LIMITS, key, text)
 
 
 def changed(old: Iterable[str], new: tuple[str, ...], inherits: bool = False) -> tuple[str, ...]:

@@ -67,6 +67,9 @@ class Limits:
     min_prio_threshold: int | None = None
 
 
+NO_LIMITS = Limits()
+
+
 @dataclass(frozen=True, slots=True)
 class Qos:
     """A QOS. preempt: the QOSs whose jobs its jobs may preempt. flags: in upper case.
@@ -81,7 +84,7 @@ class Qos:
     grace_time_s: int = 0
     usage_factor: float = 1.0
     flags: frozenset[str] = frozenset()
-    limits: Limits = Limits()
+    limits: Limits = NO_LIMITS
     where: str = field(default="", compare=False)
 
 
@@ -104,7 +107,7 @@ class Association:
     default_qos: str | None = None
     default: bool = False
     usage_s: float = 0.0
-    limits: Limits = Limits()
+    limits: Limits = NO_LIMITS
     where: str = field(default="", compare=False)
 
 

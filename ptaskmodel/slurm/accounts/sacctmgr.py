@@ -157,20 +157,20 @@ class _Reading:
                         f"{qos.where}: QOS {name} preempts {shown(stray[0])}, which is not "
                         "defined; define it, or remove it from Preempt"
                     )
-        associations = [
-            replace(
-                one,
-                qos=self._qos_of(one) if _are_changes(one.qos) else one.qos,
-                default=self.users.get(one.user or "") == one.account,
-            )
-            for one in self.found.values()
-        ]
+        associations = list(map(self._ended, self.found.values()))
         for one in associations:
             for qos_name in (*one.qos, *filter(None, [one.default_qos])):
                 self.qos.setdefault(qos_name, Qos(qos_name))
         found = Accounts(MappingProxyType(self.qos), tuple(associations), self.account.file)
         ShareTree(found)  # whose accounts are a tree
         return found
+
+    def _ended(self, one: Association) -> Association:
+        """An association with its QOSs, and whether it is the default of its user, at the end."""
+        default = self.users.get(one.user or "") == one.account
+        if _are_changes(one.qos):
+            one = replace(one, qos=self._qos_of(one))
+        return one if one.default == default else replace(one, default=default)
 
     def _qos_of(self, one: Association, depth: int = 0) -> tuple[str, ...]:
         """The QOSs of an association: its own, or those from above after its changes."""
@@ -207,9 +207,9 @@ class _Reading:
             raise ValueError(
                 f"the account {shown(account)} does not exist; add it in an earlier line"
             )
-        self.users.setdefault(name, account)
+        default = self.users.setdefault(name, account) == account
         known = self.found.get((account, name, partition))
-        return known or Association(account, name, account, partition, where=where)
+        return known or Association(account, name, account, partition, default=default, where=where)
 
     # Commands
 
@@ -357,9 +357,15 @@ class _Reading:
     # sacctmgr dump
 
     def _dumped(self, kind: str, name: str, rest: str, where: str) -> None:
-        options = [(m[1], m[2] if m[3] is None else m[3]) for m in _DUMPED.finditer(rest)]
-        if beside := _DUMPED.sub("", rest).strip(": "):
+        found = list(_DUMPED.finditer(rest))
+        options = [(m[1], m[2] if m[3] is None else m[3]) for m in found]
+        is_whole = sum(m.end() - m.start() for m in found) == len(rest)
+        if not is_whole and (beside := _DUMPED.sub("", rest).strip(": ")):
             raise ValueError(f"{shown(beside)} is no option; write Key=Value, with : between them")
+        for m in found:  # texts such as Description may hold quotes
+            if m[3] and "'" in m[3] and key_of(m[1]) not in _IDLE:
+                text = shown(m[0].removesuffix(":"))
+                raise ValueError(f"{text} has text beside its quotes; write Key='Value'")
         given = {key_of(key): text for key, text in options}
         if kind == "Parent":
             if (name, None, None) not in self.found:
