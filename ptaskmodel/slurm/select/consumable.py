@@ -66,7 +66,8 @@ class Consumable:
         # Whether jobs that would share cores keep away from nodes that others have for themselves.
         self._keeps = not conf.gang and conf.preempt_type == NEVER
         self._full = tuple(first_hosts(count) for count in nodes.cores)
-        self._taken = Occupancy(conf, nodes)
+        # On a trial `_today` keeps the jobs that are removed from `_taken`.
+        self._today = self._taken = Occupancy(conf, nodes)
         # Whether jobs for which only CPUs count fit on some nodes that are free.
         self._if_free: dict[tuple[Hashable, Mask], bool] = {}
         # Of each node, which it is like: those offer the same where the same is used.
@@ -118,8 +119,11 @@ class Consumable:
 
     def pause(self, job: JobRecord) -> None:
         """A job that is suspended keeps what it has."""
+        self._taken.suspended.add(job)
 
-    resume = pause
+    def resume(self, job: JobRecord) -> None:
+        """A suspended job runs again."""
+        self._taken.suspended.discard(job)
 
     def lift(self, job: JobRecord) -> None:
         """On a trial: a job is suspended for another, which takes its cores, not its memory."""
@@ -464,7 +468,7 @@ class Consumable:
             units = self._taken.gres_without(gone) if need.gres else ()
             return ends[ended - 1][0], self._of_choice(need, choice, used, units)
         trial = self.copy()
-        busy = self._taken.today if self._busy_first else None
+        busy = self._today.today if self._busy_first else None
         among = within & need.nodes
         # An upper bound; whoever may do with cores of others has none.
         lines, bounded = self.nodes.lines, not self._gang and need.sharing != OVER_OTHERS

@@ -21,9 +21,9 @@ class Occupancy:
     """Resources in use on each of the nodes of a configuration, `conf`.
 
     rows: cores by partition. partitions: by decreasing tier. gres: units in use, by name and type.
-    present: number of jobs. nodes: those with a job. whole: those that a job has for
-    itself. in_use: cores that any job uses. unshared: number of jobs that share nothing beyond the
-    cores of the node.
+    present: number of jobs. suspended: those of them that do not run. nodes: those with a job.
+    whole: those that a job has for itself. in_use: cores that any job uses. unshared: number of
+    jobs that share nothing beyond the cores of the node.
     """
 
     def __init__(self, conf: Conf, nodes: Nodes) -> None:
@@ -39,6 +39,7 @@ class Occupancy:
         self._memory_MiB = [0] * count
         self.gres: list[dict[tuple[str, str | None], int]] = [{} for _ in range(count)]
         self.present = [0] * count
+        self.suspended: set[JobRecord] = set()
         self.nodes: Mask = 0
         self.whole: Mask = 0
         self.in_use = [0] * count
@@ -53,6 +54,7 @@ class Occupancy:
         if any(self.gres):
             other.gres = [each.copy() for each in self.gres]
         other.present = self.present[:]
+        other.suspended = self.suspended.copy()
         other.in_use = self.in_use[:]
         other._unshared = self._unshared[:]
         return other
@@ -65,6 +67,7 @@ class Occupancy:
 
     def remove(self, job: JobRecord) -> None:
         """A job gives its allocation back."""
+        self.suspended.discard(job)
         self.rows[job.partition.name].remove(job)
         self._update_use(job)
         self._count(job, -1)
@@ -124,8 +127,13 @@ class Occupancy:
 
     @property
     def today(self) -> Used:
-        """The number of jobs on each node."""
-        return tuple(self.present)
+        """The number of jobs that run on each node: suspended ones leave it idle."""
+        counts = self.present[:]
+        for job in self.suspended:
+            assert job.allocation is not None
+            for node in nodes_in(job.allocation.nodes):
+                counts[node] -= 1
+        return counts
 
     def spare_MiB(self, node: int) -> int:
         """The free memory of a node, MiB."""
