@@ -173,4 +173,4 @@ def test_a_mean_power_says_over_how_long_in_round_units(step_s, span, monkeypatc
     figure = load.power_figure(Results(tmp_path, "task", {"end_date": rows[-1][0]}, []))
     (axes,) = figure.axes
     assert axes.get_title("left").endswith(f"mean of cells of {span}")
-    assert "hosts" in [text.get_text() for text in axes.texts]
+    assert "hosts" in [text.get_text() for text in axes.get_legend().get_texts()]
