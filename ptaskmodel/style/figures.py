@@ -228,6 +228,18 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def subplots(*shape: int, size: tuple[float, float], **options: Any) -> tuple[Figure, Any]:
+    """A figure of a ``size`` (width, height) in inches, and its axes, an array of this ``shape``.
+
+    options: as of matplotlib's `Figure.subplots`. Raises NoMatplotlib.
+    """
+    figure = new_figure(*size)
+    import matplotlib as mpl
+
+    with mpl.rc_context(cast(Any, style())):
+        return figure, figure.subplots(*shape, squeeze=False, **options)
+
+
 def plain_log(axis: Any) -> None:
     """Write numbers at an `axis` with a logarithmic scale as 0.01, not as powers.
 
