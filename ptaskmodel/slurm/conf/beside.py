@@ -48,12 +48,12 @@ class Beside(NamedTuple):
 
 
 class _Gres(NamedTuple):
-    """A line of gres.conf: `count` units on each of some nodes; None: on all."""
+    """A line of gres.conf: so many `units` on each of some nodes; None: on all."""
 
     nodes: tuple[str, ...] | None
     name: str
     type: str | None
-    count: int
+    units: int
 
 
 def files_beside(folder: Path, nodes: Sequence[NodeLine], topology: str) -> Iterator[Remark]:
@@ -118,17 +118,17 @@ def _compare(
     detects: whether slurmd looks for units, of which gres.conf need not list all.
     """
     having: dict[str, Counter[_Kind]] = {}
-    for one in nodes:
+    for line in nodes:
         has: Counter[_Kind] = Counter()
-        for each in one.gres:
+        for each in line.gres:
             has[each.name, each.type] += each.count
-        having |= dict.fromkeys(one.names, has)
+        having |= dict.fromkeys(line.names, has)
     listed: dict[str, Counter[_Kind]] = {name: Counter() for name in having}
     strange = set[str]()
-    for unit in found:
-        for name in having if unit.nodes is None else unit.nodes:
+    for one in found:
+        for name in having if one.nodes is None else one.nodes:
             if name in listed:
-                listed[name][unit.name, unit.type] += unit.count
+                listed[name][one.name, one.type] += one.units
             else:
                 strange.add(name)
     if strange:
