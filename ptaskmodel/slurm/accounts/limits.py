@@ -200,12 +200,14 @@ class Limits:
         tres: Amounts,
         nodes: tuple[int, ...],
         *,
+        named: Mask = 0,
         least_time: bool = False,
     ) -> str | None:
         """Why a job may not start with what it would get; None: it may.
 
         nodes: the indices of its nodes, as far as they are known: a holder's limit to nodes counts
-        each node once. least_time: whether it gets no more time than it asks for at least.
+        each node once. named: otherwise those that it names, which count once, too. least_time:
+        whether it gets no more time than it asks for at least.
         """
         tests = self._of(job, partition)
         if tests is None:
@@ -215,14 +217,20 @@ class Limits:
         minutes = given if least is None else least * tests.planned
         self.blocking_qos = None
         for test in tests.after:
-            if self._over(test, tres, nodes, minutes, tests.factor):
+            if self._over(test, tres, nodes, named, minutes, tests.factor):
                 whose, name = test.holder[:2]
                 self.blocking_qos = name if whose == QOS else None
                 return test.reason
         return None
 
     def _over(
-        self, test: TresTest, tres: Amounts, nodes: tuple[int, ...], minutes: float, factor: float
+        self,
+        test: TresTest,
+        tres: Amounts,
+        nodes: tuple[int, ...],
+        named: Mask,
+        minutes: float,
+        factor: float,
     ) -> bool:
         """Whether a job would be over one limit."""
         if test.kind == record.GROUP_MINUTES:
@@ -234,6 +242,9 @@ class Limits:
             used = self._use(test.holder)
             if test.resource == "node" and nodes:
                 asked = sum(node not in used.nodes for node in nodes)
+            elif test.resource == "node" and named:
+                counted = (named & of_hosts(used.nodes)).bit_count()
+                asked -= counted if counted <= asked else 0
             return bool(asked) and asked + used.tres[test.resource] > test.most
         if test.kind == record.GROUP_RUN_MINUTES:
             asked *= minutes

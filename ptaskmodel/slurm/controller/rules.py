@@ -277,7 +277,8 @@ class Rules:
     ) -> str | None:
         """The limit that keeps a job from what it would get, or from what it asked for.
 
-        planned: whether that is for later; then nodes that a limit counts already are counted anew.
+        planned: whether that is for later; then nodes that a limit counts already are counted anew,
+        unless the job names them.
         tried: nodes on which it does not fit now; what it would get of them alone counts.
         least_time: whether it gets the least time that it asks for, as from backfill.
         """
@@ -292,7 +293,8 @@ class Rules:
             return self.limits.exceeds(job, partition, tres, (), least_time=least_time)
         tres = self._tres(job, found, partition)
         nodes = () if planned else tuple(members(found.nodes))
-        return self.limits.exceeds(job, partition, tres, nodes, least_time=least_time)
+        named = job.needs[job.partitions.index(partition)].required
+        return self.limits.exceeds(job, partition, tres, nodes, named=named, least_time=least_time)
 
     def tested_at_submit(self, job: JobRecord, select: Select) -> None:
         """A job waits: it was tried on an empty machine.
