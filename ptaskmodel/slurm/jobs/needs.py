@@ -62,7 +62,7 @@ class Need:
     whatever it asks for. force: whether they share whatever they asked for.
     sharing: the same as cons_tres sees it. tasks_asked: 0 if it did not say; tasks_on_one: those of
     a job that asked for one node. cpus_per_node: the least on each.
-    memory: (kind, MiB), None where it is not counted.
+    memory: (kind, MiB), None where it is not counted; memory_by_core: of one CPU of each core.
     gres: the least on each node. asks: what it asks for of GPUs, if that is not a number of each
     node alone. cpus_for_gpus, cpus_for_gpus_of_node: the CPUs that its GPUs want in all, and of
     each node.
@@ -114,6 +114,7 @@ class Need:
     cores_per_socket: int = 1
     tasks_per_socket: int | None = None
     tasks_per_core: int | None = None
+    memory_by_core: bool = False
 
     @property
     def shaped(self) -> bool:
@@ -176,7 +177,8 @@ def need_of(
     usable = nodes.usable & nodes.partitions[partition.name]
     limit = limit_min(request, partition)
     one_task = ONE_TASK_PER_CORE in conf.select_parameters
-    of_core = request.tasks_per_core or (one_task and request.tasks_per_socket and 1) or None
+    of_parts = request.tasks_per_socket or request.one_thread
+    of_core = request.tasks_per_core or (one_task and of_parts and 1) or None
     if required:
         least = max(least, required.bit_count())
         most = max(most, least)
@@ -227,6 +229,7 @@ def need_of(
         cores_per_socket=request.cores_per_socket or 1,
         tasks_per_socket=request.tasks_per_socket,
         tasks_per_core=of_core,
+        memory_by_core=request.one_thread,
     )
     need = _with_gpus(need, request, conf)
     asked_of = constraint_of(request)
@@ -282,11 +285,8 @@ def _sharing(request: JobRequest, partition: Partition) -> str:
     """How a job goes with others on its nodes."""
     if partition.over_subscribe == EXCLUSIVE:
         return EXCLUSIVELY
-    return (
-        OVER_OTHERS
-        if partition.over_subscribe == FORCE or _share(request, partition) > 1
-        else BESIDE_OTHERS
-    )
+    over = partition.over_subscribe == FORCE or _share(request, partition) > 1
+    return OVER_OTHERS if over else BESIDE_OTHERS
 
 
 def beside_others(need: Need) -> list[Need]:

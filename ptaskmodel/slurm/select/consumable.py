@@ -437,7 +437,8 @@ class Consumable:
             held.append(taken)
             cpus.append(count if by_cpus else counted.bit_count() * line.threads)
             if need.memory is not None:
-                memory.append(memory_of(need, self.nodes.memory_MiB[node], cpus[-1]))
+                used_cpus = cpus[-1] // (line.threads if need.memory_by_core else 1)
+                memory.append(memory_of(need, self.nodes.memory_MiB[node], used_cpus))
         return Allocation(mask_of(chosen), len(chosen), tuple(held), tuple(cpus), tuple(memory))
 
     # --- when a job could run ---------------------------------------------------------------

@@ -338,6 +338,11 @@ def _holds_tasks(need: Need, line: NodeLine, sockets: list[Mask]) -> bool:
     return most <= line.threads * line.cores_per_socket and tasks >= (need.tasks_per_node or 0)
 
 
+def _by_cores(need: Need) -> bool:
+    """Whether a job has one task on a core, not just one CPU of it."""
+    return need.one_thread and (need.tasks_per_core == 1 or not need.memory_by_core)
+
+
 def cpus_offered(
     need: Need,
     line: NodeLine,
@@ -371,7 +376,7 @@ def cpus_offered(
     amount, fewer = need.memory[1], unit or 1
     if need.whole:
         cpus = cpus if amount * cpus <= free_MiB else 0
-    elif unit is not None and need.one_thread and need.cpus_per_task == 1:
+    elif unit is not None and _by_cores(need) and need.cpus_per_task == 1:
         # Tasks are counted by cores, whose threads all need memory, whatever more is given later.
         amount, fewer = amount * line.threads, 1
     while amount * cpus > free_MiB:

@@ -221,6 +221,7 @@ class PlainFit:
             need.sharing == OVER_OTHERS
             or (need.gres and not self._counts_gpus(need))
             or need.shaped
+            or (need.memory_by_core and need.memory is not None and not self._singles)
             or need.contiguous
             or need.spread
             or partition.lln
