@@ -272,9 +272,12 @@ def test_a_job_shares_the_nodes_of_another_only_if_they_are_those_it_names(tmp_p
     assert nodes_of(found, records["c"]) == [2]
 
 
-@pytest.mark.parametrize("unit", ["CR_Core", "CR_CPU"])
-def test_what_a_higher_tier_leaves_of_a_node_is_a_whole_node_below_it(tmp_path, unit):
-    """As a real slurmctld 22.05.8 placed them: w beside h, as l keeps it from n2."""
+@pytest.mark.parametrize(("unit", "suspended_s"), [("CR_Core", 892), ("CR_CPU", 0)])
+def test_what_a_higher_tier_leaves_of_a_node_is_a_whole_node_below_it(tmp_path, unit, suspended_s):
+    """As a real slurmctld 22.05.8 placed them: w beside h, as l keeps it from n2.
+
+    Where cores are shared the gang holds w until h is over, for w counts as the whole node.
+    """
     text = (
         CORES.replace("CR_Core", unit)
         + "PreemptType=preempt/partition_prio\nPreemptMode=SUSPEND,GANG\n"
@@ -291,7 +294,7 @@ def test_what_a_higher_tier_leaves_of_a_node_is_a_whole_node_below_it(tmp_path, 
     assert nodes_of(found, done["w"]) == [1]
     assert cores_of(done["w"]) == [set(range(2, 8))]
     assert done["w"].allocation.cpus == (8,)
-    assert done["w"].end_s == done["w"].start_s + 60
+    assert done["w"].end_s == done["w"].start_s + 60 + suspended_s
 
 
 def test_no_job_is_put_over_one_that_has_whole_nodes_where_others_share_by_time_slices(tmp_path):
