@@ -61,7 +61,7 @@ class Need:
     run where it does (1: none beside it). hoped: how many where backfill of select/linear plans it,
     whatever it asks for. force: whether they share whatever they asked for.
     sharing: the same as cons_tres sees it. tasks_asked: 0 if it did not say; tasks_on_one: those of
-    a job that asked for one node. cpus_per_node: the least on each.
+    a job that asked for one node. cpus_per_node: the least on each, without those of MaxMemPerCPU.
     memory: (kind, MiB), None where it is not counted; memory_by_core: of one CPU of each core.
     gres: the least on each node. asks: what it asks for of GPUs, if that is not a number of each
     node alone. cpus_for_gpus, cpus_for_gpus_of_node: the CPUs that its GPUs want in all, and of
@@ -191,6 +191,7 @@ def need_of(
     exclusive = exclusive or partition.over_subscribe == EXCLUSIVE
     whole = linear or exclusive or request.exclusive == WHOLE_NODES
     fitting = _fitting(request, partition, nodes, conf, whole)
+    each = (request.tasks_per_node or 1) if asked > 1 else 1
     need = Need(
         partition,
         fitting if possible and not required & usable & ~fitting else 0,
@@ -204,10 +205,7 @@ def need_of(
         asked,
         asked if request.max_nodes == 1 else 0,
         request.tasks_per_node,
-        max(
-            request.cpus_per_task * ((request.tasks_per_node or 1) if asked > 1 else 1),
-            request.least_cpus_per_node,
-        ),
+        max(request.cpus_per_task // request.cpus_raised * each, request.least_cpus_per_node),
         whole,
         request.exclusive == OF_USER,
         _share(request, partition),

@@ -170,7 +170,7 @@ class JobRequest:
 # What a request asks of nodes, whenever and for however long.
 asked_of_nodes = attrgetter(
     *("min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node"),
-    "least_cpus_per_node",
+    *("cpus_raised", "least_cpus_per_node"),
     *("memory_per_node_MiB", "memory_per_cpu_MiB", "gres", "constraint", "nodelist", "exclude"),
     *("gpus", "gpus_per_socket", "gpus_per_task", "cpus_per_gpu", "memory_per_gpu_MiB"),
     *("tasks_per_gpu", "enforce_binding"),

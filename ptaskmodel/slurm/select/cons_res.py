@@ -16,7 +16,7 @@ from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import Allocation
 from ptaskmodel.slurm.select.consumable import Consumable
 from ptaskmodel.slurm.select.cores import Used
-from ptaskmodel.slurm.select.fitting import Style, by_runs, dealt
+from ptaskmodel.slurm.select.fitting import Style, by_runs, tasks_to_deal
 from ptaskmodel.slurm.select.linear import by_weight, split
 from ptaskmodel.slurm.select.occupancy import keeps_nodes
 from ptaskmodel.slurm.select.offers import Room, Taking
@@ -67,7 +67,7 @@ class ConsRes(Consumable):
         return fit(need, rooms, self._style, busy)
 
     def _deal(self, need: Need, offered: Sequence[int], threads: Sequence[int]) -> list[int]:
-        return dealt(need, offered, [1] * len(threads))
+        return in_rounds(need, offered)
 
     def _sockets(self, need: Need, line: NodeLine, free: Mask, own: Mask | None) -> list[Mask]:
         """The free cores of each socket; MaxCPUsPerNode takes cores of those with the fewest."""
@@ -84,6 +84,24 @@ class ConsRes(Consumable):
             counts[fewest] -= gone
             over -= gone
         return [_lowest(each, count) for each, count in zip(sockets, counts, strict=True)]
+
+
+def in_rounds(need: Need, offered: Sequence[int]) -> list[int]:
+    """CPUs on each node, in order of index: a task on each that has room, round after round.
+
+    offered: the CPUs that a job with a `need` may use of each node. Tasks without room anywhere
+    take what is left, so a node that has room for no task may get nothing.
+    """
+    step, given = need.cpus_per_task, [0] * len(offered)
+    left = tasks_to_deal(need, len(offered))
+    while left > 0 and sum(given) < sum(offered):
+        rooms = [(total - taken) // step for total, taken in zip(offered, given, strict=True)]
+        turn = ([k for k, room in enumerate(rooms) if room] or [*range(len(rooms))])[:left]
+        times = max(min(left // len(turn), *(rooms[k] for k in turn)), 1)
+        for k in turn:
+            given[k] = min(given[k] + times * step, offered[k])
+        left -= times * len(turn)
+    return given
 
 
 def _lowest(cores: Mask, count: int) -> Mask:

@@ -435,7 +435,7 @@ class Consumable:
                 sockets = self._sockets(need, line, taken, own)
                 counted = taken = cores_taken(need, line, sockets, count, by_sockets)
             held.append(taken)
-            cpus.append(count if by_cpus else counted.bit_count() * line.threads)
+            cpus.append(count if by_cpus or not count else counted.bit_count() * line.threads)
             if need.memory is not None:
                 used_cpus = cpus[-1] // (line.threads if need.memory_by_core else 1)
                 memory.append(memory_of(need, self.nodes.memory_MiB[node], used_cpus))

@@ -343,6 +343,15 @@ def _take_tightest(taking: Taking, rooms: Sequence[Room]) -> None:
         taking.take(room)
 
 
+def tasks_to_deal(need: Need, count: int) -> int:
+    """How many tasks a job with a `need` has on ``count`` nodes, as its CPUs are distributed."""
+    step, per_node = need.cpus_per_task, need.tasks_per_node
+    if step > 1 and per_node:
+        return per_node * count
+    cpus = max(count * (per_node or 1), need.cpus, count * need.cpus_per_node)
+    return max(max(cpus, cpus_for_gpus(need, count)) // step, 1)
+
+
 def dealt(
     need: Need,
     offered: Sequence[int],
@@ -358,12 +367,7 @@ def dealt(
     """
     step, per_node = need.cpus_per_task, need.tasks_per_node
     count = len(offered)
-    cpus = max(count * (per_node or 1), need.cpus, count * need.cpus_per_node)
-    cpus = max(cpus, cpus_for_gpus(need, count))
-    tasks = cpus
-    if step > 1:
-        tasks = per_node * count if per_node else cpus // step
-    left = max(tasks, 1)
+    left = tasks_to_deal(need, count)
     given = [0] * count
     held = [] if held is None else held
     held += [0] * count

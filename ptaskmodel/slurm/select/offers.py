@@ -313,9 +313,12 @@ def cores_taken(
 ) -> Mask:
     """The cores of a node for so many `cpus` of a `need`, of those that are free on its `sockets`.
 
-    line: of the node. by_sockets: whether whole sockets are taken.
+    line: of the node. by_sockets: whether whole sockets are taken. Without CPUs, a node whose cores
+    are taken socket after socket keeps them all.
     """
     each, there = cpus_of_core(need, line), sum(sockets)
+    if need.block and not cpus:
+        return there
     sockets = _for_tasks(need, line, sockets)
     if need.block:
         taken = cores.block(sockets, cores.cores_for(cpus, each), line.boards)
@@ -405,7 +408,7 @@ def memory_on_each(need: Need) -> int | None:
     if kind == ALL:
         return None
     if kind == PER_CPU:
-        amount *= max(need.tasks_per_node or 0, need.cpus_per_node)
+        amount *= max(need.tasks_per_node or 0, need.cpus_per_node, need.cpus_per_task)
     return amount
 
 

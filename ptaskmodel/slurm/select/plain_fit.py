@@ -227,6 +227,7 @@ class PlainFit:
             or partition.lln
             or partition.max_cpus_per_node is not None
             or partition.name in self._by_sockets
+            or (self._is_cons_res and need.cpus_per_node < need.cpus_per_task)
         ):
             return None
         on_one = 0 if self._is_cons_res else need.tasks_on_one
