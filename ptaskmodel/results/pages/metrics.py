@@ -111,7 +111,7 @@ def _strips(kind: str, classes: Sequence[Strip]) -> dict[str, Any]:
         "sentence": f"{sentence}.",
         "killed": most.killed > 0.0,
         "rows": [each._asdict() for each in classes],
-        "to": (to := 1.1 * max(60.0, *(level for each in classes for level in each.quantiles))),
+        "to": (to := 1.1 * max([60.0, *(level for each in classes for level in each.quantiles)])),
         "marks": log_marks("time", 1.0, to),
     }
 
