@@ -132,6 +132,9 @@ def refused_by(
         return DOWN if closed.state == "DRAIN" else INACTIVE
     whole = with_whole_limit(request)
     least = min((one.min_nodes for one in partitions), default=1)
+    # As many nodes as it names, where it does not say how many: MinNodes raises that later.
+    named = len(set(request.nodelist)) if request.min_nodes is None else 0
+    lifted = qos is not None and "PARTITIONMINNODES" in qos.flags
     why: list[str | None] = []
     for one in partitions if conf.enforce_part_limits != "NO" else ():
         reason = waits_for(whole, one, qos, rooms.get(one.name, ANY_ROOM), least)
@@ -139,6 +142,8 @@ def refused_by(
             why.append(OUTSIDE)
         elif reason in (TIME, NODES, CONFIG):
             why.append(reason)
+        elif 0 < named < one.min_nodes and not lifted:
+            why.append(NODES)
         else:
             memory = MEMORY if one.name in over_memory else None
             why.append(not_admitted.get(one.name) or memory)
