@@ -22,9 +22,8 @@ import numpy as np
 from ptaskmodel.errors import WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, AnyPath, read_bytes, shown_path
 from ptaskmodel.remarks import TAKEN, WARNING, Account, Remark, reader, warn
-from ptaskmodel.workload.formats import FORMATS, JOBS, Cleaning, Writing, formats_of
+from ptaskmodel.workload.formats import FORMATS, JOBS, Cleaning, Writing, formats_of, refuse_parquet
 from ptaskmodel.workload.formats.json import token
-from ptaskmodel.workload.formats.parquet import refuse_parquet
 from ptaskmodel.workload.jobs import (
     FRAME_COLUMNS,
     NUMBERS,

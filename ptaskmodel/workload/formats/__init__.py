@@ -14,7 +14,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ptaskmodel.errors import WorkloadError
+from ptaskmodel.files import AnyPath, shown_path
+
 JOBS, TASKS = "jobs", "tasks"
+PARQUET = b"PAR1"  # how such files begin
 
 
 class Format(NamedTuple):
@@ -51,3 +55,13 @@ class Writing(NamedTuple):
 def formats_of(holds: str) -> tuple[str, ...]:
     """Return the names of the formats that a file of `holds` (JOBS or TASKS) may have."""
     return tuple(name for name, format_ in FORMATS.items() if format_.holds == holds)
+
+
+def refuse_parquet(content: bytes, path: AnyPath) -> None:
+    """Raise WorkloadError if the `content` of the file at `path` begins as Parquet does."""
+    if content.startswith(PARQUET):
+        raise WorkloadError(
+            f"{shown_path(path)}: is Parquet, as the Workflow Trace Archive has; it is not read: "
+            "convert it with pandas.read_parquet and ptaskmodel.workload_from_frame, as the guide "
+            "on workloads shows"
+        )

@@ -23,8 +23,8 @@ from ptaskmodel.errors import SHOWN, WorkloadError, shown
 from ptaskmodel.files import UTF8_MARK, read_bytes, shown_path, text_of
 from ptaskmodel.remarks import Account
 from ptaskmodel.workload.amounts import FieldError, FloatArray
+from ptaskmodel.workload.formats import refuse_parquet
 from ptaskmodel.workload.formats.number_scanner import cut
-from ptaskmodel.workload.formats.parquet import refuse_parquet
 
 # A half of a character outside the first 65,536, which means nothing without the other.
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")

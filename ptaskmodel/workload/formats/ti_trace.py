@@ -26,6 +26,7 @@ from ptaskmodel.files import read_bytes, read_pieces, shown_path, taken_for, wri
 from ptaskmodel.memory import available_bytes
 from ptaskmodel.remarks import TAKEN, WARNING, Account, reader
 from ptaskmodel.workload.actions import ACTIONS, HEAD, OldLines, is_old, may_be_old
+from ptaskmodel.workload.formats import refuse_parquet
 from ptaskmodel.workload.formats.number_scanner import (
     FINE,
     IS_UNREAD,
@@ -37,7 +38,6 @@ from ptaskmodel.workload.formats.number_scanner import (
     TENS,
     scan,
 )
-from ptaskmodel.workload.formats.parquet import refuse_parquet
 from ptaskmodel.workload.traces import Lines, Spooled, Trace, trace_of
 
 AnyPath = str | os.PathLike[str]
