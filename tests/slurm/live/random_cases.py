@@ -14,7 +14,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from slurm.live.sites import PARTS, SITES, Menu, Site, rare
+from slurm.live.menus import PARTS, Menu, Site, rare
+from slurm.live.sites import SITES
+
+from ptaskmodel.slurm.conf.facts import LINEAR
 
 N_JOBS = 60
 COLUMNS = ("id", "submit", "nodes", "cores", "limit", "run", "user", "partition", "depend",
@@ -76,6 +79,13 @@ EVERY: Menu = {
     "InactiveLimit": rare("120", times=10),
     "KillOnBadExit": rare("1", times=10),
     "ResvOverRun": rare("5", times=20),
+}
+# What jobs that ask so for GPUs do not give: they would be refused.
+WITHOUT = {
+    "--cpus-per-gpu": ("-c",),
+    "--mem-per-gpu": ("--mem",),
+    "--ntasks-per-gpu": ("cores", "--ntasks-per-node"),
+    "--gpus-per-task": ("--ntasks-per-node",),
 }
 
 
@@ -189,12 +199,21 @@ def _job(draw: random.Random, site: Site, k: int, cores: int) -> dict[str, str]:
     if "--ntasks-per-node" in options:
         row.pop("cores", None)
         row.setdefault("nodes", "1")
+    for name, others in WITHOUT.items():
+        if name in options.get("", ""):
+            for other in others:
+                options.pop(other, None)
+                row.pop(other, None)
+            if "cores" not in row:
+                row.setdefault("nodes", "1")
     row["area"] = str(min(used * int(options.get("-c", "1")), cores) * run)
     row["partition"] = options.pop("-p", "")
     if not row["partition"] and len(site.partitions) > 1 and draw.random() < 0.6:
         row["partition"] = f"p{draw.randrange(len(site.partitions))}"
     if "--begin" in options:
         row["begin"] = options.pop("--begin").removeprefix("now+")
+    if "--deadline" in options:
+        row["deadline"] = options.pop("--deadline")
     if "--mem" in options:
         options.pop("--mem-per-cpu", None)
     if "--array" in options:
@@ -204,10 +223,12 @@ def _job(draw: random.Random, site: Site, k: int, cores: int) -> dict[str, str]:
         row["depend"] = f"{kind}:j{draw.randrange(k)}"
     if "--dependency" in options:
         row["depend"] = options.pop("--dependency")
-    row["extra"] = " ".join(
+    words = [options.pop("")] if "" in options else []
+    words += [
         f"{key} '{value}'" if len(key) == 2 and value else f"{key}='{value}'" if value else key
         for key, value in options.items()
-    )
+    ]
+    row["extra"] = " ".join(words)
     return row
 
 
@@ -221,6 +242,8 @@ def case(kind: str, seed: int) -> dict[str, str]:
         drawn.pop("assoc_limit_stop", None)
     if "MaxMemPerCPU" in given:  # sacctmgr would complain
         given.pop("MaxMemPerNode", None)
+    if given["SelectType"] == LINEAR and given.get("SelectTypeParameters") != "CR_Memory":
+        given.pop("SelectTypeParameters", None)  # slurmctld would not start
     lines = [*_words(given), f"SchedulerParameters={','.join(_words(drawn))}"]
     nodes, cores, node_lines = _node_lines(draw, site, given.get("SelectTypeParameters", ""))
     lines += [*node_lines, *_partition_lines(draw, site, nodes)]
@@ -236,12 +259,14 @@ def case(kind: str, seed: int) -> dict[str, str]:
     span = min(work / cores / draw.choice((0.8, 1.2, 1.8)), 12 * 3600.0)
     dates = sorted(round(draw.random() * span) for _ in rows)
     table = io.StringIO()
-    writer = csv.DictWriter(table, COLUMNS, restval="", lineterminator="\n")
+    columns = (*COLUMNS, "deadline") if "--deadline" in site.jobs else COLUMNS
+    writer = csv.DictWriter(table, columns, restval="", lineterminator="\n")
     writer.writeheader()
     for date, row in zip(dates, rows, strict=True):
         row["submit"] = str(date)
-        if "begin" in row:
-            row["begin"] = str(date + int(row["begin"]))
+        for name in ("begin", "deadline"):
+            if name in row:
+                row[name] = str(date + int(row[name]))
         if not site.accounts:
             row.pop("user")
         writer.writerow(row)

@@ -42,7 +42,6 @@ UNREACHED = {
     },
     "no effect": {"allowgroups", "clustername", "prioritysitefactorparameters", "taskplugin"},
     "of nodes that fail": {"returntoservice", "slurmdtimeout"},
-    "recorded apart (gpus_*)": {"defcpupergpu", "defmempergpu"},
 }
 
 
