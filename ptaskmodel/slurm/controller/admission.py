@@ -123,7 +123,8 @@ def refused_by(
     ANY: if all of them would make it wait; ALL: if any of them would. Then the whole limit counts,
     whatever --time-min says, and the nodes of --nodelist. Whatever it says, a partition that takes
     no jobs refuses the job, and so does a --time-min that is longer than all partitions allow, or
-    than the limit of the job. over_memory: names of those whose MaxMemPerNode would make it wait.
+    than the limit of the job. Of a partition that is down the limits count where none is larger.
+    over_memory: names of those whose MaxMemPerNode would make it wait.
     outside: names of those that lack a node of its --nodelist. not_admitted: why they do not take
     its account or QOS, by name.
     """
@@ -142,7 +143,7 @@ def refused_by(
             why.append(OUTSIDE)
         elif reason in (TIME, NODES, CONFIG):
             why.append(reason)
-        elif 0 < named < one.min_nodes and not lifted:
+        elif reason != DOWN and 0 < named < one.min_nodes and not lifted:
             why.append(NODES)
         else:
             memory = MEMORY if one.name in over_memory else None
@@ -151,7 +152,27 @@ def refused_by(
         return min(filter(None, why), key=MEMORY.__eq__)  # which may be found later than others
     if conf.enforce_part_limits == "ANY" and all(why):
         return why[0]
-    return TIME if _asks_too_long(request, partitions, qos) else None
+    if _asks_too_long(request, partitions, qos):
+        return TIME
+    return None if conf.enforce_part_limits == "NO" else _over_all(request, partitions, qos)
+
+
+def _over_all(
+    request: JobRequest, partitions: tuple[Partition, ...], qos: Qos | None
+) -> str | None:
+    """Which limit of partitions that enforce them a job is over, up or down."""
+    flags = qos.flags if qos is not None else frozenset()
+    if request.min_nodes is not None:
+        least, most = request.nodes_asked()
+        if "PARTITIONMAXNODES" not in flags and least > max(
+            one.max_nodes or inf for one in partitions
+        ):
+            return NODES
+        if "PARTITIONMINNODES" not in flags and most < min(one.min_nodes for one in partitions):
+            return NODES
+    limit = request.limit_min if request.time_min_min is None else None
+    is_long = limit is not None and limit > max(map(_longest_min, partitions))
+    return TIME if is_long and TIME_FLAG not in flags else None
 
 
 def _asks_too_long(request: JobRequest, partitions: tuple[Partition, ...], qos: Qos | None) -> bool:

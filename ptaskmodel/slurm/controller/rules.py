@@ -102,6 +102,11 @@ class Rules:
         """
         if job.request.hold:
             return True
+        enforced, several = self._conf.enforce_part_limits, len(job.partitions) > 1
+        barred = any(need.least > need.most for need in job.needs)
+        downs = [one for one in job.partitions if one.state == "DOWN"] if several else []
+        if downs and barred and enforced == "ALL":
+            return False
         if job.reservation is not None:
             within = self._nodes.usable & job.reservation.nodes
             if now < job.reservation.start_s or any(self.fits(n, within) for n in job.needs):
@@ -110,11 +115,13 @@ class Rules:
             return True
         if any(self.never_starts(job, partition) for partition in job.partitions):
             return True
-        if len(job.partitions) == 1:
-            return self.waits_for(job, job.partitions[0], whole=True) not in (None, DOWN)
+        if not several:
+            return barred or self.waits_for(job, job.partitions[0], whole=True) not in (None, DOWN)
         # The one that is tried last says what becomes of the job.
         least, _ = job.request.nodes_asked()
         last = min(reversed(job.partitions), key=lambda partition: partition.tier)
+        if last in downs or (downs and enforced == "ALL"):
+            return True
         return last.max_nodes is not None and least > last.max_nodes
 
     def needs(self, job: JobRecord, whole: bool = False) -> tuple[Need, ...]:
