@@ -138,7 +138,7 @@ class SlurmOptions:
     )
     count_tests: bool = option(
         False, FLAG,
-        "Count tests of backfill as sdiag does. By default, a cycle on shared nodes may end"
+        "Count tests of backfill as sdiag does. By default, a compiled cycle may end"
         " where no other job can start: starts are the same, long queues take half the time.",
         POLICY,
     )

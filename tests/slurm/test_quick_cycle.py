@@ -48,16 +48,24 @@ def test_the_kernel_makes_the_same_cycles(tmp_path, seed):
             again = (Command(date + 300, "suspend"), Command(date + 900, "resume"))
         jobs.append(job(f"j{k}", date, run_s, limit, nodes=nodes, partitions=where, commands=again))
     found = [
-        simulate_slurm(conf, jobs, phases=Phases(boot_s=-41.0), compiled=compiled)
-        for compiled in (False, True)
+        simulate_slurm(conf, jobs, phases=Phases(boot_s=-41.0), compiled=compiled, costs=costs)
+        for compiled, costs in (
+            *((False, Costs(counts_all=True)), (True, Costs(counts_all=True))),
+            (True, Costs()),
+        )
     ]
-    slow, quick = (
-        [(one.id, one.start_s, one.end_s, one.allocation, one.by) for one in each.jobs]
+    slow, quick, cut = (
+        [
+            (one.id, one.start_s, one.end_s, one.allocation, one.by, one.tested_cpus)
+            for one in each.jobs
+        ]
         for each in found
     )
-    assert slow == quick
-    assert found[0].loop.statistics == found[1].loop.statistics
-    assert found[0].loop.statistics.tested > 200
+    assert slow == quick == cut
+    every, again, few = (each.loop.statistics for each in found)
+    assert every == again
+    assert (every.cycles, every.waiting) == (few.cycles, few.waiting)
+    assert every.tested > few.tested > 200
 
 
 class Plans(Watch):

@@ -290,7 +290,7 @@ class Costs:
     """test_s: how long it takes backfill to test a job, s. Raises SlurmError below 0.
 
     counts_all: whether jobs that can no longer start in a cycle are tested, too, as Slurm does.
-    If not, `SharedCycles` ends a cycle before them where they decide nothing but the counts.
+    If not, a compiled cycle ends before them where they decide nothing but the counts.
     """
 
     test_s: float = 0.0

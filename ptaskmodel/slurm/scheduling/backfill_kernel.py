@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.slurm.scheduling.slot_kernel import (
+    CUTS,
     ENTRIES,
+    LAST_ABLE,
     MOST,
     NEW,
     NOW,
@@ -34,6 +36,7 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     fewest_ended,
     find_open,
     growth_after,
+    is_decided,
     reserve,
     slot_at,
 )
@@ -95,7 +98,8 @@ class CycleState(NamedTuple):
 def cycle(s):
     """Test entries from POSITION on: DONE, or STARTS where the entry there can start now.
 
-    At first, NOT_PLAIN where some entry is that.
+    At first, NOT_PLAIN where some entry is that. CUTS: whether it ends where no other entry can
+    start; what is planned and tested then ends there, too.
     """
     numbers = s.numbers
     if numbers[POSITION] == 0:
@@ -103,9 +107,12 @@ def cycle(s):
             if s.known[s.jobs[k], NODES] == IS_NOT_PLAIN:
                 return 2
         begin_map(s)
+        numbers[LAST_ABLE] = numbers[ENTRIES] - 1
     _look_ahead(s)
     while numbers[POSITION] < numbers[ENTRIES]:
         if numbers[TESTED] >= numbers[MOST]:
+            break
+        if numbers[CUTS] and is_decided(s) and not _is_able(s, numbers[POSITION]):
             break
         status = _test(s, numbers[POSITION])
         if status == 1:
@@ -118,6 +125,27 @@ def cycle(s):
         if s.planned_nodes[w] & s.idle[w]:
             numbers[PLANS_IDLE] = 1
     return 0
+
+
+@jit
+def _is_able(s, k):
+    """Whether some entry from one on may start now, or be told its size. LAST_ABLE: the last one.
+
+    Within a cycle the map only fills, and what is idle only shrinks: it is none for good.
+    """
+    numbers = s.numbers
+    while numbers[LAST_ABLE] >= k:
+        job = s.jobs[numbers[LAST_ABLE]]
+        wanted, lasts, row = s.known[job, NODES], s.known[job, SECONDS], s.known[job, ROW]
+        if wanted != IS_NOT_TESTED:
+            if s.known[job, TOLD] == NOT_TOLD:
+                return True
+            if s.later_counts[0, row] >= wanted:
+                slot = slot_at(s.slot_end, s.following, np.int64(0), numbers[NOW])
+                if find_open(s, s.idle, row, slot, numbers[NOW] + lasts, wanted):
+                    return True
+        numbers[LAST_ABLE] -= 1
+    return False
 
 
 @jit

@@ -59,10 +59,7 @@ if TYPE_CHECKING:
 
 
 class SharedCycles(QuickCycles):
-    """Makes cycles for a `controller` whose jobs share nodes; see `QuickCycles`.
-
-    cuts: whether a cycle may end where no other job can start; fewer then count as tested.
-    """
+    """Makes cycles for a `controller` whose jobs share nodes; see `QuickCycles`, and for `cuts`."""
 
     _of_entries = ("jobs", "planned", "tested", "sizes", "new")
     _of_rows = ("counts", "grows", "later_cpus", "map_version")
@@ -80,10 +77,7 @@ class SharedCycles(QuickCycles):
         self._kinds: dict[tuple[int, int], int] = {}
         # The notes of GPUs when the last cycle began.
         self._favours = b""
-        super().__init__(controller)
-        # Who looks at plans wants all; GPUs are noted by whoever looks.
-        cuts = cuts and not controller.reservations.keeps_plans and select.favours is None
-        self._state.numbers[CUTS] = cuts
+        super().__init__(controller, cuts=cuts)
         options = controller.conf.scheduler
         self._state.most[:] = (
             options.bf_max_job_user_part,
@@ -168,11 +162,6 @@ class SharedCycles(QuickCycles):
         super()._see(job, place)
         known = self._state.known
         which, lasts = known[place, :2].tolist()
-        if self._state.numbers[CUTS] and which >= 0:
-            # A job that takes what it asked for learns nothing by a test.
-            size, tasks = int(self._state.needs[which, SIZE]), job.request.tasks
-            if size == (tasks or 0) * job.request.cpus_per_task:
-                known[place, TOLD] = size
         known[place, KIND] = kind = self._kinds.setdefault((which, lasts), len(self._kinds))
         if kind >= len(self._state.failed):
             self._state = self._state._replace(**of_kinds(2 * kind, len(self._state.notes)))
@@ -186,6 +175,14 @@ class SharedCycles(QuickCycles):
             known[place, COUNTED + k] = where
         if len(kinds) > len(self._state.counts_of):
             self._state = self._state._replace(counts_of=np.zeros(2 * len(kinds), np.int64))
+
+    def _told(self, job: JobRecord, which: int) -> int:
+        # A job that takes what it asked for learns nothing by a test.
+        if self._state.numbers[CUTS] and which >= 0:
+            size, tasks = int(self._state.needs[which, SIZE]), job.request.tasks
+            if size == (tasks or 0) * job.request.cpus_per_task:
+                return size
+        return NOT_TOLD
 
     def _is_alone(self, job: JobRecord) -> bool:
         array, arrays = job.request.array, self._controller.rules.arrays

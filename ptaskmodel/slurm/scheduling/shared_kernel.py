@@ -47,6 +47,7 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     fewest_ended,
     find_open,
     growth_after,
+    is_decided,
     is_unable,
     note_unable,
     pass_over,
@@ -114,7 +115,7 @@ def cycle(s, outcome, until):
         if numbers[TESTED] >= numbers[MOST]:
             break
         k = numbers[POSITION]
-        if numbers[CUTS] and not _is_able(s, k) and _is_decided(s):
+        if numbers[CUTS] and not _is_able(s, k) and is_decided(s):
             _last_until(numbers, s.slot_end[0] - 1)
             break
         status = _test_or_repeat(s, k)
@@ -158,17 +159,6 @@ def _is_able(s, k):
                 note_unable(s, row, lasts, need[CPUS], need[LEAST])
         numbers[LAST_ABLE] -= 1
     return False
-
-
-@jit
-def _is_decided(s):
-    """Whether what else a cycle says is known: POSTPONED and PLANS_IDLE."""
-    if s.numbers[POSTPONED] == 0:
-        return False
-    for w in range(len(s.idle)):
-        if s.idle[w] & s.planned_nodes[w]:
-            return True
-    return not meet(s.idle, s.idle)
 
 
 @jit

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import jit
-from ptaskmodel.slurm.select.bitsets import ones
+from ptaskmodel.slurm.select.bitsets import meet, ones
 
 # What ``numbers`` of a cycle holds, by place.
 NOW, STEP, WINDOW, ENTRIES, POSITION, TESTED, MOST, RECORDS, ROOM = range(9)
@@ -43,6 +43,14 @@ def begin_map(s):
         s.planned_nodes[w] = 0
     _count_free(s.counts, s.masks, s.free, 0)
     _note_growth(s.grows, s.masks, s.free, s.following, 0)
+
+
+@jit
+def is_decided(s):
+    """Whether what else a cycle of `s` says is known: POSTPONED and PLANS_IDLE."""
+    if s.numbers[POSTPONED] == 0:
+        return False
+    return meet(s.idle, s.planned_nodes) or not meet(s.idle, s.idle)
 
 
 @jit

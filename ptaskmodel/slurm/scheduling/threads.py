@@ -46,10 +46,9 @@ class BackfillThread:
         self._free = free
         plain = compiled and not costs.test_s and suits(conf, controller.nodes)
         self._quick: QuickCycles | None = None
-        if plain and conf.select_type == LINEAR:
-            self._quick = QuickCycles(controller)
-        elif plain:
-            self._quick = SharedCycles(controller, cuts=not (costs.counts_all or phases.test_s))
+        if plain:
+            kind = QuickCycles if conf.select_type == LINEAR else SharedCycles
+            self._quick = kind(controller, cuts=not (costs.counts_all or phases.test_s))
         backfills = conf.scheduler_type == BACKFILL and conf.scheduler.bf_interval_s > 0
         self._look = phases.boot_s + conf.scheduler.bf_interval_s if backfills else inf
         self._cycle_end = controller.events.second(phases.boot_s)

@@ -30,6 +30,7 @@ from ptaskmodel.slurm.scheduling.backfill_kernel import (
     cycle,
 )
 from ptaskmodel.slurm.scheduling.slot_kernel import (
+    CUTS,
     ENTRIES,
     MOST,
     NEW,
@@ -150,6 +151,7 @@ def longer(array: NDArray, room: int) -> NDArray:
 class QuickCycles:
     """Makes cycles for a controller, with arrays that are kept from one to the next.
 
+    cuts: whether a cycle may end where no other job can start; fewer then count as tested.
     postponed: whether, in the last cycle, some job could have run before the date from which it was
     tested. plans_idle_nodes: whether it reserved nodes that are idle.
     """
@@ -160,7 +162,7 @@ class QuickCycles:
     # Whether it makes no cycle while nodes are not clean.
     _waits_for_cleaning = True
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, *, cuts: bool = False) -> None:
         self._controller = controller
         nodes, conf = controller.nodes, controller.conf
         self._cpus = nodes.cpus[0]
@@ -179,6 +181,9 @@ class QuickCycles:
         options, numbers = conf.scheduler, self._state.numbers
         numbers[STEP], numbers[WINDOW] = options.bf_resolution_s, options.bf_window_min * 60
         numbers[MOST], numbers[ROOM] = options.bf_max_job_test, conf.bf_node_space_size
+        # Who looks at plans wants all; GPUs are noted by whoever looks.
+        notes = controller.allocations.select.favours is not None
+        numbers[CUTS] = cuts and not (controller.reservations.keeps_plans or notes)
         # What decided the last cycle.
         self._known: tuple[int, int, Mask] | None = None
         self.postponed = False
@@ -250,7 +255,6 @@ class QuickCycles:
         jobs = self._controller.jobs.all
         if len(jobs) > len(self._state.known):
             known = longer(self._state.known.T, 2 * len(jobs) + 1000).T.copy()
-            known[self._seen :, TOLD:] = NOT_TOLD
             self._state = self._state._replace(known=known)
         if self._seen < len(jobs):
             for k in range(self._seen, len(jobs)):
@@ -263,9 +267,15 @@ class QuickCycles:
     def _see(self, job: JobRecord, place: int) -> None:
         """Note what is known of a `job`, in its place."""
         facts = self._facts_of(job)
-        self._state.known[place, :TOLD] = facts
+        known = self._state.known[place]
+        known[:TOLD] = facts
+        known[TOLD] = self._told(job, facts[0])
         if not takes_any_node(job, self._controller.nodes):
             self._picky.add(place)
+
+    def _told(self, job: JobRecord, which: int) -> int:
+        """What is known of the size of a `job` without a test; which: the first of its facts."""
+        return 1 if job.tested_cpus == which * self._cpus else NOT_TOLD
 
     def _see_requeued(self) -> None:
         """Whoever waits again is told anew: its priority was made anew, too."""
