@@ -99,6 +99,11 @@ def waits_for(
     return None
 
 
+def is_tried(need: Need) -> bool:
+    """Whether nodes are looked for with a `need`: some would do, and it has all that it names."""
+    return bool(need.nodes) and not need.required & ~need.nodes
+
+
 def with_whole_limit(request: JobRequest) -> JobRequest:
     """Return the `request` as one of a job that takes no less time than its limit."""
     return request if request.time_min_min is None else replace(request, time_min_min=None)
@@ -341,16 +346,17 @@ class Admission:
     ) -> tuple[Need, ...]:
         """Return what a `request` needs in each of its `partitions`.
 
-        It is tried at its submission in that of the highest tier with the nodes it names, or in all
-        if EnforcePartLimits is ALL: that may make it exclusive. whole: whether it has become so.
+        It is tried at its submission in that of the highest tier with nodes for it, or in all if
+        EnforcePartLimits is ALL: that may make it exclusive. whole: whether it has become so.
         """
-        named, inside = self._nodes.mask(request.nodelist), self._nodes.partitions
-        tried = [one for one in partitions if not named & ~inside[one.name]]
+        least = min(partition.min_nodes for partition in partitions)
+        needs = tuple([self.need(request, each, least) for each in partitions])
+        tried = [need.partition for need in needs if is_tried(need)]
         if self._conf.enforce_part_limits != "ALL":
             tried = sorted(tried, key=lambda partition: -partition.tier)[:1]
-        whole = whole or any(one.over_subscribe == EXCLUSIVE for one in tried)
-        least = min(partition.min_nodes for partition in partitions)
-        return tuple([self.need(request, each, least, whole) for each in partitions])
+        if not whole and all(one.over_subscribe != EXCLUSIVE for one in tried):
+            return needs
+        return tuple([self.need(request, each, least, exclusive=True) for each in partitions])
 
     def need(
         self, request: JobRequest, partition: Partition, min_nodes: int, exclusive: bool = False

@@ -21,6 +21,7 @@ from ptaskmodel.slurm.conf.facts import (
     SchedulerParameters,
 )
 from ptaskmodel.slurm.conf.reservations import Asker, Reserved
+from ptaskmodel.slurm.controller.admission import is_tried
 from ptaskmodel.slurm.controller.job_list import Cleaning, Events, JobList, nodes_of
 from ptaskmodel.slurm.controller.preemption import Preemption
 from ptaskmodel.slurm.controller.queue import RESERVATION_DELETED, Queue
@@ -49,9 +50,7 @@ class Allocations:
     def __init__(
         self, conf: Conf, nodes: Nodes, rules: Rules, preemption: Preemption, jobs: JobList
     ) -> None:
-        self._conf = conf
-        self._nodes = nodes
-        self._rules = rules
+        self._conf, self._nodes, self._rules = conf, nodes, rules
         self._preemption = preemption
         self._jobs = jobs
         self.select = select_of(conf, nodes)
@@ -162,7 +161,8 @@ class Allocations:
             return found
         seen = within if planned else self._nodes.partitions[need.partition.name]
         self.select.forget_favours(seen)
-        if need.partition.over_subscribe == EXCLUSIVE and not all(n.whole for n in job.needs):
+        excludes = need.partition.over_subscribe == EXCLUSIVE and is_tried(need)
+        if excludes and not all(n.whole for n in job.needs):
             # Slurm notes it of the job, which is exclusive in its other partitions from then on.
             job.set_needs(self._rules.needs(job, whole=True))
             need = job.needs[which]
