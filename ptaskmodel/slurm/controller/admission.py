@@ -131,15 +131,15 @@ def refused_by(
     than the limit of the job. Of a partition that is down the limits count where none is larger.
     over_memory: names of those whose MaxMemPerNode would make it wait.
     outside: names of those that lack a node of its --nodelist. not_admitted: why they do not take
-    its account or QOS, by name.
+    its account or QOS, or the nodes that its tasks are spread over, by name.
     """
     closed = next((one for one in partitions if not one.accepts), None)
     if closed is not None:
         return DOWN if closed.state == "DRAIN" else INACTIVE
     whole = with_whole_limit(request)
     least = min((one.min_nodes for one in partitions), default=1)
-    # As many nodes as it names, where it does not say how many: MinNodes raises that later.
-    named = len(set(request.nodelist)) if request.min_nodes is None else 0
+    # The least it asks for, or as many nodes as it names: MinNodes raises that later.
+    asked = len(set(request.nodelist)) if request.min_nodes is None else request.min_nodes
     lifted = qos is not None and "PARTITIONMINNODES" in qos.flags
     why: list[str | None] = []
     for one in partitions if conf.enforce_part_limits != "NO" else ():
@@ -148,7 +148,7 @@ def refused_by(
             why.append(OUTSIDE)
         elif reason in (TIME, NODES, CONFIG):
             why.append(reason)
-        elif reason != DOWN and 0 < named < one.min_nodes and not lifted:
+        elif reason != DOWN and 0 < asked < one.min_nodes and not lifted:
             why.append(NODES)
         else:
             memory = MEMORY if one.name in over_memory else None
@@ -413,7 +413,7 @@ class Admission:
 
         Without EnforcePartLimits; with it the job is refused, or waits.
         """
-        if job.request.spread and job.needs[0].least > job.needs[0].most:
+        if _too_spread(job, job.needs[0]):
             return NODES
         if not self.picks or job.account is None:
             return None
@@ -455,10 +455,18 @@ class Admission:
         over = {p.name for p in job.partitions if self._over_memory(job.request, p)}
         required = job.needs[0].required
         outside = {p.name for p in job.partitions if required & ~self._nodes.partitions[p.name]}
-        refused = {p.name: self._members.refused(member, p) for p in job.partitions}
+        refused = {
+            p.name: NODES if _too_spread(job, need) else self._members.refused(member, p)
+            for p, need in zip(job.partitions, job.needs, strict=True)
+        }
         return refused_by(
             self._conf, job.request, job.partitions, qos, self._rooms, over, outside, refused
         )
+
+
+def _too_spread(job: JobRecord, need: Need) -> bool:
+    """Whether a job that is spread has a `need` of more nodes than it has tasks for."""
+    return job.request.spread and need.least > need.most
 
 
 def _with_limits(need: Need, request: JobRequest) -> Need:

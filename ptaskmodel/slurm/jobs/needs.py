@@ -180,8 +180,7 @@ def need_of(
     of_parts = request.tasks_per_socket or request.one_thread
     of_core = request.tasks_per_core or (one_task and of_parts and 1) or None
     if required:
-        least = max(least, required.bit_count())
-        most = max(most, least)
+        least, most = (max(each, required.bit_count()) for each in (least, most))
     asked = tasks or 0
     if tasks is None:
         asked = request.least_nodes * (request.tasks_per_node or 0)
