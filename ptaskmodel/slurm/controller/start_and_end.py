@@ -347,7 +347,7 @@ class Runs:
             clean_s += EPILOG_S  # after the pass of the turn that kills it
         at_once = (not by_itself or self._conf.epilog) and not self._conf.scheduler.defer
         clean = self._allocations.cleaning.date_of(job, date, clean_s, at_once=at_once)
-        killed = not (by_itself or self._conf.epilog)
+        killed = not by_itself
         self._free(Completing(clean, job, at_once, requeued, killed), date)
 
     def _free(self, completing: Completing, date: float) -> None:
