@@ -57,6 +57,9 @@ class ConsRes(Consumable):
                     return found
         return None
 
+    def _least_cpus(self, need: Need) -> int:
+        return least_cpus(need)
+
     def _least_tasks(self, need: Need) -> int:
         return need.tasks_per_node or 1
 
@@ -104,6 +107,11 @@ def in_rounds(need: Need, offered: Sequence[int]) -> list[int]:
     return given
 
 
+def least_cpus(need: Need) -> int:
+    """CPUs that must be free for a `need`: one that is spread counts those of named nodes twice."""
+    return need.cpus // 2 if need.spread and need.required else need.cpus
+
+
 def _lowest(cores: Mask, count: int) -> Mask:
     """The lowest so many cores of some."""
     while cores.bit_count() > count:
@@ -118,19 +126,19 @@ def fit(
 
     style: how nodes are chosen. busy: of each node, how many jobs it has today, where those come
     first. If they do not suffice as they are chosen, it is tried again without those that offer
-    least, as long as the others offer enough. Where busy nodes come first, that leaves out only
-    nodes before the first and after the last of the others.
+    least, as long as the others offer enough. Where busy nodes come first, or a job is spread, that
+    leaves out only nodes before the first and after the last of the others.
     """
     most = need.most
     if need.tasks_asked and most > need.tasks_asked:
         most = max(need.tasks_asked, need.least)
-    if len(rooms) < need.least or sum(room.cpus for room in rooms) < need.cpus:
+    if len(rooms) < need.least or sum(room.cpus for room in rooms) < least_cpus(need):
         return None
 
     def attempt(among: Sequence[Room]) -> list[Room] | None:
         if len(among) < need.least:
             return None
-        if busy is not None and not (need.spread or need.contiguous):
+        if need.spread or (busy is not None and not need.contiguous):
             among = [room for room in rooms if among[0].node <= room.node <= among[-1].node]
         taking = Taking(need, need.least, most, fewest=1)
         if not _taken(taking, among, style, busy):
@@ -165,7 +173,7 @@ def _taken(taking: Taking, rooms: Sequence[Room], style: Style, busy: Sequence[i
     """Take nodes by the rule that applies; whether they suffice."""
     need = taking.need
     if need.spread:
-        return _whole(taking, rooms, rooms, all_of_them=True)
+        return _spread(taking, rooms)
     if busy is not None and not need.contiguous:
         return _busy_first(taking, rooms, busy)
     if style.least_loaded or need.partition.lln:
@@ -189,16 +197,20 @@ def _busy_first(taking: Taking, rooms: Sequence[Room], busy: Sequence[int]) -> b
     return taking.fed and taking.least <= 0
 
 
-def _whole(
-    taking: Taking, rooms: Sequence[Room], order: Iterable[Room], *, all_of_them: bool = False
-) -> bool:
-    """Take nodes in an order, those that must be first, with all that each offers.
+def _spread(taking: Taking, rooms: Sequence[Room]) -> bool:
+    """Take as many nodes as may be; those that must be are counted twice, as by slurmctld."""
+    for room in [*(room for room in rooms if room.required), *rooms]:
+        if taking.room <= 0:
+            break
+        taking.take_whole(room)
+    return taking.fed and taking.least <= 0
 
-    all_of_them: whether as many are taken as may be.
-    """
+
+def _whole(taking: Taking, rooms: Sequence[Room], order: Iterable[Room]) -> bool:
+    """Take nodes in an order, those that must be first, with all that each offers."""
     required = [room for room in rooms if room.required]
     for room in [*required, *(room for room in order if not room.required)]:
-        if taking.room <= 0 or (taking.done and not room.required and not all_of_them):
+        if taking.room <= 0 or (taking.done and not room.required):
             break
         taking.take_whole(room)
     return taking.fed and taking.least <= 0

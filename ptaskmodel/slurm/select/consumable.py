@@ -290,7 +290,7 @@ class Consumable:
         if mine is not None:
             among = [k for k in among if used[k] != full[k]]  # others have nothing to offer
         favouring = self.favours is not None and asks_gpus(need)
-        if not favouring and free_cpus(lines, full, used, among) < need.cpus:
+        if not favouring and free_cpus(lines, full, used, among) < self._least_cpus(need):
             return None
         rooms = []
         known = self._rooms
@@ -323,6 +323,10 @@ class Consumable:
     def _fit(self, need: Need, rooms: Sequence[Room], busy: Used | None) -> Sequence[Room] | None:
         """The nodes of a job among those that will do; busy: see `place`."""
         return fit(need, rooms, self._style, busy)
+
+    def _least_cpus(self, need: Need) -> int:
+        """How many CPUs must be free for a job."""
+        return need.cpus
 
     def _least_tasks(self, need: Need) -> int:
         """How many tasks any node of a job must hold."""
@@ -481,7 +485,7 @@ class Consumable:
                 assert job.allocation is not None
                 trial.remove(job)
                 most += held_cpus(lines, job.allocation, among) if bounded else 0
-            if most < need.cpus and leaves is None:
+            if most < self._least_cpus(need) and leaves is None:
                 continue
             found = trial.place(need, within, busy=busy, leaves=leaves)
             if found is not None:
