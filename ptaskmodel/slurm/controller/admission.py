@@ -323,7 +323,7 @@ class Admission:
         needs = alike.get(times)
         if needs is None:
             first = next(iter(alike.values()), None)
-            if first is None or any(need.ways for need in first):
+            if first is None or len(first) > 1 or any(need.ways for need in first):
                 needs = self.needs(preferring(request), partitions)
             else:
                 needs = tuple([_with_limits(need, request) for need in first])
@@ -347,16 +347,29 @@ class Admission:
         """Return what a `request` needs in each of its `partitions`.
 
         It is tried at its submission in that of the highest tier with nodes for it, or in all if
-        EnforcePartLimits is ALL: that may make it exclusive. whole: whether it has become so.
+        EnforcePartLimits is ALL: that may make it exclusive. It is not tried in one that keeps it
+        waiting if that is ANY, nor in one for other numbers of nodes. whole: whether it is so.
         """
         least = min(partition.min_nodes for partition in partitions)
         needs = tuple([self.need(request, each, least) for each in partitions])
         tried = [need.partition for need in needs if is_tried(need)]
         if self._conf.enforce_part_limits != "ALL":
+            tried = [one for one in tried if not self._passes_over(one, request, least)]
             tried = sorted(tried, key=lambda partition: -partition.tier)[:1]
         if not whole and all(one.over_subscribe != EXCLUSIVE for one in tried):
             return needs
         return tuple([self.need(request, each, least, exclusive=True) for each in partitions])
+
+    def _passes_over(self, partition: Partition, request: JobRequest, min_nodes: int) -> bool:
+        """Whether a `partition` does not try a job when it is submitted, but for ALL."""
+        if self._conf.enforce_part_limits == "ANY":
+            asked, room = with_whole_limit(request), self._rooms[partition.name]
+            return waits_for(asked, partition, room=room, min_nodes=min_nodes) is not None
+        least, most = request.nodes_asked(min_nodes)
+        allowed = inf if partition.max_nodes is None else partition.max_nodes
+        if request.max_nodes is not None:
+            allowed = min(allowed, most)
+        return max(least, partition.min_nodes) > allowed
 
     def need(
         self, request: JobRequest, partition: Partition, min_nodes: int, exclusive: bool = False
