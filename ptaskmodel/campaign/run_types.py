@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ptaskmodel import interrupts
 from ptaskmodel.batch.allocations import FILE_MARK
 from ptaskmodel.errors import CampaignError, SlurmError, shown
 from ptaskmodel.files import digest
@@ -200,7 +201,9 @@ def run_slurm_of(parameters: Parameters) -> Mapping[str, Any]:
     from ptaskmodel.runs.slurm import slurm_inputs, slurm_into
 
     found = slurm_inputs(_nested(parameters), _kept)._replace(inputs=())
-    return slurm_into(None, **found._asdict()).summary
+    summary = slurm_into(None, **found._asdict()).summary
+    interrupts.check()
+    return summary
 
 
 def _check_changes(names: Iterable[str]) -> None:

@@ -423,7 +423,7 @@ def slurm_text(found: SlurmResults | LiveResults) -> str:
             if summary[name]
         ),
         ("started", starts or "none"),
-        ("makespan", duration(summary["makespan_s"])),
+        _end_line(summary),
         ("utilisation", number(summary["utilisation"], "share")),
         *slowdown_lines(summary),
         ("backfill", _backfill_text(summary["backfill"])),

@@ -350,7 +350,6 @@ def slurm_into(
         tables = *write_tables(place, found, alone), *_write_stories(place, stories)
         files = (*tables, *observed, SUMMARY)
         write_json(place / SUMMARY, {"format": FORMAT, "files": files} | summary)
-    interrupts.check()
     return SlurmResults(summary, _runs(found), stories, Path(directory), files, alone)
 
 

@@ -9,6 +9,7 @@ from contextlib import nullcontext as given
 import pytest
 
 from ptaskmodel.cli import main
+from ptaskmodel.results.tables.slurm import JOB_COLUMNS, SACCT_COLUMNS, job_row, sacct_row
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.jobs.request import Command, JobRequest
@@ -98,6 +99,9 @@ def test_a_signal_ends_a_run_with_what_it_has_so_far(files, capsys, monkeypatch)
     out = files / "out"
     arguments = [str(files / "slurm.conf"), str(files / "jobs.csv"), "-o", str(out)]
     assert main(["slurm", *arguments]) == 128 + signal.SIGTERM
+    printed = capsys.readouterr().out
+    assert "stopped      at " in printed
+    assert "still to be submitted" in printed
     summary = json.loads((out / "summary.json").read_text())
     stopped = summary["stopped_early"]
     over = [row for row in rows(out / "jobs.csv") if row["finish_time"]]
@@ -106,6 +110,18 @@ def test_a_signal_ends_a_run_with_what_it_has_so_far(files, capsys, monkeypatch)
     assert len(rows(out / "jobs.csv")) + stopped["not_submitted"] == 400
     assert any(one["effect"] == "stopped" for one in summary["remarks"])
     assert main(["report", str(out), "-o", str(files / "page.html")]) == 0
+
+
+def test_a_job_that_was_requeued_and_cancelled_shows_no_start(files):
+    conf = read_conf(files / "slurm.conf")
+    commands = (Command(100, "requeue"), Command(150, "cancel"))
+    run = simulate_slurm(conf, [request("a", 0, 500, limit_min=10, commands=commands)])
+    (job,) = run.jobs
+    row = dict(zip(JOB_COLUMNS, job_row(run, job, 1, {}), strict=True))
+    assert (row["final_state"], row["restarts"]) == ("CANCELLED", 1)
+    assert not any(row[name] for name in ("starting_time", "waiting_time", "nodes"))
+    printed = dict(zip(SACCT_COLUMNS, sacct_row(run, job), strict=True))
+    assert (printed["Start"], printed["Elapsed"]) == ("Unknown", "00:00:00")
 
 
 HOSTS = """<?xml version='1.0'?>

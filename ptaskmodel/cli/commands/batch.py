@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ptaskmodel import interrupts
 from ptaskmodel.cli.command import Command
 from ptaskmodel.cli.parameters import (
     conf_argument,
@@ -72,6 +73,7 @@ def slurm(
     with told_progress(len(given.submissions.jobs), "jobs", queues=True) as progress:
         found = slurm_into(output, **given._asdict(), progress=progress)
     click.echo(summary_text(found) if as_json else slurm_text(found))
+    interrupts.check()
 
 
 @click.command(name="slurm-live", cls=Command)

@@ -15,7 +15,7 @@ from ptaskmodel.results.tables.slurm_reading import CYCLE_COLUMNS, REASON_COLUMN
 from ptaskmodel.slurm.controller.controller import ANSWERS, DIES
 from ptaskmodel.slurm.controller.priority import FACTORS
 from ptaskmodel.slurm.event_log import Watch, hostlist
-from ptaskmodel.slurm.jobs.record import COMPLETED, FAILED, JobRecord
+from ptaskmodel.slurm.jobs.record import COMPLETED, FAILED, PENDING, JobRecord
 from ptaskmodel.slurm.live.run import LiveRun
 from ptaskmodel.slurm.run import SlurmRun
 
@@ -118,7 +118,8 @@ def _priorities(found: Sequence[Simulated]) -> Iterator[tuple[Any, ...]]:
 
 def job_row(run: Run, job: JobRecord, controller: int, alone_s: Alone) -> tuple[Any, ...]:
     """What JOB_COLUMNS say of a job."""
-    t0, allocation, request = run.phases.t0, job.allocation, job.request
+    t0, request = run.phases.t0, job.request
+    allocation = None if waits_again(job) else job.allocation
     account, qos = _whose(run, job)
     asked = (job.id, request.user or "", account, job.partition.name)
     dates = (job.submit_s - t0, "" if job.eligible_s is None else job.eligible_s - t0)
@@ -160,8 +161,13 @@ def _whose(run: Run, job: JobRecord) -> tuple[str, str]:
 
 
 def is_over(job: JobRecord) -> bool:
-    """Whether a job ran and has ended."""
-    return job.attempt is not None and job.attempt.end_s is not None
+    """Whether a job ran and has ended, and was not requeued then."""
+    return job.attempt is not None and job.attempt.end_s is not None and not waits_again(job)
+
+
+def waits_again(job: JobRecord) -> bool:
+    """Whether a job has not started since it was requeued; it may be cancelled while it waits."""
+    return job.restarts > 0 and job.start_s <= job.submit_s
 
 
 def slowdown_of(job: JobRecord, alone_s: float) -> float:
@@ -188,7 +194,8 @@ def suspended_s(job: JobRecord) -> float:
 
 def sacct_row(run: Run, job: JobRecord) -> tuple[Any, ...]:
     """What SACCT_COLUMNS say of a job."""
-    request, allocation = job.request, job.allocation
+    request = job.request
+    allocation = None if waits_again(job) else job.allocation
     limit = "" if request.limit_min is None else _span(request.limit_min * 60)
     over = is_over(job)
     account, qos = _whose(run, job)
@@ -199,7 +206,7 @@ def sacct_row(run: Run, job: JobRecord) -> tuple[Any, ...]:
     )
     priority = max(map(int, job.priorities))
     if allocation is None:
-        end = _date(int(job.end_s) or None)
+        end = _date(None if job.state == PENDING else int(job.end_s) or None)
         rest = ("Unknown", end, _span(0), limit, 0, 0, job.state, "None assigned", _span(0))
         return (*names, *rest, "", priority, job.reason)
     return (
