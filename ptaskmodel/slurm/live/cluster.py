@@ -13,7 +13,6 @@ import os
 import resource
 import select
 import shutil
-import socket
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -26,7 +25,7 @@ from ptaskmodel.files import AnyPath, read_text
 from ptaskmodel.remarks import Account, reader
 from ptaskmodel.slurm.conf.facts import Conf, Nodes, nodes_of
 from ptaskmodel.slurm.live.processes import Ended, Processes, Sleepers, how
-from ptaskmodel.slurm.live.programs import Built, Installed, LiveFault
+from ptaskmodel.slurm.live.programs import Built, Installed, LiveFault, address
 from ptaskmodel.slurm.live.reading import last_error
 from ptaskmodel.slurm.live.settings import Place, environment, gres_conf, most_gpus, topology_conf
 
@@ -159,12 +158,12 @@ def _name_of(task: int) -> str:
 
 FOLDERS = ("bin", "state", "spool", "log", "out", "gpus")
 CONTROLLER = "slurmctld"
-LAST_PORT = 32_000
-FIRST_PORT = 17_000
 # The clock begins so long before slurmctld, s; nodes must be up so long before the first date.
 LEAD_S = 10
 DATABASE_S = 600
 READY_S = 2
+# Clients that have no answer so long after they asked, s, wait to ask again.
+ANSWERS_S = 0.01
 # By this in its environment a daemon is known, and what it started.
 MARK = "PTASKMODEL_DAEMON"
 DIES, STARTS, RESTARTS = "dies", "starts", "restarts"
@@ -177,6 +176,13 @@ class Answer(NamedTuple):
 
     status: int
     text: str
+
+
+class Asked(NamedTuple):
+    """A client of Slurm: its process, and the file of what it says."""
+
+    pid: int
+    output: Path
 
 
 class Cluster:
@@ -235,7 +241,7 @@ class Cluster:
                 express=express,
             )
             self._lay_out(has, parts)
-            self.place = Place(self.directory, *_address(2 + len(nodes)))
+            self.place = Place(self.directory, *address(2 + len(nodes)))
             self._environment = dict(environment(self.place)) | {
                 "LD_PRELOAD": str(self.path("bin", "clock.so")),
                 "PTASKMODEL_CLOCK": self.clock.place,
@@ -352,6 +358,13 @@ class Cluster:
 
     def client(self, *words: str) -> Answer:
         """Run a client of Slurm; time passes only if Slurm waits before it answers."""
+        asked = self.ask(*words)
+        while (answer := self.answer(asked)) is None:
+            self._let_pass(inf)
+        return answer
+
+    def ask(self, *words: str) -> Asked:
+        """Start a client of Slurm, of these `words`; it has its answer, or waits to ask again."""
         assert self.clock is not None
         name = f"{words[0]}.{next(self._counter)}"
         output = self.path("out", name)
@@ -359,11 +372,18 @@ class Cluster:
         pid = self.processes.start(name, words, environment, output)
         self._clients.add(pid)
         self.clock.touched()
-        while pid not in self._ended:
-            self._let_pass(inf)
-        text = output.read_text(encoding="utf-8", errors="replace")
-        output.unlink()
-        return Answer(self._ended.pop(pid), text)
+        soon = self.now + ANSWERS_S
+        while pid not in self._ended and not self._let_pass(soon):
+            pass
+        return Asked(pid, output)
+
+    def answer(self, asked: Asked) -> Answer | None:
+        """What a client that was `asked` said at its end; None: it still waits."""
+        if asked.pid not in self._ended:
+            return None
+        text = asked.output.read_text(encoding="utf-8", errors="replace")
+        asked.output.unlink()
+        return Answer(self._ended.pop(asked.pid), text)
 
     def configure(self, text: str) -> None:
         """Lay down a slurm.conf, and what goes with it."""
@@ -438,25 +458,6 @@ class Cluster:
                 stack.callback(os.close, self._watched[0])
             stack.callback(self.sleepers.close)
             stack.callback(self.processes.end)
-
-
-def _address(count: int) -> tuple[str, int]:
-    """An address of the loopback that is this process's own, and so many free ports there."""
-    pid = os.getpid()
-    address = f"127.{1 + (pid >> 16) % 250}.{pid >> 8 & 255}.{1 + pid % 254}"
-    for begin in range(FIRST_PORT, LAST_PORT - count, max(count, 97)):
-        if all(_is_free(address, port) for port in range(begin, begin + count)):
-            return address, begin
-    raise LiveFault(f"there are no {count} free ports on {address}; end what listens there")
-
-
-def _is_free(address: str, port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind((address, port))
-        except OSError:
-            return False
-    return True
 
 
 class Failure(NamedTuple):

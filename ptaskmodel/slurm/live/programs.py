@@ -11,6 +11,7 @@ import platform
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,8 @@ SHARED = ("-fPIC", "-shared", "-pthread")
 # What is built: from which source, with which options.
 PARTS = {"clock.so": ("clock.c", SHARED), "driver.so": ("driver.c", SHARED), "job": ("job.c", ())}
 BUILD_TIMEOUT_S = 120
+LAST_PORT = 32_000
+FIRST_PORT = 17_000
 
 
 class LiveFault(SimulationError):
@@ -169,3 +172,22 @@ def _compile(command: list[str]) -> None:
         lines = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
         first = next((line for line in lines if "error" in line), lines[0])
         raise LiveFault(f"{command[0]} cannot build {Path(command[-1]).name}: {first[:200]}")
+
+
+def address(count: int) -> tuple[str, int]:
+    """A loopback address of this process alone, and the first of `count` free ports there."""
+    pid = os.getpid()
+    own = f"127.{1 + (pid >> 16) % 250}.{pid >> 8 & 255}.{1 + pid % 254}"
+    for begin in range(FIRST_PORT, LAST_PORT - count, max(count, 97)):
+        if all(_is_free(own, port) for port in range(begin, begin + count)):
+            return own, begin
+    raise LiveFault(f"there are no {count} free ports on {own}; end what listens there")
+
+
+def _is_free(address: str, port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind((address, port))
+        except OSError:
+            return False
+    return True

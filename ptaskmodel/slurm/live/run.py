@@ -30,7 +30,7 @@ from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.live import LiveOptions
-from ptaskmodel.slurm.live.cluster import CONTROLLER, DIES, RESTARTS, Cluster, Failure
+from ptaskmodel.slurm.live.cluster import CONTROLLER, DIES, RESTARTS, Asked, Cluster, Failure
 from ptaskmodel.slurm.live.jobs import Book
 from ptaskmodel.slurm.live.processes import batches_of, how, sbatch_words
 from ptaskmodel.slurm.live.programs import SQL, LiveFault, built, installed
@@ -348,6 +348,8 @@ class _Run:
         self.requests = requests
         self.failures = list(options.failures)[::-1]
         self.users = os.getuid() == 0
+        # Of sbatch, who tries again where Slurm has too many jobs.
+        self.asked: list[tuple[Asked, Sequence[JobRequest]]] = []
         self.progress = progress
         self._told = time.monotonic()
         # When something last happened to a job before some waited for usage to decay.
@@ -360,9 +362,10 @@ class _Run:
             command = self.commands[-1][0] if self.commands else inf
             failure = self.failures[-1].date_s if self.failures else inf
             due = min(submit, command, failure)
-            if due == inf and not book.still_there():
+            self._hear_sbatch()
+            if due == inf and not self.asked and not book.still_there():
                 return
-            if due == inf and not book.running():
+            if due == inf and not self.asked and not book.running():
                 due = book.last_s + self._patience_s()
             self._tell()
             if not book.advance(due):
@@ -396,16 +399,28 @@ class _Run:
             words.append(f"--uid={batch[0].user}")
         script = self.cluster.path("out", "job.sh")
         script.write_text(f"#!{self.cluster.path('bin', 'job')} {self.cluster.sleepers.name}\n")
-        answer = self.cluster.client(
+        asked = self.cluster.ask(
             *("sbatch", "--parsable", "--output=/dev/null", "--chdir=/"),
             *(*words, str(script)),
         )
-        number = answer.text.strip().splitlines()[-1].split(";")[0] if answer.status == 0 else ""
-        if number.isdigit():
-            self.book.submitted(batch, int(number))
-        else:
+        self.asked.append((asked, batch))
+        self._hear_sbatch()
+
+    def _hear_sbatch(self) -> None:
+        """Take note of what became of jobs that were submitted."""
+        waiting = []
+        for asked, batch in self.asked:
+            answer = self.cluster.answer(asked)
+            if answer is None:
+                waiting.append((asked, batch))
+                continue
             lines = answer.text.strip().splitlines() or ["refused"]
-            self.book.refused(batch, lines[-1])
+            number = lines[-1].split(";")[0] if answer.status == 0 else ""
+            if number.isdigit():
+                self.book.submitted(batch, int(number))
+            else:
+                self.book.refused(batch, lines[-1])
+        self.asked = waiting
 
     def _command(self) -> None:
         _, which, action = self.commands.pop()
