@@ -128,6 +128,23 @@ def test_a_submit_line_tells_what_no_column_does(tmp_path, line, found):
     assert (asked.tasks, asked.tasks_per_node) == (16, None)
 
 
+@pytest.mark.parametrize(
+    ("line", "gpus", "gres"),
+    [
+        ("sbatch -n 16 --gpus=a100:2 x", (Gres("gpu", "a100", 2),), ()),
+        ("sbatch -n 16 --gpus-per-task=2 x", (Gres("gpu", None, 32),), ()),
+        ("sbatch --gpus-per-node=2 x", (), (Gres("gpu", None, 2),)),
+    ],
+)
+def test_a_submit_line_tells_gpus_where_no_column_of_tres_does(tmp_path, line, gpus, gres):
+    header = HEADER.replace("JobID|", "JobID|SubmitLine|")
+    for tres in ("", "cpu=16,node=1"):
+        text = header + row("7", ReqTRES=tres).replace("7|", f"7|{line}|", 1)
+        (tmp_path / "log").write_text(text + "\n")
+        (asked,) = read_sacct(tmp_path / "log").jobs
+        assert (asked.gpus, asked.gres) == (((), ()) if tres else (gpus, gres))
+
+
 def test_what_became_of_jobs(tmp_path):
     found = read(
         tmp_path,

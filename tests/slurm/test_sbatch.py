@@ -59,6 +59,13 @@ def test_options_that_change_nothing_are_taken():
     assert sbatch.options(text) == {"tasks": 2, sbatch.PASSED_OVER: passed_over}
 
 
+def test_options_of_newer_versions_that_change_nothing_and_nice_alone():
+    text = "--stepmgr --oom-kill-step --extra=x --network=y --resv-ports=2 --nice -n 2"
+    found = sbatch.options(text)
+    assert (found["tasks"], found["nice"]) == (2, 100)
+    assert len(found[sbatch.PASSED_OVER]) == 5
+
+
 # Of sbatch 22.05's help.
 HELP = """
 array account bb bbf begin comment cpu-freq cpus-per-task dependency deadline delay-boot chdir error

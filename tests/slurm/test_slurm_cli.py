@@ -10,6 +10,7 @@ import pytest
 
 from ptaskmodel.cli import main
 from ptaskmodel.results.tables.slurm import JOB_COLUMNS, SACCT_COLUMNS, job_row, sacct_row
+from ptaskmodel.results.tables.slurm_summary import settings_of
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.jobs.request import Command, JobRequest
@@ -110,6 +111,18 @@ def test_a_signal_ends_a_run_with_what_it_has_so_far(files, capsys, monkeypatch)
     assert len(rows(out / "jobs.csv")) + stopped["not_submitted"] == 400
     assert any(one["effect"] == "stopped" for one in summary["remarks"])
     assert main(["report", str(out), "-o", str(files / "page.html")]) == 0
+
+
+def test_settings_of_two_files_differ_in_what_they_set_only(tmp_path):
+    found = []
+    for name, weight in (("a.conf", 20), ("b.conf", 30)):
+        text = f"{CONF}SchedulerParameters=max_switch_wait=24:00:00\nPriorityWeightAge={weight}\n"
+        (tmp_path / name).write_text(text)
+        conf = read_conf(tmp_path / name)
+        assert conf.remarks
+        found.append(settings_of(conf))
+    differ = {name for name, value in found[0].items() if value != found[1][name]}
+    assert differ == {"priority.weight_age"}
 
 
 def test_a_job_that_was_requeued_and_cancelled_shows_no_start(files):

@@ -36,12 +36,14 @@ SHOWN_KEYS = 4
 # Keys that change what Slurm does with jobs. Of those that are not simulated each is told.
 HEEDED = frozenset(
     {
-        *("DEFCPUPERGPU", "DEFMEMPERGPU", "GRACETIME", "JOBSUBMITPLUGINS"),
+        *("ALLOWSPECRESOURCESUSAGE", "GRACETIME", "JOBSUBMITPLUGINS"),
         *("PREEMPTEXEMPTTIME", "PRIORITYSITEFACTORPLUGIN", "PRIORITYSITEFACTORPARAMETERS"),
         *("RESUMETIMEOUT", "SUSPENDTIME"),
     }
 )
-UNTOLD = frozenset({"notes", "origin", "others", "where", "switches", "nodes", "partitions"})
+UNTOLD = frozenset(
+    {"notes", "origin", "others", "remarks", "where", "switches", "nodes", "partitions"}
+)
 
 
 def summary_of(found: Sequence[Simulated], alone_s: Alone) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import median_low
@@ -27,8 +28,10 @@ from ptaskmodel.workload.works import DelayWork
 # What a submit line tells and no other column does.
 OF_SUBMIT_LINE = (
     *("constraint", "contiguous", "distribution", "exclude", "exclusive", "least_cpus_per_node"),
-    *("nodelist", "one_thread", "oversubscribe", "spread", "switches", "switch_wait_s"),
+    *("nodelist", "one_thread", "oversubscribe", "prefer", "spread", "switches", "switch_wait_s"),
 )
+# What it tells of a log without columns of TRES.
+OF_TRES = ("gpus", "gres")
 # What tells how large a job is.
 SIZES = (
     *("reqtres", "alloctres", "reqnodes", "nnodes", "allocnodes"),
@@ -298,8 +301,8 @@ def _jobs(row: Row | str, where: str, notes: _Notes) -> tuple[list[_Job], bool]:
         **_size(*map(row.get, _OF_SIZE)),
     }
     if line := row.get("submitline"):
-        for name, value in _of_submit_line(line, notes).items():
-            if fields.get(name) is None:
+        for name, value in _of_submit_line(line, notes, told=_has_tres(row)).items():
+            if not fields.get(name):
                 fields[name] = value
     eligible = _value(row, "eligible", _date)
     begin = eligible if eligible is not None and eligible > submit else None
@@ -329,8 +332,16 @@ def _jobs(row: Row | str, where: str, notes: _Notes) -> tuple[list[_Job], bool]:
     ], is_open_ended
 
 
-def _of_submit_line(line: str, notes: _Notes) -> dict[str, Any]:
-    """What the options of a command line of sbatch tell that no column does; {}: of none."""
+def _has_tres(row: Row) -> bool:
+    """Whether columns of a row say which GPUs its job asked for."""
+    return any(row.get(name) for name in ("reqtres", "alloctres"))
+
+
+def _of_submit_line(line: str, notes: _Notes, *, told: bool) -> dict[str, Any]:
+    """What the options of a command line of sbatch tell that no column does; {}: of none.
+
+    told: whether columns say which GPUs its job asked for.
+    """
     command, _, rest = line.partition(" ")
     if command.rpartition("/")[2] != "sbatch":
         return {}
@@ -339,7 +350,11 @@ def _of_submit_line(line: str, notes: _Notes) -> dict[str, Any]:
     except ValueError:
         notes[SUBMIT_LINES] += 1
         return {}
-    return {name: found[name] for name in OF_SUBMIT_LINE if name in found}
+    if "gpus_per_task" in found and "tasks" in found:
+        each = found["gpus_per_task"]
+        found["gpus"] = tuple(replace(one, count=one.count * found["tasks"]) for one in each)
+    wanted = OF_SUBMIT_LINE if told else OF_SUBMIT_LINE + OF_TRES
+    return {name: found[name] for name in wanted if name in found}
 
 
 @lru_cache(KEPT)

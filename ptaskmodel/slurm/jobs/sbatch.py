@@ -78,19 +78,22 @@ _FLAGS: dict[str, Fields] = {
     "--requeue": {"requeue": True},
     "--no-requeue": {"requeue": False},
 }
-_OPTIONAL = {"--exclusive", "--get-user-env", "--no-kill"}
+_OPTIONAL = {"--exclusive", "--get-user-env", "--nice", "--no-kill", "--oom-kill-step"}
 GPU = "gpu"
+# What --nice alone says.
+NICE = "100"
 # Options that change nothing of a schedule: those without a value, and those with one.
 _SILENT_FLAGS = (
     *("--get-user-env", "--ignore-pbs", "--no-kill", "--parsable", "--quiet", "--verbose"),
-    "--wait",
+    *("--oom-kill-step", "--stepmgr", "--wait"),
 )
 _SILENT = (
     *("--acctg-freq", "--bb", "--bbf", "--burst-buffer", "--chdir", "--cluster-constraint"),
-    *("--comment", "--container", "--core-spec", "--cpu-freq", "--delay-boot", "--error"),
-    *("--export", "--export-file", "--gid", "--gpu-bind", "--gpu-freq", "--input"),
-    *("--kill-on-invalid-dep", "--mail-type", "--mail-user", "--mcs-label", "--mem-bind"),
-    *("--open-mode", "--output", "--power", "--profile", "--propagate", "--signal"),
+    *("--comment", "--container", "--container-id", "--core-spec", "--cpu-freq"),
+    *("--delay-boot", "--error", "--export", "--export-file", "--extra", "--gid", "--gpu-bind"),
+    *("--gpu-freq", "--input", "--kill-on-invalid-dep", "--mail-type", "--mail-user"),
+    *("--mcs-label", "--mem-bind", "--network", "--open-mode", "--output", "--power", "--profile"),
+    *("--propagate", "--resv-ports", "--signal"),
     *("--thread-spec", "--uid", "--wait-all-nodes", "--wckey", "--wrap"),
 )
 SILENT = (*_SILENT_FLAGS, *_SILENT)
@@ -332,7 +335,7 @@ _VALUED: dict[str, _Reader] = {
     "--mem-per-cpu": _one("memory_per_cpu_MiB", values.mebibytes),
     "--mem-per-gpu": _one("memory_per_gpu_MiB", values.mebibytes),
     "--mincpus": _one("least_cpus_per_node", _whole(1)),
-    "--nice": _one("nice", lambda text: values.whole(text, -(2**31), 2**31)),
+    "--nice": _one("nice", lambda text: values.whole(text or NICE, -(2**31), 2**31)),
     "--nodelist": _one("nodelist", values.hosts),
     "--nodes": node_range,
     "--ntasks": _one("tasks", _whole(1)),
