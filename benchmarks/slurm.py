@@ -152,8 +152,8 @@ def simulated(
         accounts_file.write_text("\n".join(lines) + "\n")
         conf, accounts = read_conf(conf_file), read_accounts(accounts_file)
     began = time.process_time()
-    more = {} if counts else {"costs": Costs(counts_all=False)}
-    run = simulate_slurm(conf, jobs, accounts=accounts, compiled=True, **more)
+    costs = Costs(counts_all=counts)
+    run = simulate_slurm(conf, jobs, accounts=accounts, compiled=True, costs=costs)
     return run, time.process_time() - began
 
 
