@@ -210,7 +210,8 @@ class Preemption:
     ) -> tuple[Allocation, list[JobRecord]] | None:
         """The same on shared nodes, where room over suspended jobs needs no victims.
 
-        Whoever made the job fit comes first the next time, then those with most of its nodes.
+        Whoever made the job fit comes first the next time, then those with most of its nodes. What
+        it would get has no cores while victims have them.
         """
         kills = {job for job in candidates if self.mode_of(job) in (REQUEUE, CANCEL)}
         order = [job for job in candidates if job in kills and _nodes(job) & within]
@@ -225,8 +226,8 @@ class Preemption:
                 return None
             tries += 1
             if tries > options.preempt_reorder_count + 1 or len(candidates) <= tries:
-                nodes = found.nodes
-                return found, [job for job in order[:gone] if _nodes(job) & nodes]
+                victims = [job for job in order[:gone] if _nodes(job) & found.nodes]
+                return (found._replace(cores=()) if victims else found), victims
             last, before, rest = order[gone - 1], order[: gone - 1], order[gone:]
             if options.preempt_strict_order:
                 order = [last, *before, *rest]

@@ -285,7 +285,8 @@ class Rules:
         """The limit that keeps a job from what it would get, or from what it asked for.
 
         planned: whether that is for later; then nodes that a limit counts already are counted anew,
-        unless the job names them.
+        unless the job names them. So are those of victims that are to be killed, where cores count:
+        found has none then.
         tried: nodes on which it does not fit now; what it would get of them alone counts.
         least_time: whether it gets the least time that it asks for, as from backfill.
         """
@@ -299,7 +300,8 @@ class Rules:
             tres = self._billed(asked, partition)
             return self.limits.exceeds(job, partition, tres, (), least_time=least_time)
         tres = self._tres(job, found, partition)
-        nodes = () if planned else tuple(members(found.nodes))
+        later = planned or not (found.cores or self._linear)
+        nodes = () if later else tuple(members(found.nodes))
         named = job.needs[job.partitions.index(partition)].required
         return self.limits.exceeds(job, partition, tres, nodes, named=named, least_time=least_time)
 
