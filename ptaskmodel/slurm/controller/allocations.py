@@ -35,9 +35,6 @@ from ptaskmodel.slurm.select.consumable import Consumable
 from ptaskmodel.slurm.select.plugin import Answers, Select, date_of, expected_end, select_of
 from ptaskmodel.slurm.select.switches import Leaves
 
-# The end after which a job fits that fits now.
-AT_ONCE = 0.0
-
 
 class Allocations:
     """The nodes that jobs hold, through the select plugin.
@@ -128,22 +125,17 @@ class Allocations:
             if need.portions:
                 found = self.answers.place(part, within, leaves)
                 if found is not None or now_only:
-                    return None if found is None else (AT_ONCE, found)
-            return later(part, within)
-
-        def later(need: Need, within: Mask) -> tuple[float, Allocation] | None:
+                    return None if found is None else (now, found)
             if select is None:
-                return self.answers.end(need, within, ends, leaves)
-            return expected_end(select, self._conf, need, within, ends, leaves)
+                later = self.answers.end(part, within, ends, leaves)
+            else:
+                later = expected_end(select, self._conf, part, within, ends, leaves)
+            return later and (date_of(later[0], self.select, self._conf, now), later[1])
 
         found = first_by_constraint(need, within, ask)
-        if found is None:
-            return None
-        end, allocation = found
-        self._rules.tested(job, allocation)
-        if end == AT_ONCE:
-            return now, allocation
-        return date_of(end, self.select, self._conf, need.partition, now), allocation
+        if found is not None:
+            self._rules.tested(job, found[1])
+        return found
 
     def find(
         self, job: JobRecord, which: int, within: Mask, now: int, *, planned: bool = False

@@ -340,7 +340,8 @@ class JobRecord:
 
 
 # Who runs or is suspended, by the end of its limit: (date, place in the list of all, job).
-Ends = Sequence[tuple[float, int, JobRecord]]
+End = tuple[float, int, JobRecord]
+Ends = Sequence[End]
 
 
 # Jobs and their numbers, by the ends of their limits (Unix s).

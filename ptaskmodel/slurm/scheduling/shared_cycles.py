@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.slurm.controller.queue import Entry
 from ptaskmodel.slurm.jobs.needs import Need
-from ptaskmodel.slurm.jobs.record import RUNNING, JobRecord, over_time_s
+from ptaskmodel.slurm.jobs.record import RUNNING, JobRecord
 from ptaskmodel.slurm.scheduling import shared_kernel, slot_kernel
 from ptaskmodel.slurm.scheduling.shared_kernel import (
     CANNOT_START,
@@ -37,6 +37,7 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     CUTS,
     MOST_RULES,
     MOST_UNABLE,
+    NOW,
     NUMBERS,
     POSITION,
     RULES,
@@ -53,6 +54,7 @@ from ptaskmodel.slurm.select.bitsets import words_of
 from ptaskmodel.slurm.select.consumable import Consumable
 from ptaskmodel.slurm.select.offer_kernel import NEEDS, READS_NOTES, SIZE
 from ptaskmodel.slurm.select.plain_fit import PlainFit, shared_nodes
+from ptaskmodel.slurm.select.plugin import date_of
 
 if TYPE_CHECKING:
     from ptaskmodel.slurm.controller.controller import Controller
@@ -120,13 +122,24 @@ class SharedCycles(QuickCycles):
         state = self._state
         if count >= len(state.later_cpus):
             later = np.zeros((2 * count + 1, len(state.masks)), dtype=np.int64)
-            state = state._replace(later_cpus=later)
+            late = np.zeros(len(later), dtype=np.int64)
+            state = state._replace(late=late, later_cpus=later)
         self._state = state = state._replace(nodes=self._plain.state)
         state.numbers[slot_kernel.RUNNING] = count
         state.idle[:] = words_of(self._controller.allocations.idle, self._words)
 
+    def _note_late(self) -> None:
+        """Note when jobs are expected to be over whose limits are."""
+        controller, now = self._controller, int(self._state.numbers[NOW])
+        for k, end in enumerate(controller.jobs.running):
+            if end[0] > now:
+                return
+            select = controller.allocations.select
+            self._state.late[k] = int(date_of(end, select, controller.conf, now))
+
     def _go_through(self, entries: list[Entry], date: float) -> bool:
         numbers = self._state.numbers
+        self._note_late()
         cleaning = self._controller.allocations.cleaning.nodes
         self._state.cleaning[:] = words_of(cleaning, self._words)
         outcome = until = 0
@@ -136,6 +149,7 @@ class SharedCycles(QuickCycles):
             job = entries[int(numbers[POSITION])].job
             outcome, until = self._start(job, date)
             self._note_who_runs()
+            self._note_late()
         return True
 
     def _start(self, job: JobRecord, date: float) -> tuple[int, int]:
@@ -208,13 +222,10 @@ class SharedCycles(QuickCycles):
         if row == len(state.needs):
             more: dict[str, Any] = {
                 name: longer(getattr(state, name).T, 2 * row).T.copy()
-                for name in ("needs", "musts", "late_s")
+                for name in ("needs", "musts")
             }
             self._state = state = state._replace(**more)
         state.needs[row], state.musts[row] = vector
-        conf = self._controller.conf
-        late_s = conf.kill_wait_s + over_time_s(conf, need.partition)
-        state.late_s[row] = int(min(late_s, np.iinfo(np.int64).max // 4))
 
 
 def of_kinds(kinds: int, nodes: int) -> dict[str, NDArray]:
@@ -226,7 +237,7 @@ def of_kinds(kinds: int, nodes: int) -> dict[str, NDArray]:
 def _state_for(slots: int, nodes: int) -> SharedState:
     """The state of the kernel for so many slots, and nodes."""
     words = (nodes + 63) // 64
-    many = zeros(("jobs", "planned", "tested", "sizes", "new", "late_s"), FEW)
+    many = zeros(("jobs", "planned", "tested", "sizes", "new"), FEW)
     many |= zeros(("slot_begin", "slot_end", "following"), slots)
     many |= of_kinds(FEW, nodes)
     sets = ("up", "idle", "planned_nodes", "chosen", "left", "cleaning")
@@ -243,6 +254,7 @@ def _state_for(slots: int, nodes: int) -> SharedState:
         free=np.zeros((slots, words), dtype=np.uint64),
         counts=np.zeros((slots, 1), dtype=np.int64),
         grows=np.zeros((slots, 1), dtype=np.int64),
+        late=np.zeros(FEW + 1, dtype=np.int64),
         later_cpus=np.zeros((FEW + 1, 1), dtype=np.int64),
         most=np.zeros(LIMITS, dtype=np.int64),
         counts_of=np.zeros(FEW, dtype=np.int64),

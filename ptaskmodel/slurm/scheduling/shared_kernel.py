@@ -305,7 +305,7 @@ def _test(s, k):
                 _last_until(numbers, same)
         date = np.int64(-1)
         if enough:
-            date = _date_of(s, k, need, must, s.late_s[which], fewest, later if early else 0)
+            date = _date_of(s, k, need, must, fewest, later if early else 0)
         if date < 0:
             if later > 0:
                 continue
@@ -402,7 +402,7 @@ def _within(some, others):
 
 
 @jit
-def _date_of(s, k, need, must, late_s, fewest, latest):
+def _date_of(s, k, need, must, fewest, latest):
     """When an entry fits on left; chosen: what it takes. -1: never, or after the latest date."""
     numbers, nodes = s.numbers, s.nodes
     count, date, running = np.int64(0), numbers[NOW], numbers[RUNNING]
@@ -429,7 +429,7 @@ def _date_of(s, k, need, must, late_s, fewest, latest):
             return np.int64(-1)
         end = nodes.ends[ended - 1]
         _last_until(numbers, max(date, end - 1))
-        date = end if end > date else max(date + 1, end + late_s)
+        date = end if end > date else s.late[ended - 1]
     for w in range(len(s.chosen)):
         s.chosen[w] = 0
     for i in range(count):

@@ -25,14 +25,14 @@ NOT_TOLD = -1
 class SharedState(NamedTuple):
     """As `CycleState`, but for: nodes, what they have, and the ends of the jobs that run.
 
-    needs, musts, late_s: of each row of needs its numbers, the nodes that it must have, and how
-    long after its limit a job is expected to end. sizes: of each entry the CPUs that it was last
-    found to take; new: entries for which these are others than those that were told. later_cpus: of
-    each row of masks, the CPUs on free cores when so many jobs have ended. ruled_out: which entries
-    do not fit, from a first date on and before a last one: those of a row of masks with so many
-    CPUs, seconds and nodes, or more; unable: which cannot start now. most: how many jobs of a kind
-    are tested, 0: any; counts_of: how many were, of each kind. cleaning: nodes on which none
-    starts. notes: what was noted of GPUs in this cycle, 0: nothing.
+    needs, musts: of each row of needs its numbers, and the nodes that it must have. late: of the
+    ends that are past, when the jobs are expected to be over. sizes: of each entry the CPUs that it
+    was last found to take; new: entries for which these are others than those that were told.
+    later_cpus: of each row of masks, the CPUs on free cores when so many jobs have ended.
+    ruled_out: which entries do not fit, from a first date on and before a last one: those of a row
+    of masks with so many CPUs, seconds and nodes, or more; unable: which cannot start now. most:
+    how many jobs of a kind are tested, 0: any; counts_of: how many were, of each kind. cleaning:
+    nodes on which none starts. notes: what was noted of GPUs in this cycle, 0: nothing.
 
     Of each kind of jobs, of the last for which nothing was planned: failed: see `map_version`;
     was_told, was_tested, had_size: whether it was told its size, counted as tested, and the size;
@@ -44,7 +44,6 @@ class SharedState(NamedTuple):
     nodes: SharedNodes
     needs: Ints
     musts: Words
-    late_s: Ints
     jobs: Ints
     known: Ints
     planned: Ints
@@ -61,6 +60,7 @@ class SharedState(NamedTuple):
     free: Words
     counts: Ints
     grows: Ints
+    late: Ints
     later_cpus: Ints
     most: Ints
     counts_of: Ints

@@ -14,7 +14,7 @@ from typing import Self
 from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members
 from ptaskmodel.slurm.conf.facts import BY_TIER, NEVER, Conf, NodeLine, Nodes
 from ptaskmodel.slurm.jobs.needs import OVER_OTHERS, PER_GPU, Need
-from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
+from ptaskmodel.slurm.jobs.record import Allocation, End, Ends, JobRecord
 from ptaskmodel.slurm.select.cores import Used, free_cpus, held_cpus, joined, nodes_in, without
 from ptaskmodel.slurm.select.fitting import Style, dealt, fit, memory_of, takes_any
 from ptaskmodel.slurm.select.gpus import cpus_and_tasks, with_gpus, with_units
@@ -455,7 +455,7 @@ class Consumable:
         *,
         grows_s: int = 0,
         leaves: Leaves | None = None,
-    ) -> tuple[float, Allocation] | None:
+    ) -> tuple[End, Allocation] | None:
         """After whose end a job fits within some nodes if the others end as planned, and where.
 
         ends: of those that run or are suspended, earliest first; they are removed in groups, which
@@ -467,11 +467,11 @@ class Consumable:
             if choice is None:
                 return None
             if plain.counts(need) and not need.gres:
-                return ends[ended - 1][0], plain.counted(need, choice)
+                return ends[ended - 1], plain.counted(need, choice)
             gone = [job for _, _, job in ends[:ended]]
             used = without(self._taken.in_use, (job.allocation for job in gone))
             units = self._taken.gres_without(gone) if need.gres else ()
-            return ends[ended - 1][0], self._of_choice(need, choice, used, units)
+            return ends[ended - 1], self._of_choice(need, choice, used, units)
         trial = self.copy()
         busy = self._today.today if self._busy_first else None
         among = within & need.nodes

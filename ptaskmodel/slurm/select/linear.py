@@ -14,7 +14,7 @@ from ptaskmodel.batch.machine.host_sets import Mask, members, of_hosts
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.slurm.conf.facts import Nodes
 from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need
-from ptaskmodel.slurm.jobs.record import RUNNING, Allocation, Ends, JobRecord
+from ptaskmodel.slurm.jobs.record import RUNNING, Allocation, End, Ends, JobRecord
 from ptaskmodel.slurm.select.bitsets import choose_some, words_of
 from ptaskmodel.slurm.select.choice import Offer, choose
 from ptaskmodel.slurm.select.switches import Leaves, Tree
@@ -287,7 +287,7 @@ class Linear:
 
     def predict(
         self, need: Need, within: Mask, ends: Ends, leaves: Leaves | None = None
-    ) -> tuple[float, Allocation] | None:
+    ) -> tuple[End, Allocation] | None:
         """The first end of a job after which another fits within some nodes, and where.
 
         ends: of those that run or are suspended, earliest first; they are removed one by one.
@@ -310,17 +310,18 @@ class Linear:
 
     def _removed(
         self, need: Need, within: Mask, ends: Ends, most: int
-    ) -> Iterator[tuple[float, Mask]]:
+    ) -> Iterator[tuple[End, Mask]]:
         """What is usable after each end, among some nodes."""
         trial = self.copy()
-        for end, _, job in ends:
+        for end in ends:
+            job = end[2]
             trial.remove(job, running=job.state != "SUSPENDED")
             if _held(job).nodes & within:
                 yield end, trial.usable(need, within, most)
 
     def _emptied(
         self, among: Mask, ends: Ends, most: int, least: int
-    ) -> Iterator[tuple[float, Mask]]:
+    ) -> Iterator[tuple[End, Mask]]:
         """The same where memory is not counted, from the end on that leaves so many nodes."""
         if self._ends is not ends:
             self._ends, self._taken = ends, {}
@@ -329,9 +330,8 @@ class Linear:
         taken = self._taken[most]
         first = bisect_left(taken, least, key=lambda nodes: (among & ~nodes).bit_count())
         for k in range(first, len(ends)):
-            end, _, job = ends[k]
-            if _held(job).nodes & among:
-                yield end, among & ~taken[k]
+            if _held(ends[k][2]).nodes & among:
+                yield ends[k], among & ~taken[k]
 
     def _taken_after(self, ends: Ends, most: int) -> list[Mask]:
         """The nodes with more than so many jobs, or a job of its own, after each end."""

@@ -12,7 +12,7 @@ from itertools import repeat
 from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, of_hosts
 from ptaskmodel.slurm.conf.facts import FORCE, OFF, YES, Conf, Nodes, Partition
 from ptaskmodel.slurm.jobs.needs import BESIDE_OTHERS, EXCLUSIVELY, OVER_OTHERS, Need
-from ptaskmodel.slurm.jobs.record import Ends, JobRecord
+from ptaskmodel.slurm.jobs.record import End, Ends, JobRecord
 from ptaskmodel.slurm.select.cores import Rows, Used, joined, nodes_in
 from ptaskmodel.slurm.select.offers import has_memory, memory_on_each
 
@@ -205,7 +205,7 @@ def keeps_nodes(need: Need) -> bool:
 MOST_REMOVED = 200
 
 
-def in_groups(ends: Ends, among: Mask, grows_s: int) -> Iterator[tuple[float, list[JobRecord]]]:
+def in_groups(ends: Ends, among: Mask, grows_s: int) -> Iterator[tuple[End, list[JobRecord]]]:
     """The jobs that hold nodes `among` some in groups as predictions remove them, and their end.
 
     ends: of the jobs, earliest first. grows_s: how much later each group ends; 0: it doubles.
@@ -214,7 +214,7 @@ def in_groups(ends: Ends, among: Mask, grows_s: int) -> Iterator[tuple[float, li
     horizon: float | None = None
     gone: list[JobRecord] = []
     while position < len(ends):
-        last: float | None = None
+        last: End | None = None
         removed = 0
         while position < len(ends):
             end, _, job = ends[position]
@@ -225,7 +225,7 @@ def in_groups(ends: Ends, among: Mask, grows_s: int) -> Iterator[tuple[float, li
             if horizon is None:
                 horizon = end + 30 - end % 30
             gone.append(job)
-            last = end
+            last = ends[position - 1]
             if position == len(ends) or ends[position][0] > horizon + window:
                 break
             if removed > MOST_REMOVED:

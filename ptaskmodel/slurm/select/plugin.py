@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import partial
+from math import inf
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.batch.machine.host_sets import Mask
-from ptaskmodel.slurm.conf.facts import CONS_RES, LINEAR, NEVER, TREE, Conf, Nodes, Partition
-from ptaskmodel.slurm.jobs.needs import Need
-from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord, over_time_s
+from ptaskmodel.slurm.conf.facts import CONS_RES, LINEAR, NEVER, TREE, Conf, Nodes
+from ptaskmodel.slurm.jobs.needs import YEAR_S, Need
+from ptaskmodel.slurm.jobs.record import Allocation, End, Ends, JobRecord, over_time_s
 from ptaskmodel.slurm.select.cons_res import ConsRes
 from ptaskmodel.slurm.select.consumable import Consumable
 from ptaskmodel.slurm.select.linear import Linear
@@ -122,11 +123,10 @@ def expected_end(
     within: Mask,
     ends: Ends,
     leaves: Leaves | None = None,
-) -> tuple[float, Allocation] | None:
+) -> tuple[End, Allocation] | None:
     """After whose end a job fits within some nodes if those that run end as planned, and where.
 
-    That is a date of their limits, which may be past. leaves: how few leaf switches it
-    waits for.
+    The date of its limit may be past. leaves: how few leaf switches it waits for.
     """
     if isinstance(select, Consumable):
         grows_s = conf.scheduler.bf_window_linear_s
@@ -135,14 +135,17 @@ def expected_end(
     return select.predict(need, within, ends, leaves)
 
 
-def date_of(end: float, select: Select, conf: Conf, partition: Partition, now: int) -> float:
-    """When a job is expected to be over whose limit ends at a date."""
-    if end > now:
-        return end
-    late_s = 0.0
-    if isinstance(select, Consumable):
-        late_s = conf.kill_wait_s + over_time_s(conf, partition)
-    return max(now + 1, end + late_s)
+def date_of(end: End, select: Select, conf: Conf, now: int) -> float:
+    """When a job is expected to be over, by the `end` of its limit."""
+    end_s, _, job = end
+    if end_s > now:
+        return end_s
+    if not isinstance(select, Consumable):
+        return now + 1
+    over_s = over_time_s(conf, job.partition)
+    if over_s == inf:
+        return now + min(job.limit_s, YEAR_S)
+    return max(now + 1, end_s + conf.kill_wait_s + over_s)
 
 
 Answer = TypeVar("Answer")
@@ -162,7 +165,7 @@ class Answers:
         self.version = 0
         self._places: Kept[Allocation | None] = {}
         self._starts: Kept[Allocation | None] = {}
-        self._ends: Kept[tuple[float, Allocation] | None] = {}
+        self._ends: Kept[tuple[End, Allocation] | None] = {}
 
     def forget(self) -> None:
         """Forget the answers: the running jobs, or their ends, have changed."""
@@ -183,7 +186,7 @@ class Answers:
 
     def end(
         self, need: Need, within: Mask, ends: Ends, leaves: Leaves | None
-    ) -> tuple[float, Allocation] | None:
+    ) -> tuple[End, Allocation] | None:
         """The end of the job after which another fits, and where, if the others end as planned."""
         ask = partial(expected_end, self._select, self._conf, need, within, ends, leaves)
         return ask() if leaves is not None else self._known(self._ends, need, within, ask)
