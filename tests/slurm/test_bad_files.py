@@ -89,6 +89,7 @@ SPOILED = [
     ("reservations.txt", "Nodes=ALL", "Nodes=ALL Colour=red", 2, "each with ="),
     ("sacct.txt", "JobID|", "JobName|", 1, "without the column jobid"),
     ("sacct.txt", "ReqNodes|", "User|", 1, "occurs twice"),
+    ("sacct.txt", "Submit|", "SubmittedAt|", 1, "without the column submit"),
     ("jobs.csv", "limit", "most", 1, "without the column limit"),
     ("jobs.csv", "id,", "name,", 1, "without the column id;"),
     ("run.meta.json", '"speed": 20.0', '"speed": 20.0.0', 1, "is not JSON"),
@@ -243,3 +244,18 @@ def test_spoiled_files_are_refused_or_simulated(tmp_path_factory, file):
             reserved=read_reservations(folder / "reservations.txt", conf, phases.t0),
             recorded=read_cycles(folder / "events.csv") if name == "events.csv" else None,
         )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a,0,1-2,4,600\nb,1,1,4,60\n", "jobs.csv:1: is a table whose first line names no"),
+        ("JobID|User|Account|P", "jobs.csv:1: is a table like sacct -P without the column submit"),
+    ],
+)
+def test_a_table_without_its_header_is_told_what_it_lacks(tmp_path, text, says):
+    write_all(tmp_path)
+    (tmp_path / "jobs.csv").write_text(text)
+    conf = read_conf(tmp_path / "slurm.conf")
+    with pytest.raises(PTaskModelError, match=says):
+        read_submissions(tmp_path / "jobs.csv", conf)

@@ -294,7 +294,8 @@ def _nearly(start: bytes, path: AnyPath) -> None:
     for mark, kind, columns in (("|", "sacct -P", sacct.NEEDED), (",", "jobs.csv", needed)):
         given = {name.strip() for name in line.split(mark)}
         names = {name.lower() for name in given}
-        if len(names) > 2 and len(names & {*columns, *_TELLING}) > 1:
+        begins = mark == "|" and line.lower().startswith("jobid|")
+        if begins or (len(names) > 2 and len(names & {*columns, *_TELLING}) > 1):
             missing = ", ".join(name for name in columns if name not in names)
             raise SlurmError(
                 f"{where}: is a table like {kind} without the column {missing}; add it"
@@ -303,6 +304,11 @@ def _nearly(start: bytes, path: AnyPath) -> None:
         raise SlurmError(
             f"{where}: is a table with | between columns whose first line names no columns; "
             "if sacct printed it, leave out -n (--noheader)"
+        )
+    if line.count(",") > 1 and not line.startswith(("{", "[", "#", ";", "<")):
+        raise SlurmError(
+            f"{where}: is a table whose first line names no columns; that of a jobs.csv names "
+            f"{', '.join(needed)} and more"
         )
 
 
