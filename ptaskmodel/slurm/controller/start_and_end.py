@@ -88,7 +88,9 @@ class Submission:
         if request.begin_s is not None:
             job.begin_after(max(now, self._events.second(request.begin_s)))
         deadline_s = request.deadline_s
-        if deadline_s is not None and self._events.second(deadline_s) < now:
+        if deadline_s is not None and (
+            self._events.second(deadline_s) < now or deadline_s < (request.begin_s or 0.0)
+        ):
             reason = reason or "InvalidTimeLimit"
         reason = reason or rules.refuses(job, now)
         limited = None

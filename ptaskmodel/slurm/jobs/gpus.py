@@ -180,10 +180,11 @@ def completed(request: JobRequest, conf: Conf) -> JobRequest:
         raise ValueError("tasks are asked for in two ways")
     if request.cpus_per_gpu and request.cpus_are_given and request.least_cpus is None:
         raise ValueError("CPUs are asked for in two ways")
+    most = request.tasks  # nodes: sbatch asks for no more
     counts = _Counts(
         _client_tasks(request),
-        request.min_nodes,
-        request.max_nodes,
+        request.min_nodes and min(request.min_nodes, most or request.min_nodes),
+        request.max_nodes and min(request.max_nodes, most or request.max_nodes),
         request.tasks_per_node,
         request.cpus_per_task if request.cpus_are_given else None,
     )
@@ -273,7 +274,8 @@ def _consistent(ask: GresAsk, counts: _Counts, request: JobRequest) -> tuple[Gre
         nodes = job // node
         if (counts.min_nodes or 0) > nodes or nodes > (counts.max_nodes or nodes):
             raise ValueError(f"{ask.name}: {nodes} nodes are not as many as asked for")
-        counts = counts._replace(min_nodes=nodes, max_nodes=nodes)
+        tasks = counts.tasks and max(counts.tasks, nodes)  # each has one, if fewer are asked for
+        counts = counts._replace(min_nodes=nodes, max_nodes=nodes, tasks=tasks)
     if node and socket and request.sockets_per_node != node // socket:
         raise ValueError(f"{ask.name}: the sockets of a node differ from --sockets-per-node")
     if ask.tasks_each and counts.tasks is not None and counts.tasks % ask.tasks_each:
@@ -302,6 +304,13 @@ def _same(given: int | None, found: int, what: str) -> int:
     if given not in (None, found):
         raise ValueError(f"{given} {what} are asked for, and {found} follow from GPUs")
     return found
+
+
+def amount_of(asked: Gres, there: tuple[Gres, ...]) -> int:
+    """How many units of a kind there are; of any type if none is asked for."""
+    return sum(
+        one.count for one in there if one.name == asked.name and asked.type in (None, one.type)
+    )
 
 
 def least_cpus_of_node(asks: tuple[GresAsk, ...], tasks_per_node: int, sockets: int) -> int:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ptaskmodel.batch.machine.host_sets import Mask, members, of_hosts
 from ptaskmodel.slurm.conf.facts import EXCLUSIVE, FORCE, LINEAR, YES, Conf, Gres, Nodes, Partition
 from ptaskmodel.slurm.jobs import gpus
-from ptaskmodel.slurm.jobs.gpus import GresAsk
+from ptaskmodel.slurm.jobs.gpus import GresAsk, amount_of
 from ptaskmodel.slurm.jobs.request import (
     OF_USER,
     UNBOUNDED,
@@ -65,8 +65,8 @@ class Need:
     memory: (kind, MiB), None where it is not counted; memory_by_core: of one CPU of each core.
     gres: the least on each node. asks: what it asks for of GPUs, if that is not a number of each
     node alone. cpus_for_gpus, cpus_for_gpus_of_node: the CPUs that its GPUs want in all, and of
-    each node.
-    limit_s: None: unlimited.
+    each node. whole_tasks: whether nodes with GPUs offer CPUs for whole tasks, as they do where
+    CPUs have memory by default. limit_s: None: unlimited.
     ways: the same with nodes of one kind each, of which the first will do that can be had. joined:
     whether a start may look at all nodes of one weight together, whatever lines they are of.
     portions: how many nodes it asks for of some: which, how many, whether others than before.
@@ -110,6 +110,7 @@ class Need:
     cpus_for_gpus: int = 0
     cpus_for_gpus_of_node: int = 0
     enforce_binding: bool = False
+    whole_tasks: bool = False
     sockets: int = 0
     cores_per_socket: int = 1
     tasks_per_socket: int | None = None
@@ -254,16 +255,20 @@ def _with_gpus(need: Need, request: JobRequest, conf: Conf) -> Need:
     if not asks:
         return need
     tasks, sockets = need.tasks_per_node or 0, max(need.sockets, 1)
+    of_cpu = need.partition.def_mem_per_cpu_MiB or conf.def_mem_per_cpu_MiB
     per_task = max((ask.per_task * ask.cpus_default for ask in asks), default=0)
     of_node = gpus.least_cpus_of_node(asks, tasks, sockets)
     return replace(
         need,
+        # Each node has one at least.
+        nodes=0 if any(0 < ask.per_job < need.least for ask in asks) else need.nodes,
         one_thread=need.one_thread
         and not (of_node and ONE_TASK_PER_CORE in conf.select_parameters),
         gres=tuple(Gres(ask.name, ask.type, ask.least) for ask in asks),
         asks=asks,
         cpus_per_task=max(need.cpus_per_task, per_task),
         enforce_binding=request.enforce_binding,
+        whole_tasks=bool(of_cpu and need.memory and need.memory[0] == PER_GPU),
         cpus_for_gpus=gpus.least_cpus(asks, need.least, max(tasks, 1) * need.least, sockets),
         cpus_for_gpus_of_node=of_node,
     )
@@ -341,7 +346,8 @@ def _fitting(
     """The nodes of a partition that could run some of the job, if they were free."""
     found = nodes.partitions[partition.name] & nodes.usable & ~nodes.mask(request.exclude)
     asked = _memory(request, partition, conf)
-    if request.constraint is None and not request.gres and asked is None and nodes.alike:
+    shape = request.sockets_per_node or request.cores_per_socket
+    if not (shape or request.constraint or request.gres or asked) and nodes.alike:
         return found if _cpus_for(request, nodes, 0) >= _least_cpus(request) else 0
     least_cpus, known, features = _least_cpus(request), {}, constraint_of(request).of_all
     least_MiB = 0 if asked is None else _least_memory(asked, request)
@@ -352,9 +358,11 @@ def _fitting(
         if key not in known:  # nodes of a line mostly have the same
             known[key] = (
                 _cpus_for(request, nodes, k) >= least_cpus
+                and (request.sockets_per_node or 0) <= line.sockets
+                and (request.cores_per_socket or 0) <= line.cores_per_socket
                 and least_MiB <= nodes.memory_MiB[k]
                 and has_all(features, line.features)
-                and _has_gres(request.gres, line.gres)
+                and all(amount_of(one, line.gres) >= one.count for one in request.gres)
             )
         if known[key]:
             fitting.append(k)
@@ -384,17 +392,6 @@ def _with_feature(feature: Feature, nodes: Nodes) -> Mask:
     asked = [feature._replace(operator="&")]
     having = {id(line) for line in nodes.lines if has_all(asked, line.features)}
     return of_hosts(k for k, line in enumerate(nodes.lines) if id(line) in having)
-
-
-def _has_gres(asked: tuple[Gres, ...], there: tuple[Gres, ...]) -> bool:
-    return all(amount_of(one, there) >= one.count for one in asked)
-
-
-def amount_of(asked: Gres, there: tuple[Gres, ...]) -> int:
-    """How many units of a kind there are; of any type if none is asked for."""
-    return sum(
-        one.count for one in there if one.name == asked.name and asked.type in (None, one.type)
-    )
 
 
 def limit_min(request: JobRequest, partition: Partition) -> float:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.slurm.conf.facts import Gres, NodeLine
-from ptaskmodel.slurm.jobs.gpus import GresAsk
-from ptaskmodel.slurm.jobs.needs import PER_GPU, Need, amount_of
+from ptaskmodel.slurm.jobs.gpus import GresAsk, amount_of
+from ptaskmodel.slurm.jobs.needs import PER_GPU, Need
 from ptaskmodel.slurm.jobs.record import Allocation
 from ptaskmodel.slurm.select import cores
 from ptaskmodel.slurm.select.fitting import dealt
@@ -45,15 +45,15 @@ def with_gpus(
         for ask, count, limit in zip(need.asks, units, most, strict=True)
         if ask.is_gpu
     )
-    if need.whole:
-        return Offered(cpus, cpus, 0, tuple(units), gpus, near)
+    of_whole = free_cores * cpus_of_core(need, line)
     least, tasks = _tasks_on(need, line)
     each = need.cpus_per_task
+    cpus -= cpus % each if need.whole_tasks else 0
     tasks = min(tasks, cpus // each) if cpus // each >= least else 0
     step, explicit, wanted = least, False, 0
     active = sum(map(bool, sockets))
     for k, ask in enumerate(need.asks):
-        limit = most[k]
+        limit = min(most[k], ask.per_job or most[k])
         if limit and max(ask.per_node, ask.per_socket * max(need.sockets, 1)) > limit:
             return None
         if ask.per_node and ask.per_task:
@@ -82,14 +82,18 @@ def with_gpus(
             need.enforce_binding and wanted * cpus_of_core(need, line) > cpus
         ):
             return None
+        # A core that is not wanted takes all of its CPUs along, even from a last one in part.
+        spared = cores.cores_for(cpus, line.threads) - wanted
+        cpus -= max(0, spared) * line.threads
         free_cores = wanted
-        cpus = min(cpus, free_cores * line.threads)
         if with_cpus:
             units[k] = min(units[k], cpus // with_cpus)
             if max(ask.per_node, ask.per_task) > units[k]:
                 return None
     if not explicit:
         cpus = min(cpus, tasks * each)
+    if need.whole:
+        return Offered(cpus, of_whole, 0, tuple(units), gpus, near)
     least_cpus = wanted * cpus_of_core(need, line) if need.enforce_binding else 0
     return Offered(cpus, free_cores * line.threads, least_cpus, tuple(units), gpus, near)
 
@@ -126,7 +130,7 @@ def _usable(
 
     None: there are too few. free_MiB: None: memory does not count.
     """
-    fewest = max(units if need.whole else ask.per_node or 1, ask.per_socket)
+    fewest = max(1, units if need.whole else ask.per_node, ask.per_socket)
     fewest = max(fewest, ask.per_task * (need.tasks_per_node or 0))
     with_cpus, _ = _cpus_with(need, ask)
     if with_cpus and max(1, ask.per_node, ask.per_task, ask.per_socket) > cpus // with_cpus:
@@ -188,7 +192,7 @@ def cpus_and_tasks(
     threads: CPUs of a core of each.
     """
     if need.whole:
-        return [room.cpus for room in chosen], [0] * len(chosen)
+        return [room.whole_cpus for room in chosen], [0] * len(chosen)
     per_task = [(k, ask.per_task) for k, ask in enumerate(need.asks) if ask.per_task]
     limits = None
     if per_task:

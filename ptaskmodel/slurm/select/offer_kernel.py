@@ -360,7 +360,7 @@ def _with_gpus(s, need, k, cpus, free, spare, left):
         wanted = max(wanted, (count * with_cpus + threads - 1) // threads)
     if wanted > free:
         return nothing
-    cpus = min(cpus, wanted * threads)
+    cpus -= max(none, (cpus + threads - 1) // threads - wanted) * threads
     if with_cpus:
         units = min(units, cpus // with_cpus)
         if per_node > units:

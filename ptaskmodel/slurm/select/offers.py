@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from ptaskmodel.batch.machine.host_sets import Mask, lowest, members
 from ptaskmodel.slurm.conf.facts import NodeLine
-from ptaskmodel.slurm.jobs.gpus import GPU
-from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need, amount_of
+from ptaskmodel.slurm.jobs.gpus import GPU, amount_of
+from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need
 from ptaskmodel.slurm.select import cores
 
 # Units in use of a node, by name and type.
