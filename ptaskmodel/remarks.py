@@ -336,9 +336,8 @@ class Account:
             while len(row) > columns and not row[-1]:  # as spreadsheets write them
                 row.pop()
             if len(row) != columns:
-                self.bad_row(
-                    f"has {len(row)} fields instead of {columns}; give one for each column", line
-                )
+                fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
+                self.bad_row(f"has {fields} instead of {columns}; give one for each column", line)
             else:
                 yield line, row
 

@@ -167,6 +167,14 @@ def test_what_is_missing_is_missed_at_the_end(tmp_path, kept, says):
         read_conf(tmp_path / "slurm.conf")
 
 
+@pytest.mark.parametrize("kept", [["ClusterName=c", "Sele"], ["Include nodes.conf", "NodeSet="]])
+def test_nothing_is_missed_that_a_line_may_have_said_that_cannot_be_read(tmp_path, kept):
+    (tmp_path / "slurm.conf").write_text("\n".join(kept))
+    with pytest.raises(PTaskModelError) as caught:
+        read_conf(tmp_path / "slurm.conf")
+    assert "ends without" not in str(caught.value)
+
+
 @pytest.mark.parametrize("mark", [" ", ","])
 def test_a_table_of_sacct_is_printed_with_bars(tmp_path, capsys, mark):
     write_all(tmp_path)

@@ -122,7 +122,7 @@ def test_names_may_hold_bars_and_new_lines(ran, name):
         ("2|a|p|2024-03-01T10:00:05\n", "4 fields instead of 11"),
         (FIRST.replace("1|", "2|", 1).replace("10:00:01", "soon"), "start is '2024-03-01Tsoon'"),
         (FIRST.replace("1|", "2|", 1).replace("|16|", "|x|y|16|"), "13 fields instead of 11"),
-        ("what is this\n", "1 fields instead of 11"),
+        ("what is this\n", "1 field instead of 11"),
     ],
 )
 def test_a_bad_row_is_left_out_and_told_with_its_line(ran, row_2, says):

@@ -44,6 +44,7 @@ def test_gpus_of_a_node_are_generic_resources(text, gres):
         ("--gres-flags=one-task-per-sharing", "give enforce-binding"),
         ("-O", "--overcommit: is not simulated"),
         ("--gpus-per-node=", "give name:count"),
+        ("--test-only", "--test-only: is not a job"),
         ("--colour=red", "is unknown"),
     ],
 )
@@ -60,10 +61,16 @@ def test_options_that_change_nothing_are_taken():
 
 
 def test_options_of_newer_versions_that_change_nothing_and_nice_alone():
-    text = "--stepmgr --oom-kill-step --extra=x --network=y --resv-ports=2 --nice -n 2"
+    text = "--stepmgr --oom-kill-step --extra=x --network=y --resv-ports=2 --segment=2 --nice -n 2"
     found = sbatch.options(text)
     assert (found["tasks"], found["nice"]) == (2, 100)
-    assert len(found[sbatch.PASSED_OVER]) == 5
+    assert len(found[sbatch.PASSED_OVER]) == 6
+
+
+def test_gres_none_asks_for_no_gres_and_takes_back_what_was_asked_for():
+    assert sbatch.options("--gres=none") == {"gres": ()}
+    assert sbatch.options("--gres=gpu:2 --gres=NONE") == {"gres": ()}
+    assert sbatch.options("--gres=none --gres=gpu:2") == {"gres": (Gres("gpu", None, 2),)}
 
 
 # Of sbatch 22.05's help.

@@ -49,7 +49,7 @@ def test_preemption_in_scheduler_parameters_is_still_read(tmp_path):
     [
         ("SelectType=cons_res", "23.02", "23.11 dropped it; write SelectType="),
         ("SelectType=select/cons_res", "23.02", "23.11 dropped it; write SelectType="),
-        ("TopologyPlugin=topology/tree", "23.11", "24.05 took trees out of select/linear"),
+        ("TopologyPlugin=topology/tree", "23.11", r"slurm.conf:\d+: .*24.05 took trees out of"),
         ("PartitionName=q Nodes=n1 MaxCPUsPerSocket=2", "22.05", "came with Slurm 23.02"),
         ("PartitionName=q Nodes=n1 ExclusiveTopo=yes", "23.11", "came with Slurm 24.05"),
     ],

@@ -145,7 +145,7 @@ def read_conf(
     version: of the Slurm that it is for, one of `versions.VERSIONS`: whose defaults and keys hold.
     account: of the file. Raises SlurmError with every value that makes no sense, and its line.
     """
-    lines: Iterable[list[Pair]] = read_lines(path, account)
+    lines: Iterable[list[Pair]] = list(read_lines(path, account))
     if changes:
         lines = changed(lines, changes, account.file)
     conf = _Builder(account, version).built(lines, Path(path).parent)
@@ -158,14 +158,14 @@ def read_conf(
 class _Builder:
     """What the lines read so far have said. What is refused of them is a problem of the account.
 
-    names_lost: whether a line that names nodes was refused, so that some may be missing.
+    names_lost: whether a line that may name nodes was refused, so that some may be missing.
     """
 
     def __init__(self, account: Account, version: str) -> None:
         self.account, self.version = account, version
         self.problems = account.problems()
         self.origin = origin = account.file
-        self.names_lost = self.seen_partition = False
+        self.names_lost = self.seen_partition = account.has_problems
         self.scalars: dict[str, Any] = {}
         self.priority: dict[str, Any] = {}
         self.options: dict[str, dict[str, Any]] = {SCHEDULER: {}, PREEMPTION: {}}
@@ -302,8 +302,9 @@ class _Builder:
         plugins = self.scalars.get("topology_plugin"), self.scalars.get("select_type", LINEAR)
         if plugins == (TREE, LINEAR) and versions.reaches(self.version, versions.NO_LINEAR_TREE):
             raise SlurmError(
-                f"{self.origin}: TopologyPlugin={TREE}: Slurm {versions.NO_LINEAR_TREE} took trees "
-                "out of select/linear; write SelectType=select/cons_tres"
+                f"{self.places['topology_plugin']}: TopologyPlugin={TREE}: Slurm "
+                f"{versions.NO_LINEAR_TREE} took trees out of select/linear; write "
+                "SelectType=select/cons_tres"
             )
         told = max(
             ((versions.since(one.key), one) for one in self.others),

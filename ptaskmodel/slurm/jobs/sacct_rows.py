@@ -126,7 +126,7 @@ def _at(lines: Sequence[int]) -> str:
 
 
 def _too_few(cells: Sequence[str], count: int) -> str:
-    return f"{len(cells)} fields instead of {count}"
+    return f"{several(len(cells), 'field')} instead of {count}"
 
 
 def _begins(cells: Sequence[str], count: int, missing: int) -> bool:

@@ -84,8 +84,8 @@ GPU = "gpu"
 NICE = "100"
 # Options that change nothing of a schedule: those without a value, and those with one.
 _SILENT_FLAGS = (
-    *("--get-user-env", "--ignore-pbs", "--no-kill", "--parsable", "--quiet", "--verbose"),
-    *("--oom-kill-step", "--stepmgr", "--wait"),
+    *("--bell", "--get-user-env", "--ignore-pbs", "--no-bell", "--no-kill", "--parsable"),
+    *("--oom-kill-step", "--quiet", "--stepmgr", "--verbose", "--wait"),
 )
 _SILENT = (
     *("--acctg-freq", "--bb", "--bbf", "--burst-buffer", "--chdir", "--cluster-constraint"),
@@ -93,7 +93,7 @@ _SILENT = (
     *("--delay-boot", "--error", "--export", "--export-file", "--extra", "--gid", "--gpu-bind"),
     *("--gpu-freq", "--input", "--kill-on-invalid-dep", "--mail-type", "--mail-user"),
     *("--mcs-label", "--mem-bind", "--network", "--open-mode", "--output", "--power", "--profile"),
-    *("--propagate", "--resv-ports", "--signal"),
+    *("--propagate", "--resv-ports", "--segment", "--signal"),
     *("--thread-spec", "--uid", "--wait-all-nodes", "--wckey", "--wrap"),
 )
 SILENT = (*_SILENT_FLAGS, *_SILENT)
@@ -109,6 +109,7 @@ REFUSED: Mapping[str, str] = {
     "--nodefile": "is not simulated: a file of nodes; give --nodelist",
     "--overcommit": "is not simulated: more tasks than CPUs; give --ntasks",
     "--reboot": "is not simulated: nodes that boot before a job; leave it out",
+    "--test-only": "is not a job: sbatch submits none with it; leave the row out",
     "--tmp": "is not simulated: room on disks; give --constraint",
     "--tres-per-task": "is not simulated: an option of Slurm 24.05; give --gpus-per-task",
     "--use-min-nodes": "is not simulated: fewer nodes than a range allows; give --nodes=N",
@@ -161,7 +162,7 @@ def options(
 
 def joined(found: Fields, more: Fields) -> Fields:
     """The fields ``found`` and ``more``, which come later; GPUs and other resources add up."""
-    if "gres" in found and "gres" in more:
+    if "gres" in found and more.get("gres"):
         given = {one.name for one in more["gres"]}
         kept = tuple(one for one in found["gres"] if one.name not in given)
         more = more | {"gres": kept + more["gres"]}
@@ -267,6 +268,8 @@ def _switches(text: str) -> Fields:
 
 
 def _gres(text: str) -> Fields:
+    if text.lower() == "none":
+        return {"gres": ()}
     found = values.gres(text)
     typed = {one.name for one in found if one.type is not None}
     if any(one.type is None and one.name in typed for one in found):
