@@ -233,15 +233,17 @@ class Multifactor:
         job.set_priorities(before)
 
     def accrue(self, job: Waiting, since_s: int) -> None:
-        """The job's age counts from a date on, as of the next refresh; told once is enough."""
-        begin_s = job.submit_s if "ACCRUE_ALWAYS" in self._of.flags else since_s
+        """The job's age counts from a date on, as of the next refresh; told once is enough.
+
+        With ACCRUE_ALWAYS it counts from the submission on, whatever the job waits for.
+        """
         if job.number in self._fresh:
             for values in self._fresh[job.number][1]:
-                values[_ACCRUE] = values[_ACCRUE] or begin_s
+                values[_ACCRUE] = values[_ACCRUE] or since_s
         elif job.number in self._waiting:
             for row in self._waiting[job.number][1]:
                 if not self._rows.get(row, "accrue"):
-                    self._rows.set(row, "accrue", begin_s)
+                    self._rows.set(row, "accrue", since_s)
 
     def tested(self, job: Waiting, cpus: int) -> None:
         """The CPUs that the job would get are known: they count from the next refresh on."""
@@ -346,6 +348,7 @@ class Multifactor:
         if of.weight_tres:
             tres = self._tres_term(requested_by(job, part, self._conf), part)
         several, nice = len(job.partitions) > 1, request.nice
+        accrues_s = job.submit_s if "ACCRUE_ALWAYS" in of.flags else 0
         value: float | None = 0 if job.held else request.priority
         is_frozen = value is not None
         if value is None:
@@ -357,7 +360,7 @@ class Multifactor:
             value = int(min(max(total, 1), MOST))
         return [
             *(0.0, association, fairshare, size, partition, qos, tres, nice),
-            *(job.number, entry, 0, account, value, job.listed, self._array_of(job)),
+            *(job.number, entry, accrues_s, account, value, job.listed, self._array_of(job)),
             *(is_frozen, several),
         ]
 
