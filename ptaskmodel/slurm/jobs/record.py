@@ -23,7 +23,8 @@ COMPLETED, FAILED, TIMEOUT, CANCELLED = "COMPLETED", "FAILED", "TIMEOUT", "CANCE
 PREEMPTED, NODE_FAIL, DEADLINE, REFUSED = "PREEMPTED", "NODE_FAIL", "DEADLINE", "REFUSED"
 LIVE = frozenset({RUNNING, SUSPENDED, COMPLETING})
 OPEN = LIVE | {PENDING}
-ACCOUNT_LIMITS = ("QOS", "Assoc")
+# QOSNotAllowed is none: the partition does not take such a job.
+ACCOUNT_LIMITS = ("QOSGrp", "QOSMax", "QOSMin", "Assoc")
 GROUP, GROUP_MINUTES = "Grp{}", "Grp{}Minutes"
 GROUP_RUN_MINUTES = "Grp{}RunMinutes"
 PER_JOB, MINUTES_PER_JOB = "Max{}PerJob", "Max{}MinutesPerJob"
