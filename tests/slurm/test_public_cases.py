@@ -240,10 +240,31 @@ def test_columns_are_named_as_options_of_sbatch(ran, column, value, nodes):
 
 def test_options_that_change_no_schedule_are_taken(ran):
     found = ran(CSV.format("extra", "-n 3 -o a.txt --mail-type=END -D /x", "-n 1 --export=ALL"))
-    assert [row["cpus"] for row in found.jobs.values()] == ["16", "16"]
+    assert [row["cpus"] for row in found.jobs.values()] == ["3", "1"]
     (said,) = found.remarks
     silent = "--chdir, --export, --mail-type, --output"
     assert said["text"].endswith(f"options that change no schedule: {silent}")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "extra", "cpus", "told"),
+    [
+        ("", "-n 4", 4, False),
+        ("1", "-n 4", 4, False),
+        ("", "-c 3", 3, False),
+        ("", "-N 2", 2, False),
+        ("", "--ntasks-per-node=2", 2, False),
+        ("", "-n 4 --exclusive", 16, False),
+        ("", "--mem=1G", 16, False),
+        ("1", "--ntasks-per-node=2", 16, True),
+        ("1", "-c 3", 16, True),
+        ("1", "-c 3 --exclusive", 16, False),
+    ],
+)
+def test_extra_makes_jobs_ones_on_parts_of_nodes(ran, nodes, extra, cpus, told):
+    found = ran(CSV.format("nodes,extra", f"{nodes},{extra}", f"{nodes},{extra}"))
+    assert [int(row["cpus"]) for row in found.jobs.values()] == [cpus, cpus]
+    assert ("jobs that name nodes but no cores get whole nodes" in found.said) == told
 
 
 def test_columns_that_are_not_read_are_told_by_their_names(ran):

@@ -30,6 +30,10 @@ _PARTS_OF_NODES = {
     *("tasks", "cpus_per_task", "tasks_per_node", "gpus", "gpus_per_task", "gpus_per_socket"),
     *("cpus_per_gpu", "tasks_per_gpu"),
 }
+_WHOLE_ALL_THE_SAME = (
+    "jobs that name nodes but no cores get whole nodes, also where extra asks for CPUs, GPUs or "
+    "tasks of nodes; exclusive 0 gives parts of nodes"
+)
 EXTRA = "extra"
 # Run times, and cells of the columns that are not needed, that are read once: many jobs are alike.
 KEPT = 10_000
@@ -93,7 +97,12 @@ COLUMNS: Mapping[str, Column] = {
         "win, as options of a command line do. Its job gets parts of nodes, as with sbatch.",
         lambda text: {},
     ),
-    EXTRA: Column("Further sbatch options, as on its command line.", sbatch.options),
+    EXTRA: Column(
+        "Further sbatch options, as on its command line. With `-n` a job gets parts of nodes, "
+        "without the column `nodes` also with `-N` and options of tasks, CPUs and GPUs (but "
+        "`--gres` and `--gpus-per-node`).",
+        sbatch.options,
+    ),
 }
 
 
@@ -121,6 +130,7 @@ def read_jobs(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Subm
     file and line, if most rows are such.
     """
     silent: set[str] = set()
+    assumed: set[str] = set()
     text = read_text(path, error=SlurmError, told=account.taken)
     if not looks_like(text[:4096].encode()):
         raise SlurmError(
@@ -157,7 +167,7 @@ def read_jobs(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Subm
                 if len(kept) >= KEPT:
                     kept.clear()
                 of_row = dict(zip(header, cells, strict=True))
-                kept[key] = common = _common(of_row, readers, folder, silent)
+                kept[key] = common = _common(of_row, readers, folder, silent, assumed)
             fields |= common
             found += _of_array(name, fields) if "array" in fields else (JobRequest(name, **fields),)
         if len(found) > MOST_JOBS:
@@ -166,6 +176,8 @@ def read_jobs(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Subm
     if not found:
         raise SlurmError(f"{account.file}: has no jobs below the header; add rows")
     sbatch.tell_silent(silent, account)
+    for what in assumed:
+        account.assumed(what, field=EXTRA)
     return Submissions(tuple(sorted(found, key=lambda job: job.submit_s)))
 
 
@@ -207,8 +219,17 @@ def _value(column: str, text: str, read: Callable[[str], Any]) -> Any:
         raise SlurmError(f"{column} is {shown(text)}: {fault}") from None
 
 
-def _common(row: Mapping[str, str], readers: _Readers, folder: Path, silent: set[str]) -> Fields:
-    """What a row gives but its columns that are needed; silent: is given options of no effect."""
+def _common(
+    row: Mapping[str, str],
+    readers: _Readers,
+    folder: Path,
+    silent: set[str],
+    assumed: set[str],
+) -> Fields:
+    """What a row gives but its columns that are needed.
+
+    silent: is given options of no effect. assumed: is given what is assumed of the row.
+    """
     by_script = _of_script(row.get(SCRIPT, ""), folder)
     given: Fields = {}
     own: Fields = {}  # what columns but extra, which is the last, give
@@ -222,8 +243,13 @@ def _common(row: Mapping[str, str], readers: _Readers, folder: Path, silent: set
         if not own.keys().isdisjoint(more):
             _check_once(own.keys() & more.keys() - {sbatch.PASSED_OVER}, row, readers, column)
         own = sbatch.joined(own, more)
-    whole = None if row.get(SCRIPT) or not _PARTS_OF_NODES.isdisjoint(own) else WHOLE_NODES
+    asks_parts = not _PARTS_OF_NODES.isdisjoint(given)
+    of_extra = "tasks" in given or ("min_nodes" not in own and (asks_parts or "min_nodes" in given))
+    parts = row.get(SCRIPT) or of_extra or not _PARTS_OF_NODES.isdisjoint(own)
+    whole = None if parts else WHOLE_NODES
     given = sbatch.joined(sbatch.joined(by_script, own), given)
+    if whole and asks_parts and "exclusive" not in given:
+        assumed.add(_WHOLE_ALL_THE_SAME)
     silent |= given.pop(sbatch.PASSED_OVER, set())
     if "limit_min" not in given:
         nor = f", nor has {shown(script)}" if (script := row.get(SCRIPT)) else ""
