@@ -196,6 +196,13 @@ def test_what_is_removed_is_not_there_from_then_on(tmp_path):
     )
 
 
+def test_a_qos_that_no_line_adds_is_told_once(tmp_path):
+    lines = ["add account a", "add user u account=a", "add user v account=a qos=normal,fast"]
+    found = accounts_of(tmp_path, "\n".join([*lines, "modify user u set qos=fast defaultqos=fast"]))
+    assert [one.text for one in found.remarks] == ["no line adds QOS 'fast': it has no limits"]
+    assert accounts_of(tmp_path, "\n".join(["add qos fast", *lines])).remarks == ()
+
+
 def test_what_means_nothing_here_is_told(tmp_path):
     found = script(
         tmp_path,

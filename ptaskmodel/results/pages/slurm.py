@@ -284,14 +284,15 @@ def _classes(by: str, groups: Sequence[GroupChange]) -> Table:
         name, jobs, *levels, gain, same, lose, verdict = row
         sign = {BETTER: "− ", WORSE: "+ "}.get(group.verdict, "")
         label = f"{gain} · {same} · {lose}"
-        cells.append([name, dot_cell(panel, its), jobs, *levels,
-                      cell(counts, _parts(group), label, group.gain), sign + verdict])  # fmt: skip
-    columns = {by: "text", panel.name: "drawn", **dict.fromkeys(heads[:5], "said"),
-               "gain · same · lose": "drawn", heads[-1]: "text"}  # fmt: skip
+        cells.append([name, dot_cell(panel, its), jobs,
+                      cell(counts, _parts(group), label, group.gain), sign + verdict,
+                      *levels])  # fmt: skip
+    columns = {by: "text", panel.name: "drawn", heads[0]: "said", "gain · same · lose": "drawn",
+               heads[-1]: "text", **dict.fromkeys(heads[1:5], "said")}  # fmt: skip
     caption = (
         f"By {by}; lines from what half wait at most (●) to what 95 % do, 0 to {duration(most)}"
     )
-    return Table(columns, cells, caption, key=(1, 7))
+    return Table(columns, cells, caption, key=(1, 3))
 
 
 def _parts(group: GroupChange) -> list[Mark]:

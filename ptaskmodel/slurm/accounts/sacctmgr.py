@@ -160,7 +160,8 @@ class _Reading:
         associations = list(map(self._ended, self.found.values()))
         for one in associations:
             for qos_name in (*one.qos, *filter(None, [one.default_qos])):
-                self.qos.setdefault(qos_name, Qos(qos_name))
+                if self.qos.setdefault(qos_name, made := Qos(qos_name)) is made:
+                    self.account.assumed(f"no line adds QOS {shown(qos_name)}: it has no limits")
         found = Accounts(MappingProxyType(self.qos), tuple(associations), self.account.file)
         ShareTree(found)  # whose accounts are a tree
         return found

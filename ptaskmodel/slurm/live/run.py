@@ -69,28 +69,29 @@ def start_accounting(cluster: Cluster, accounts: AnyPath | None) -> None:
         if text.lstrip("# \n").startswith(("Cluster -", "Parent -")):
             _load(cluster, text)
         else:
-            for words in _calls(text):
-                _tell(cluster, words)
+            for number, words in _calls(text):
+                _tell(cluster, words, f"line {number} of the accounts: ")
 
 
-def _calls(text: str) -> Iterator[list[str]]:
-    """The words of each command of a script that changes something, for our cluster."""
+def _calls(text: str) -> Iterator[tuple[int, list[str]]]:
+    """The line and words of each command of a script that changes something, for our cluster."""
     variables = Variables()
     for number, line in unrolled(joined_lines(text), variables, "the accounts"):
         try:
             for call in calls_of(variables.line(line)):
                 if not isinstance(meaning(call, True), PassedOver):
-                    yield [word for word in call.words if not word.startswith("cluster=")]
+                    words = [word for word in call.words if not word.startswith("cluster=")]
+                    yield number, words
         except ValueError as fault:
             raise LiveFault(f"line {number} of the accounts: {fault}") from None
 
 
-def _tell(cluster: Cluster, words: list[str]) -> None:
+def _tell(cluster: Cluster, words: list[str], where: str = "") -> None:
     answer = cluster.client("sacctmgr", "-i", *words)
     # It ends with 1 where nothing new was added.
     if answer.status not in (0, 1) or "error" in answer.text.lower():
         said = " ".join(answer.text.split())
-        raise LiveFault(f"sacctmgr {' '.join(words)[:80]}: {said[:200]}")
+        raise LiveFault(f"{where}sacctmgr {' '.join(words)[:80]}: {said[:200]}")
 
 
 def _load(cluster: Cluster, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +11,7 @@ from ptaskmodel.errors import SlurmError
 from ptaskmodel.slurm.conf.facts import nodes_of
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.jobs.job_table import read_jobs
-from ptaskmodel.slurm.live import programs
+from ptaskmodel.slurm.live import programs, run
 from ptaskmodel.slurm.live import programs as building
 from ptaskmodel.slurm.live.cluster import read_failures
 from ptaskmodel.slurm.live.jobs import Placements
@@ -165,6 +166,15 @@ def test_failures_are_read_with_care(tmp_path, conf_file, line, said):
     file.write_text(f"time,daemon,what\n{line}\n")
     with pytest.raises(SlurmError, match=f"failures.csv:2: {said}"):
         read_failures(file, read_conf(conf_file))
+
+
+def test_a_command_of_sacctmgr_that_fails_is_named_with_its_line(monkeypatch, tmp_path):
+    text = "sacctmgr: error: no TRES known by type gres/foo\n"
+    cluster = SimpleNamespace(client=lambda *words: SimpleNamespace(status=1, text=text))
+    ((line, words),) = run._calls("# site\nsacctmgr -i add account a grptres=gres/foo=3\n")
+    with pytest.raises(LiveFault, match=f"^here: sacctmgr add account a .*: {text.strip()}$"):
+        run._tell(cluster, words, "here: ")
+    assert line == 2
 
 
 def test_one_line_says_what_is_missing(monkeypatch, tmp_path):
