@@ -38,6 +38,7 @@ from ptaskmodel.slurm.conf.phases import (
     script_of,
 )
 from ptaskmodel.slurm.controller.controller import Controller, NodeFailures
+from ptaskmodel.slurm.controller.job_list import EPILOG_S
 from ptaskmodel.slurm.jobs.needs import YEAR_S
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
@@ -269,15 +270,14 @@ class Loop:
         if self._recorded is None:
             if not controller.queue.jobs and not controller.busy:
                 self._pass_idle_time(date)
-            turn = self._turn_date()
-            if turn < self._backfill.held_until:
-                turn = self._backfill.held_until
+            turn = max(self._turn_date(), self._backfill.held_until)
             if turn < date:
                 date, what = turn, TURN
             look = self._backfill.look_date(self._now, self._last_turn)
             if look < date or (look == date == turn and self._phases.backfill_first):
                 date, what = look, CYCLE
-            if self._events.at_once and self._pass_date < date:
+            first_s = phases_of.TIE_S if what == CLEAN and self._pause_s > EPILOG_S else 0.0
+            if self._events.at_once and self._pass_date < date + first_s:
                 date, what = self._pass_date, RELEASED
         elif self._scripted < len(self._script):
             date, what, which = min((date, what, which), self._script[self._scripted])

@@ -234,7 +234,9 @@ class Cleaning:
         if len(found) > 1 and found[1] < found[0] + AT_ONE_DATE_S:
             found = found[: 1 + ceil(before / TOGETHER)]
         if not found:
-            return date if first and self.passed[first - 1] >= date else clean
+            at_once = first and self.passed[first - 1] >= date
+            # A full pass at that date had waited, and came first.
+            return date if at_once else clean + self.pauses * BEFORE_S
         if self.pauses and before >= len(found):
             return found[-1] + BEFORE_S  # the next pass, for all of them, comes later
         last = found[-2] if len(found) > 1 else date
