@@ -343,7 +343,10 @@ class Multifactor:
         if key not in self._of_members:
             self._of_members[key] = self._of_member(part, account, member.qos)
         association, partition, qos = self._of_members[key]
-        size = self._weighted_size(job, cpus_requested(request))
+        size = first_size = self._weighted_size(job, cpus_requested(request))
+        if request.cpus_raised > 1 and self._conf.enforce_part_limits == "NO":
+            # MaxMemPerCPU raises them when the job is first tried, which is after this.
+            first_size = self._weighted_size(job, cpus_requested(request) // request.cpus_raised)
         tres = 0.0
         if of.weight_tres:
             tres = self._tres_term(requested_by(job, part, self._conf), part)
@@ -352,7 +355,7 @@ class Multifactor:
         value: float | None = 0 if job.held else request.priority
         is_frozen = value is not None
         if value is None:
-            total: float = 0.0 + association + fairshare + size  # in the order of `evaluate`
+            total: float = 0.0 + association + fairshare + first_size  # in the order of `evaluate`
             if several:
                 total = partition + (total + qos + tres - nice)
             else:
