@@ -330,12 +330,9 @@ class Victims:
         answers: Answers,
     ) -> None:
         self._patience_s = conf.kill_wait_s + conf.message_timeout_s
-        self._nodes = nodes
-        self._rules = rules
-        self._preemption = preemption
-        self._jobs = jobs
-        self._select = select
-        self._answers = answers
+        self._nodes, self._rules, self._preemption = nodes, rules, preemption
+        self._jobs, self._select, self._answers = jobs, select, answers
+        self.tasks: int | None = None
         # The jobs that wait for the nodes of victims, and since when.
         self._preempting: dict[JobRecord, int] = {}
         self._doomed: list[tuple[JobRecord, str]] = []
@@ -362,8 +359,8 @@ class Victims:
 
         It waits until those that end have gone. need: what it needs of the nodes `within`.
         """
-        since = self._preempting.get(job)
-        if since is not None and now - since < self._patience_s:
+        since = self._preempting.get(job, -inf)
+        if now - since < self._patience_s and not (self.tasks and since == now):
             return None
         if not (candidates := self.candidates(job, need, now)):
             return None
@@ -379,6 +376,7 @@ class Victims:
         if not killed:
             return allocation
         self._preempting[job] = now
+        self.tasks = None if self.tasks is None else self.tasks + 1
         for victim in killed:
             if not self._spares(victim, now):
                 self._doomed.append((victim, self._preemption.mode_of(victim)))
@@ -396,14 +394,16 @@ class Victims:
             self._answers.forget()
         return grace_s > 0
 
+    def count_tasks(self, tasks: int | None) -> None:
+        """Set how many `tasks` of one array have preempted others in this cycle; None: no array."""
+        self.tasks = tasks
+
     def started(self, job: JobRecord) -> None:
         """Note that a `job` starts: it waits for no victim."""
         self._preempting.pop(job, None)
 
     def take_doomed(self) -> list[tuple[JobRecord, str]]:
         """Return the jobs that must end, each with its PreemptMode, and forget them."""
-        if not self._doomed:
-            return []
         doomed, self._doomed = self._doomed, []
         return doomed
 

@@ -79,16 +79,13 @@ class Cycle:
     """
 
     def __init__(self, controller: Controller, date: float, costs: Costs = FREE) -> None:
-        self._controller = controller
-        self._date = date
-        self._costs = costs
+        self._controller, self._date, self._costs = controller, date, costs
         self.lasted_s = self.slice_s = 0.0
         self.end = QUEUE
         self._changed_s = controller.events.changed_s
         self._left: Iterator[Entry] = iter(())
         self._now = controller.events.second(date)
-        options = controller.conf.scheduler
-        self._options = options
+        self._options = options = controller.conf.scheduler
         self._step = options.bf_resolution_s
         self._window = options.bf_window_min * 60
         begin = self._now // self._step * self._step
@@ -97,12 +94,10 @@ class Cycle:
         self._slots = TimeSlots(begin, end, controller.nodes.up, total)
         self._counts_licences = bool(total)
         self._ends = controller.jobs.ends()
-        self._idle = controller.allocations.idle
         if options.bf_running_job_reserve or options.bf_licenses:
             for job in sorted((job for _, _, job in self._ends), key=lambda job: job.listed):
                 self._enter(job)
-        self._started = 0
-        self._tested = 0
+        self._started = self._tested = 0
         # Whether bf_max_job_test may end the cycle: only then is counted who is tried in vain.
         self._is_deep = False
         self._reserved: dict[str, int] = {}
@@ -206,7 +201,7 @@ class Cycle:
         if array is not None and (array.job in self._begun or self._in_vain == _group(entry)[:2]):
             return NEXT
         outcome, now_only, last = NEXT, None, None
-        first = 0
+        first, victims = 0, self._controller.allocations.victims
         for _ in tasks:
             # Which task it is shows when one starts: the first of those left.
             while first < len(tasks) and tasks[first].job.state != PENDING:
@@ -219,6 +214,7 @@ class Cycle:
                 if self._is_blocked(task):
                     return NEXT
                 now_only = entry.prefers or self._now_only(task.job, task.which)
+                victims.count_tasks(None if array is None else 0)
             if self._skipped(task):
                 if last is not None:
                     self._controller.rules.keep_least_limit(last)
@@ -236,6 +232,9 @@ class Cycle:
                 left = sum(each.job.state == PENDING for each in tasks)
                 if self._array[1] >= min(left, self._options.bf_max_job_array_resv):
                     break  # counted together where one partition follows the other
+                if victims.tasks and array.at_most and victims.tasks >= array.at_most:
+                    break
+        victims.count_tasks(None)
         if outcome == END and last is not None:
             self._controller.rules.keep_least_limit(last)
         if array is not None:
