@@ -17,7 +17,7 @@ from ptaskmodel.slurm.jobs.submissions import read_submissions
 from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.slurm.scheduling import main
 from ptaskmodel.slurm.scheduling.shared_cycles import SharedCycles
-from ptaskmodel.slurm.scheduling.slot_kernel import CUTS, ENTRIES, POSITION
+from ptaskmodel.slurm.scheduling.slot_kernel import CUTS, ENTRIES, MOST, POSITION, TESTED
 from ptaskmodel.slurm.scheduling.vectorised_backfill import suits
 
 TWO = """NodeName=n[1-70] CPUs=4
@@ -259,6 +259,55 @@ def test_cut_cycles_of_sites_have_the_same_decisions(tmp_path, kind, seed, monke
     assert decided[0] == decided[1]
     assert every.loop.statistics.cycles == few.loop.statistics.cycles
     assert any(cut) == ((kind, seed) in CUT_SITES)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cycles_end_though_jobs_that_they_do_not_reach_could_start(tmp_path, seed, monkeypatch):
+    draw = random.Random(seed)
+    most, step, window = ((20, 60, 600), (3, 60, 60), (20, 30, 600))[seed % 3]
+    text = f"{CORES.replace('basic', 'multifactor')}PriorityWeightAge=1000\n"
+    text += f"SchedulerParameters=bf_max_job_test={most},bf_resolution={step},bf_window={window}\n"
+    text += "NodeName=n[1-9] CPUs=8 CoresPerSocket=8\nPartitionName=p Nodes=ALL Default=YES\n"
+    text += "PartitionName=q Nodes=n[6-9] PriorityTier=2\n"
+    conf = conf_of(tmp_path, text)
+    jobs = []
+    for k in range(100):
+        limit = draw.randint(1, 60) if draw.random() < 0.8 else draw.choice([200, 700])
+        asked = {"tasks": draw.choice([1, 1, 1, 2, 3, 5, 13, 34, 70])}
+        kind = draw.random()
+        if kind < 0.1:
+            asked |= {"tasks": max(asked["tasks"], 6), "nodes": (draw.randint(1, 3), 6)}
+        elif kind < 0.15:
+            asked["nodelist"] = (f"n{draw.randint(1, 9)}",)
+        elif kind < 0.25:
+            asked |= {"tasks": min(asked["tasks"], 32), "partitions": ("q",)}
+        run_s = limit * 60 * draw.random() * 1.2
+        jobs.append(job(f"j{k}", 600 * draw.random(), run_s, limit, **asked))
+    behind, cut, start, run_cycle = [], [], SharedCycles._start, SharedCycles.run
+
+    def started(self, *asked):
+        numbers = self._state.numbers
+        behind.append(numbers[POSITION] >= numbers[MOST])
+        return start(self, *asked)
+
+    def noted(self, date):
+        tested, numbers = run_cycle(self, date), self._state.numbers
+        deep = numbers[ENTRIES] > numbers[MOST] > numbers[POSITION]
+        cut.append(tested is not None and deep and numbers[MOST] > numbers[TESTED])
+        return tested
+
+    monkeypatch.setattr(SharedCycles, "_start", started)
+    monkeypatch.setattr(SharedCycles, "run", noted)
+    every, few = (
+        [
+            (one.id, one.start_s, one.end_s, one.allocation, one.by, one.tested_cpus)
+            for one in simulate_slurm(conf, jobs, compiled=compiled, costs=costs).jobs
+        ]
+        for compiled, costs in ((False, Costs(counts_all=True)), (True, Costs()))
+    )
+    assert every == few
+    assert any(cut)
+    assert any(behind) or seed % 3 == 1
 
 
 @pytest.mark.parametrize("limited", ["cost", "phase"])

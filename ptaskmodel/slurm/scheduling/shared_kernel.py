@@ -56,7 +56,7 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     same_until,
     slot_at,
 )
-from ptaskmodel.slurm.select.bitsets import meet
+from ptaskmodel.slurm.select.bitsets import is_within, meet, zeros_of
 from ptaskmodel.slurm.select.fit_kernel import end_of, fit_in
 from ptaskmodel.slurm.select.offer_kernel import (
     CPUS,
@@ -65,6 +65,7 @@ from ptaskmodel.slurm.select.offer_kernel import (
     NOTES_GPUS,
     READS_NOTES,
     SIZE,
+    STRIDE,
     VARIES,
     cpus_after,
     ended_by,
@@ -96,7 +97,7 @@ def cycle(s, outcome, until):
                 return 2
         begin_map(s)
         numbers[UNTIL], numbers[RULED_OUT], numbers[UNABLE] = LAST, 0, 0
-        numbers[LAST_ABLE] = numbers[ENTRIES] - 1
+        numbers[LAST_ABLE] = _reach(s) - 1
         s.counts_of[:] = 0
         s.notes[:] = 0
         s.nodes.facts[READS_NOTES] = 0
@@ -116,7 +117,7 @@ def cycle(s, outcome, until):
             break
         k = numbers[POSITION]
         if numbers[CUTS] and not _is_able(s, k) and is_decided(s):
-            _last_until(numbers, s.slot_end[0] - 1)
+            _last_until(numbers, min(s.slot_end[0] - 1, numbers[NOW] + numbers[STEP]))
             break
         status = _test_or_repeat(s, k)
         if status == 1:
@@ -133,6 +134,33 @@ def cycle(s, outcome, until):
         if s.planned_nodes[w] & s.idle[w]:
             numbers[PLANS_IDLE] = 1
     return 0
+
+
+@jit
+def _reach(s):
+    """How many entries, from the first on, may be tested: behind them MOST have been for certain.
+
+    An entry counts as tested if enough nodes are not reserved until it would end. None is reserved
+    before a job on it ends, which leaves those that no job that ends earlier leaves cores of.
+    """
+    numbers, nodes = s.numbers, s.nodes
+    count, left = numbers[ENTRIES], numbers[MOST]
+    for c in range(LIMITS):
+        if s.most[c] > 0:
+            return count
+    for k in range(count if count > left else 0):
+        which, row = s.known[s.jobs[k], NEED], s.known[s.jobs[k], ROW]
+        if which != IS_NOT_TESTED and not meet(s.musts[which], s.musts[which]):
+            # Reservations begin up to a step before, and it holds for another one.
+            until = numbers[NOW] + s.known[s.jobs[k], SECONDS] + 2 * numbers[STEP]
+            c = (ended_by(nodes.ends, numbers[RUNNING], until) + STRIDE - 1) // STRIDE
+            if c <= numbers[RUNNING] // STRIDE:
+                for w in range(len(s.left)):
+                    s.left[w] = s.masks[row, w] & s.up[w]
+                left -= zeros_of(nodes.ahead[c], s.left) >= s.needs[which, LEAST]
+        if left <= 0:
+            return np.int64(k + 1)
+    return count
 
 
 @jit
@@ -292,7 +320,7 @@ def _test(s, k):
                     s.slot_begin, s.slot_end, s.following, s.counts, slot, end, row, least
                 )
                 is_open = start >= crowded and find_open(s, s.up, row, slot, end, least)
-            is_open = is_open and _within(must, s.left)
+            is_open = is_open and is_within(must, s.left)
             if is_open and s.tested[k] == 0:
                 s.tested[k] = 1
                 numbers[TESTED] += 1
@@ -390,15 +418,6 @@ def _not_before(s, row, slot, start, lasts, need, fewest):
 def _last_until(numbers, date):
     """After a date, a cycle may do something else."""
     numbers[UNTIL] = min(numbers[UNTIL], date)
-
-
-@jit
-def _within(some, others):
-    """Whether all nodes of a set are in another."""
-    left = np.uint64(0)
-    for w in range(len(some)):
-        left |= some[w] & ~others[w]
-    return left == np.uint64(0)
 
 
 @jit

@@ -119,6 +119,15 @@ def meet(some, others):
 
 
 @jit
+def is_within(some, others):
+    """Whether all nodes of a set, `some`, are in another, `others`."""
+    left = np.uint64(0)
+    for w in range(len(some)):
+        left |= some[w] & ~others[w]
+    return left == np.uint64(0)
+
+
+@jit
 def trailing_zeros(word):
     """How many zeros a word ends in; 64 if it is 0."""
     if word == np.uint64(0):
@@ -164,3 +173,15 @@ def sum_of(digits, some):
             found += ones(some[w] & digits[b * len(some) + w])
         total += found << b
     return total
+
+
+@jit
+def zeros_of(digits, some):
+    """In how many of `some` places the numbers, as `digits`, are 0; see `add_number`."""
+    found, words = np.int64(0), len(some)
+    for w in range(words):
+        word = some[w]
+        for i in range(w, len(digits), words):
+            word &= ~digits[i]
+        found += ones(word)
+    return found
