@@ -256,7 +256,8 @@ class PlainFit:
 
     def _counts_gpus(self, need: Need) -> bool:
         """Whether the GPUs that a job asks for are of one kind, and only their number counts."""
-        by_hand = need.whole or need.enforce_binding or need.whole_tasks or len(need.gres) > 1
+        whole_tasks = need.whole_tasks and need.cpus_per_task > 1
+        by_hand = need.whole or need.enforce_binding or whole_tasks or len(need.gres) > 1
         if self._is_cons_res or by_hand:
             return False
         (one,) = need.gres
