@@ -127,8 +127,11 @@ def test_who_gains_and_who_loses(runs):
 def test_compare_prints_and_writes_it(runs, tmp_path, capsys):
     table, picture = tmp_path / "t.csv", tmp_path / "p.png"
     arguments = [str(runs / "builtin"), str(runs / "backfill"), "-o", str(table)]
-    assert main(["compare", *arguments, "--picture", str(picture)]) == 0
+    page = tmp_path / "p.html"
+    assert main(["compare", *arguments, "--picture", str(picture), "--page", str(page)]) == 0
     said = capsys.readouterr().out
+    heads = [page.read_text().index(f'"{name}') for name in ("waits are", "median a")]
+    assert heads == sorted(heads)
     assert "scheduler_type" in said
     assert "3 jobs in both: 1 wait less, 2 wait the same" in said
     assert "jobs  gain  same  lose  waits are  median a" in said

@@ -258,6 +258,7 @@ def test_spoiled_files_are_refused_or_simulated(tmp_path_factory, file):
     ("text", "says"),
     [
         ("a,0,1-2,4,600\nb,1,1,4,60\n", "jobs.csv:1: is a table whose first line names no"),
+        ("id,submit_time,run_time\n1,0,9\n", "jobs.csv without the column submit, run, limit"),
         ("JobID|User|Account|P", "jobs.csv:1: is a table like sacct -P without the column submit"),
     ],
 )

@@ -294,7 +294,7 @@ def _nearly(start: bytes, path: AnyPath) -> None:
     for mark, kind, columns in (("|", "sacct -P", sacct.NEEDED), (",", "jobs.csv", needed)):
         given = {name.strip() for name in line.split(mark)}
         names = {name.lower() for name in given}
-        begins = mark == "|" and line.lower().startswith("jobid|")
+        begins = line.lower().startswith(("jobid|", "id,submit")) and mark in line
         if begins or (len(names) > 2 and len(names & {*columns, *_TELLING}) > 1):
             missing = ", ".join(name for name in columns if name not in names)
             raise SlurmError(
