@@ -120,7 +120,7 @@ def test_a_row_of_other_columns_is_left_out(tmp_path):
     found, remarks = read_transfers(write(tmp_path / "t.csv", rows))
     assert len(found) == 3
     assert "t.csv:5: left out: has 3 fields instead of 2" in remarks[0].text
-    assert "t.csv:6: left out: has 1 fields instead of 2" in remarks[1].text
+    assert "t.csv:6: left out: has 1 field instead of 2" in remarks[1].text
 
 
 @pytest.mark.parametrize(
