@@ -162,6 +162,12 @@ class JobRequest:
         return max(min_nodes, min(self.min_nodes, tasks)), min(most, tasks)
 
     @property
+    def is_overfull(self) -> bool:
+        """Whether it asks for more tasks than its nodes may have with so many on each."""
+        room = self.nodes_asked()[1] * (self.tasks_per_node or UNBOUNDED)
+        return self.tasks is not None and self.tasks > room
+
+    @property
     def array_id(self) -> str:
         """The id that all tasks of its array share; its own if it is none."""
         return self.id if self.array is None else self.array.job
