@@ -373,6 +373,7 @@ class _Pass:
             )
             if not stops:
                 controller.queue.waits_because(job, NOT_AVAILABLE)
+                controller.events.change_at(self._now)
         if self._withdraw_required(need):
             return
         if job.reservation is not None:
