@@ -102,7 +102,7 @@ class Rules:
         """
         if job.request.hold:
             return True
-        enforced, several = self._conf.enforce_part_limits, len(job.partitions) > 1
+        enforced, several = self._conf.enforce_part_limits, len(job.request.partitions) > 1
         # Of its nodes: without room for its tasks on any it is refused.
         barred = not job.request.is_overfull and any(n.least > n.most for n in job.needs)
         downs = [one for one in job.partitions if one.state == "DOWN"] if several else []
