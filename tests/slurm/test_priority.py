@@ -305,8 +305,11 @@ def ranked(tree, place, tied, state):
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 3)), max_size=14))
-def test_ranks_are_those_of_the_definition(drawn):
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 3)), max_size=14),
+    st.lists(st.tuples(st.integers(0, 14), st.integers(1, 3)), max_size=6),
+)
+def test_ranks_are_those_of_the_definition(drawn, used_later):
     names, found = ["root"], []
     for number, (parent, shares, usage) in enumerate(drawn):
         above = names[parent % len(names)]
@@ -317,11 +320,14 @@ def test_ranks_are_those_of_the_definition(drawn):
             user = Association(above, f"u{number}", shares=shares, usage_s=2.0 ** (usage - 1) - 1)
             found.append(user)
     tree = ShareTree(accounts(*found))
-    state = {"left": tree.users, "rank": tree.users}
-    ranked(tree, 0, False, state)
-    factors = tree.fair_tree() * tree.users
     users = [k for k, one in enumerate(tree.associations) if one.user is not None]
-    assert [round(factors[k]) for k in users] == [state[k] for k in users]
+    for which, amount in [(0, 0), *used_later]:
+        tree.decay(0.5)
+        tree.add(users[which % len(users)], amount)
+        state = {"left": tree.users, "rank": tree.users}
+        ranked(tree, 0, False, state)
+        factors = tree.fair_tree() * tree.users
+        assert [round(factors[k]) for k in users] == [state[k] for k in users]
 
 
 def test_classic_shares_count_who_stands_before_in_the_list():

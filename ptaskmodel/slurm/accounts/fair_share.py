@@ -62,25 +62,23 @@ class ShareTree:
             sum(self.associations[k].shares or 0 for k in children) for children in self._below
         ]
         self._is_user = np.array([one.user is not None for one in self.associations])
-        parents = np.array([one.shares is None for one in self.associations])
-        self._shares = np.array([self._share(k) for k in range(count)])
-        self._lengths = np.array([len(path) for path in self.paths])
-        self._begins = np.cumsum(self._lengths) - self._lengths
-        self._chains = np.array([k for path in self.paths for k in path])
+        self._shares = np.array([self._share(k) for k in range(count)], dtype=np.longdouble)
         self._giver_of = np.array(self._from)
-        # What levels and ranks are made of and never changes.
-        self._family = np.where(np.arange(count) > 0, self._giver_of, -1)
-        # The order of siblings that have used as little: users first, then as they are listed.
-        self._of_equals = np.lexsort((-np.arange(count), ~self._is_user))
-        self._long_shares = self._shares.astype(np.longdouble)
-        self._without = np.flatnonzero(self._shares == 0)
-        self._passing_users = np.flatnonzero(self._is_user & parents)
-        self._passing_accounts = np.flatnonzero(~self._is_user & parents)
+        # The paths, of equal lengths: where nothing is above, there is a place behind all others.
+        deepest = max(map(len, self.paths), default=0)
+        self._paths = np.array([[*path, *[count] * (deepest - len(path))] for path in self.paths])
+        # What levels and ranks are made of and never changes: users come before accounts of equal
+        # level, and then the last that is listed.
+        self._fixed = np.array([self._fixed_level(k) for k in range(count)])
+        self._ties = np.where(self._is_user, 0, count) - np.arange(count)
+        family = np.where(np.arange(count) > 0, self._giver_of, -1)
+        self._order = np.lexsort((self._ties, family))[1:]
         self.users = int(self._is_user.sum())
         # Where each family begins among all but root, in the order of families, and the last ends.
-        self._families = np.searchsorted(np.sort(self._family[1:]), np.arange(count + 1))
+        self._families = np.searchsorted(np.sort(family[1:]), np.arange(count + 1))
         self._stack = np.zeros((count, 3), dtype=np.int64)
-        self.usage: NDArray[np.longdouble] = np.zeros(count, dtype=np.longdouble)
+        self._sums: NDArray[np.longdouble] = np.zeros(count + 1, dtype=np.longdouble)
+        self.usage = self._sums[:count]
         # The normal usage that each had when its effective usage was computed last, which is what
         # its siblings see.
         self._last_used: NDArray[np.longdouble] = np.zeros(count, dtype=np.longdouble)
@@ -100,47 +98,43 @@ class ShareTree:
 
     def add_all(self, associations: NDArray[np.integer], amounts: NDArray[np.float64]) -> None:
         """Add usage to associations, in their order, and to all above each."""
-        if not len(associations):
-            return
-        count = self._lengths[associations]
-        begin = np.repeat(self._begins[associations] - np.cumsum(count) + count, count)
-        above = self._chains[begin + np.arange(int(count.sum()))]
-        np.add.at(self.usage, above, np.repeat(amounts.astype(np.longdouble), count))
+        above = self._paths.take(associations, axis=0)
+        added = amounts.astype(np.longdouble).repeat(above.shape[1])
+        np.add.at(self._sums, above.ravel(), added)
 
     def decay(self, factor: float) -> None:
         """Multiply all usage by a factor."""
-        self.usage *= factor
+        self._sums *= factor
 
     def reset(self) -> None:
         """Forget all usage."""
-        self.usage[:] = 0
+        self._sums[:] = 0
 
     def fair_tree(self) -> NDArray[np.float64]:
         """The factor of each user's association, by its rank; 0 for accounts.
 
-        Users are ranked in the order of the tree: siblings by level, users before accounts, equal
-        accounts as they are listed. Who equals the sibling before shares its rank, and so does the
-        first below an account that does.
+        Users are ranked in the order of the tree: siblings by level (share over usage among
+        siblings: above 1, it has used less than its share), users before accounts, equal accounts
+        as they are listed. Who equals the sibling before shares its rank, and so does the first
+        below an account that does.
         """
-        levels, equals = self._level(), self._of_equals
-        order = equals[np.lexsort((-levels[equals], self._family[equals]))][1:]
-        levels = levels[order]
-        equal = np.zeros(len(order), dtype=np.bool_)
-        np.equal(levels[1:], levels[:-1], out=equal[1:])
         factors = np.zeros(len(self.associations))
-        rank(order, equal, self._families, self._is_user, self.users, self._stack, factors)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            levels = self._shares / (self.usage / self.usage[self._giver_of])
+            high = levels.astype(np.float64)
+            low = (levels - high).astype(np.float64)
+        rank(
+            *(high, low, self._fixed, self._ties, self._order, self._families),
+            *(self._is_user, self.users, self._stack, factors),
+        )
         return factors
 
-    def _level(self) -> NDArray[np.longdouble]:
-        """Share over usage among siblings: above 1, it has used less than its share."""
-        whole = self.usage[self._giver_of]
-        used = np.divide(self.usage, whole, out=np.zeros_like(whole), where=whole != 0)
-        share = self._long_shares
-        level = np.divide(share, used, out=np.full_like(share, math.inf), where=used != 0)
-        level[self._without] = 0
-        level[self._passing_users] = math.inf
-        level[self._passing_accounts] = ACCOUNT_OF_PARENT
-        return level
+    def _fixed_level(self, k: int) -> float:
+        """The level of an association that does not depend on usage; nan: it does."""
+        one = self.associations[k]
+        if one.shares is None:
+            return ACCOUNT_OF_PARENT if one.user is None else math.inf
+        return math.nan if self._share(k) else 0.0
 
     def _share(self, k: int) -> float:
         """Its share of what all siblings may have."""

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 import sys
+from array import array
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -110,9 +112,6 @@ class Rows:
         ]
 
 
-_NO_PLACES, _NO_AMOUNTS = np.empty(0, dtype=np.int64), np.empty(0)
-
-
 class Fading:
     """How usage is forgotten: by halves as time passes, all of it at the ends of periods.
 
@@ -145,9 +144,8 @@ class Fading:
         lasted = max(0, seconds)
         return lasted * math.pow(self.remains, lasted)
 
-    def amounts(self, seconds: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The same of many uses, none of less than 0 seconds."""
-        longest = int(seconds.max(initial=0))
+    def amounts(self, seconds: NDArray[np.int64], longest: int) -> NDArray[np.float64]:
+        """The same of many uses, of 0 to so many seconds at the `longest`."""
         if longest >= MOST_KNOWN:
             return np.array([self.amount(each) for each in seconds.tolist()], dtype=np.float64)
         if longest >= len(self._known):
@@ -173,11 +171,10 @@ class Usage:
         self.fair_tree = not self.oblivious and "NO_FAIR_TREE" not in parameters.flags
         self._fading = Fading(parameters, began_s)
         self._dampening = parameters.fair_share_dampening_factor
-        self._running = Rows(
-            {"place": np.int64, "account": np.int64, "start": np.int64, "rate": np.float64}
-        )
-        # Of each row whose it is, since when, and how much a second.
-        self._begun: dict[int, tuple[int, int, float]] = {}
+        # Of each job that runs, by its place in the list of all jobs: that, whose it is, since
+        # when, and how much it uses a second.
+        self._places, self._owners = array("q"), array("q")
+        self._starts, self._rates = array("q"), array("d")
         self._factors = np.zeros(len(tree.associations))
         self._effective = tree.effective_accounts(self.oblivious)
         # Whether that is what the usage of the last refresh makes of the tree, and the same once
@@ -185,25 +182,23 @@ class Usage:
         self._ranked = False
         self._listed: list[float] = []
 
-    def started(self, place: int, association: int, now: int, rate: float) -> int:
-        """A job that uses so much a second from now on. Returns what to name at its end.
+    def started(self, place: int, association: int, now: int, rate: float) -> None:
+        """The job at a `place` in the list of all jobs uses so much a second from now on."""
+        k = bisect_left(self._places, place)
+        self._places.insert(k, place)
+        self._owners.insert(k, association)
+        self._starts.insert(k, now)
+        self._rates.insert(k, rate)
 
-        place: its place in the list of all jobs.
-        """
-        row = self._running.take((place, association, now, rate))
-        self._begun[row] = association, now, rate
-        return row
-
-    def ended(self, row: int, now: int) -> None:
-        """The job of a row has ended: its rest counts at once, if it does."""
-        association, start, rate = self._begun.pop(row)
-        self._running.give_back(row)
-        if not self._rests:
-            return
-        if self.fair_tree:
-            self._of_tree()
-        lasted = now - max(start, self._fading.last_s)
-        self.tree.add(association, self._fading.amount(lasted) * rate)
+    def ended(self, place: int, now: int) -> None:
+        """The job at a `place` has ended: its rest counts at once, if it does."""
+        k = bisect_left(self._places, place)
+        if self._rests:
+            if self.fair_tree:
+                self._of_tree()
+            lasted = now - max(self._starts[k], self._fading.last_s)
+            self.tree.add(self._owners[k], self._fading.amount(lasted) * self._rates[k])
+        del self._places[k], self._owners[k], self._starts[k], self._rates[k]
 
     def factor(self, association: int) -> float:
         """The fair-share factor of an association, 0 to 1."""
@@ -232,14 +227,15 @@ class Usage:
             self._effective = self.tree.effective_accounts(self.oblivious)
         if now > self._fading.last_s:
             self.tree.decay(self._fading.rest(now))
-        places, associations, amounts = self._amounts(now)
+        associations = np.array(self._owners, dtype=np.int64)
+        amounts = self._amounts(now)
         if self.fair_tree:
             self.tree.add_all(associations, amounts)
             self._ranked = False
         else:
             done = 0
             for place, association in waiting:
-                upto = int(np.searchsorted(places, place))
+                upto = bisect_left(self._places, place)
                 self.tree.add_all(associations[done:upto], amounts[done:upto])
                 done = upto
                 self._factors[association] = self.factor(association)
@@ -258,14 +254,12 @@ class Usage:
             self._listed = []
         return self._factors
 
-    def _amounts(self, now: int) -> tuple[NDArray, NDArray, NDArray[np.float64]]:
-        """Places, associations and usage since the last refresh of running jobs, by place."""
-        if not self._begun:
-            return _NO_PLACES, _NO_PLACES, _NO_AMOUNTS
-        place, account, start, rate = self._running.of_all(self._running.columns)
-        order = place.argsort(kind="stable")
-        lasted = np.maximum(now - np.maximum(start, self._fading.last_s), 0)
-        return place[order], account[order], (self._fading.amounts(lasted) * rate)[order]
+    def _amounts(self, now: int) -> NDArray[np.float64]:
+        """The usage since the last refresh of running jobs, by place."""
+        last_s = self._fading.last_s
+        since = np.maximum(np.array(self._starts, dtype=np.int64), last_s)
+        lasted = np.maximum(now - since, 0)
+        return self._fading.amounts(lasted, max(now - last_s, 0)) * np.array(self._rates)
 
 
 def next_reset(period: str, last_s: int) -> int:

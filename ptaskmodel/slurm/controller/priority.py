@@ -191,7 +191,8 @@ class Multifactor:
         self._fresh: dict[int, tuple[Waiting, list[list[float]]]] = {}
         self._waiting: dict[int, tuple[Waiting, list[int]]] = {}
         self._several: dict[int, tuple[Waiting, list[int]]] = {}
-        self._running: dict[int, int] = {}
+        # Jobs that run and use shares.
+        self._running: set[int] = set()
         self._of_members: dict[tuple[str, int, str | None], tuple[float, float, float]] = {}
         # The arrays that have come, in order.
         self._arrays: dict[str, int] = {}
@@ -266,15 +267,14 @@ class Multifactor:
             qos = self._accounts.qos.get(job.account.qos or "")
             rate = billed(tres, job.partition, self._conf)
             rate *= 1.0 if qos is None else qos.usage_factor
-            self._running[job.number] = self.usage.started(
-                job.listed, job.account.association, now, rate
-            )
+            self.usage.started(job.listed, job.account.association, now, rate)
+            self._running.add(job.number)
 
     def ended(self, job: Waiting, now: int) -> None:
         """The job runs no longer: its usage counts at once."""
-        row = self._running.pop(job.number, None)
-        if row is not None and self.usage is not None:
-            self.usage.ended(row, now)
+        if self.usage is not None and job.number in self._running:
+            self._running.remove(job.number)
+            self.usage.ended(job.listed, now)
 
     def gone(self, job: Waiting) -> None:
         """The job waits no longer, or is over."""
