@@ -1,7 +1,7 @@
 """Progress and log messages on standard error while a command runs.
 
-On a terminal, progress is shown once a second; elsewhere rarely, and only with -v. Log messages
-below the chosen level are hidden.
+On a terminal, progress is shown once a second; elsewhere as a line every 30 s, as logs of batch
+jobs want it, and with -v every 10 s. Log messages below the chosen level are hidden.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from ptaskmodel.style.text import duration
 from ptaskmodel.units import format_date
 
 LOGGER = logging.getLogger("ptaskmodel")
+# Seconds of real time between two reports.
 TERMINAL_S = 1.0
-ELSEWHERE_S = 10.0
+ELSEWHERE_S = 30.0
+VERBOSE_S = 10.0
 # Below this part of all, what is left is not guessed.
 KNOWN_PART = 0.005
 # So many dates are kept at most, from which the time to go is guessed.
@@ -156,7 +158,7 @@ class Progress:
 def told_progress(
     total: int, what: str, *, queues: bool = False, after: str = AFTER
 ) -> Iterator[Callable | None]:
-    """A function to call with the date (s) and how many of ``total`` are over; None: nobody asks.
+    """A function to call with the date (s) and how many of ``total`` are over; None: with -q.
 
     queues: its third number is how many wait; otherwise it is the total, if there is one. after:
     what goes on once all are over.
@@ -176,7 +178,7 @@ def told_progress(
 
 @contextlib.contextmanager
 def told_steps(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A function to call with how many steps are done, and of how many; None: nobody asks."""
+    """A function to call with how many steps are done, and of how many; None: with -q."""
     with _told(0, what) as progress:
         if progress is None:
             yield None
@@ -189,15 +191,19 @@ def told_steps(what: str) -> Iterator[Callable[[int, int], None] | None]:
         yield tell
 
 
+def manner() -> tuple[float, Callable[[str], None]]:
+    """Return the seconds between two reports of progress, inf with -q, and what says one."""
+    every_s = TERMINAL_S if on_terminal() else VERBOSE_S if is_verbose() else ELSEWHERE_S
+    return math.inf if is_quiet() else every_s, write_over if on_terminal() else tell
+
+
 @contextlib.contextmanager
 def _told(total: int, what: str, after: str = AFTER) -> Iterator[Progress | None]:
-    if is_quiet() or not (on_terminal() or is_verbose()):
+    every_s, say = manner()
+    if every_s == math.inf:
         yield None
         return
-    if on_terminal():
-        progress = Progress(total, what, every_s=TERMINAL_S, say=write_over, after=after)
-    else:
-        progress = Progress(total, what, every_s=ELSEWHERE_S, say=LOGGER.info, after=after)
+    progress = Progress(total, what, every_s=every_s, say=say, after=after)
     try:
         yield progress
     finally:

@@ -1,4 +1,4 @@
-"""What is said while a command runs: -v, -q, --log-level; progress on a terminal, once a second."""
+"""What is said while a command runs: -v, -q, --log-level; progress, once a second on a terminal."""
 
 from __future__ import annotations
 
@@ -140,9 +140,13 @@ def test_dates_for_people(seconds, text):
 
 
 PROGRESS = """
+import logging, sys
 from ptaskmodel.cli import progress
 from ptaskmodel.cli.progress import told_progress
 progress.TERMINAL_S = 0.0
+progress.ELSEWHERE_S = float(sys.argv[1]) if sys.argv[1:] else 30.0
+if sys.argv[2:]:
+    logging.getLogger("ptaskmodel").setLevel(sys.argv[2])
 with told_progress(4, "jobs", queues=True) as tell:
     print("asked" if tell else "not asked")
     if tell:
@@ -164,11 +168,21 @@ def test_a_terminal_is_told_and_its_line_wiped(tmp_path):
     assert said.endswith("\r\033[K")
 
 
-def test_a_pipe_is_told_nothing(tmp_path):
+@pytest.mark.parametrize(
+    ("arguments", "asked", "said"),
+    [
+        ([], "asked", ""),
+        (["0"], "asked", "ptaskmodel: 00:01:40: 2 of 4 jobs, 1 wait, "),
+        (["0", "ERROR"], "not asked", ""),
+    ],
+)
+def test_a_pipe_is_told_a_line_every_30_s_but_with_q(arguments, asked, said):
     done = subprocess.run(
-        [sys.executable, "-c", PROGRESS], capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROGRESS, *arguments], capture_output=True, text=True, check=True
     )
-    assert (done.stdout, done.stderr) == ("not asked\n", "")
+    assert done.stdout == f"{asked}\n"
+    assert done.stderr.startswith(said)
+    assert done.stderr.count("\n") == bool(said)
 
 
 @pytest.mark.parametrize(

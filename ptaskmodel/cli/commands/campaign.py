@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptaskmodel.cli.command import Choice, Group, on_terminal, tell
+from ptaskmodel.cli.command import Choice, Group, tell
 from ptaskmodel.cli.parameters import COUNT, PATH
-from ptaskmodel.cli.progress import LOGGER, TERMINAL_S, is_quiet, write_over
+from ptaskmodel.cli.progress import LOGGER, manner, write_over
 from ptaskmodel.errors import CampaignError
 from ptaskmodel.style.text import count, duration
 
@@ -183,7 +183,7 @@ def resume(
 def _make(found: Campaign, processes: int | None, cluster: Cluster | None, again: bool) -> None:
 
     total = len(found.runs)
-    shown = on_terminal() and not is_quiet()
+    every_s, say = manner()
     began = told = time.monotonic()
     said = 0
 
@@ -195,18 +195,18 @@ def _make(found: Campaign, processes: int | None, cluster: Cluster | None, again
         if error is not None and said < 3:
             said += 1
             tell(f"failed: {_point(one)}: {error}")
-        if shown and now - told >= TERMINAL_S:
+        if now - told >= every_s:
             told = now
             over = done + failed
             left_s = (now - began) * (total - over) / max(over, 1)
-            write_over(
+            say(
                 f"{count(over)} of {count(total, 'run')}, {count(failed)} failed, "
                 f"about {duration(round(left_s))} left"
             )
 
     status = found.make(processes, on=cluster, again=again, progress=progress)
-    if shown:
-        write_over("")
+    if say is write_over:
+        say("")
     click.echo(_text(status))
     if status.failed:
         raise CampaignError(
