@@ -21,7 +21,7 @@ from ptaskmodel.errors import CampaignError, PTaskModelError, RouteError
 from ptaskmodel.platform.routing import read_routes
 from ptaskmodel.remarks import Account
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
-from ptaskmodel.slurm.conf.lines import read_topology
+from ptaskmodel.slurm.conf.beside import read_topology
 from ptaskmodel.slurm.conf.phases import read_cycles
 from ptaskmodel.workload.formats import FORMATS
 from ptaskmodel.workload.formats.tasks_json import load_tasks

@@ -208,7 +208,7 @@ def run_slurm_of(parameters: Parameters) -> Mapping[str, Any]:
 
 def _check_changes(names: Iterable[str]) -> None:
     """Raises CampaignError for a key that no slurm.conf has."""
-    from ptaskmodel.slurm.conf.reading import check_names
+    from ptaskmodel.slurm.conf.lines import check_names
 
     try:
         mark = f"{CHANGES}."

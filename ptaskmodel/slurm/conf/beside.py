@@ -1,4 +1,4 @@
-"""Look at the files beside a slurm.conf: what gres.conf says otherwise, and which are not read.
+"""Read topology.conf; say what gres.conf says otherwise, and which files beside are not read.
 
 `reading.read_conf` calls it. `Gres` of slurm.conf says what a node has, as in Slurm; gres.conf only
 adds files, types and cores. Source: Slurm's manuals of gres.conf and slurm.conf, version 22.05.
@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from ptaskmodel.errors import SlurmError, shown
-from ptaskmodel.files import AnyPath
-from ptaskmodel.remarks import NOT_USED, WARNING, Account, Remark, reader
+from ptaskmodel.files import AnyPath, shown_path
+from ptaskmodel.remarks import LEFT_OUT, NOT_USED, WARNING, Account, Remark, reader
 from ptaskmodel.slurm.conf import values
-from ptaskmodel.slurm.conf.facts import FLAT, NodeLine
-from ptaskmodel.slurm.conf.lines import TOPOLOGY, Pair, read_lines, value_of
+from ptaskmodel.slurm.conf.facts import FLAT, NodeLine, Switch
+from ptaskmodel.slurm.conf.lines import Pair, read_lines, value_of
 from ptaskmodel.style.text import several
 
 GRES = "gres.conf"
+TOPOLOGY = "topology.conf"
+# Names of nodes in one remark.
+SHOWN = 10
 AUTO = "autodetect"
 # Other files of Slurm's that are never read, and what they are about.
 OTHERS: Mapping[str, str] = {
@@ -162,3 +166,118 @@ def _differences(has: Counter[_Kind], listed: Counter[_Kind], detects: bool) -> 
                 f"{kind} has types ({', '.join(types)}) that Gres in slurm.conf does not name: "
                 "jobs that ask for a type are refused"
             )
+
+
+def switch(name: str, given: Mapping[str, str], where: str) -> Switch:
+    """A switch of a SwitchName line. Raises ValueError with the remedy."""
+    if ("nodes" in given) == ("switches" in given):
+        raise ValueError("give either Nodes or Switches")
+    nodes = values.hosts(given["nodes"]) if "nodes" in given else ()
+    below = values.hosts(given["switches"]) if "switches" in given else ()
+    return Switch(name, nodes, below, where)
+
+
+SWITCH_KEYS = ("switchname", "nodes", "switches", "linkspeed")
+
+
+class Topology(NamedTuple):
+    """The switches of a topology.conf, and what is told of it."""
+
+    switches: tuple[Switch, ...]
+    remarks: tuple[Remark, ...] = ()
+
+
+@reader(SlurmError)
+def read_topology(path: AnyPath, account: Account, nodes: Mapping[str, None]) -> Topology:
+    """The switches of the topology.conf at `path` over those of its `nodes` that there are.
+
+    account: of the file. Raises SlurmError with all lines that cannot be read.
+    """
+    found: dict[str, Switch] = {}
+    for pairs in read_lines(path, account):
+        with account.problems():
+            _switch_line(pairs, nodes, found, account)
+    if not account.has_problems:
+        if not found:
+            raise SlurmError(f"{shown_path(path)}:1: has no SwitchName line; give the switches")
+        _check_tree(found, account)
+    account.check()
+    return Topology(_with_nodes(found, path))
+
+
+def _switch_line(
+    pairs: list[Pair], nodes: Mapping[str, None], found: dict[str, Switch], account: Account
+) -> None:
+    """Add the switch of a line to those `found`."""
+    given = {pair.key.lower(): pair.value for pair in pairs}
+    head = pairs[0]
+    if head.key.lower() != "switchname":
+        raise SlurmError(f"{head.where}: {shown(head.key)}: begin the line with SwitchName=")
+    if head.value in found:
+        raise SlurmError(
+            f"{head.where}: SwitchName={shown(head.value)} is there already "
+            f"({found[head.value].where}); take one out"
+        )
+    try:
+        made = switch(head.value, given, head.where)
+    except ValueError as fault:
+        raise SlurmError(f"{head.where}: SwitchName={shown(head.value)}: {fault}") from None
+    stray = [name for name in made.nodes if name not in nodes]
+    if stray:
+        some = ", ".join(map(shown, stray[:SHOWN]))
+        more = f" and {len(stray) - SHOWN} more" if len(stray) > SHOWN else ""
+        text = f"SwitchName={made.name}: slurm.conf has no nodes {some}{more}: they are left out"
+        line = int(head.where.rpartition(":")[2])
+        account.tell(LEFT_OUT, text, line, level=WARNING)
+        made = replace(made, nodes=tuple(name for name in made.nodes if name in nodes))
+    for pair in pairs:
+        if pair.key.lower() not in SWITCH_KEYS:
+            line = int(head.where.rpartition(":")[2])
+            account.unused(f"{pair.key} changes nothing here", line, pair.key)
+    found[head.value] = made
+
+
+def _with_nodes(switches: Mapping[str, Switch], path: AnyPath) -> tuple[Switch, ...]:
+    """The switches that reach nodes. Raises SlurmError if none does."""
+    reaching = {name for name, one in switches.items() if one.nodes}
+    if not reaching:
+        raise SlurmError(f"{shown_path(path)}: slurm.conf has none of its nodes; correct them")
+    above = {name: one.name for one in switches.values() for name in one.switches}
+    for name in tuple(reaching):
+        while name in above and above[name] not in reaching:
+            name = above[name]
+            reaching.add(name)
+    return tuple(
+        replace(one, switches=tuple(name for name in one.switches if name in reaching))
+        for name, one in switches.items()
+        if name in reaching
+    )
+
+
+def _check_tree(switches: Mapping[str, Switch], account: Account) -> None:
+    """Tell which switches are below two others, below themselves, or not there."""
+    above: dict[str, str] = {}
+    for one in switches.values():
+        for name in one.switches:
+            with account.problems():
+                if name not in switches:
+                    raise SlurmError(
+                        f"{one.where}: SwitchName={one.name}: there is no switch {shown(name)}; "
+                        "give it a line"
+                    )
+                if above.setdefault(name, one.name) != one.name:
+                    raise SlurmError(
+                        f"{one.where}: {name} is below {above[name]} and {one.name}; "
+                        "take it from one"
+                    )
+    told = set[str]()
+    for name in switches:
+        walked: dict[str, None] = {}
+        place: str | None = name
+        while place is not None and place not in walked:
+            walked[place] = None
+            place = above.get(place)
+        if place is not None and told.isdisjoint(walked):
+            what = f"the switch {place} is below itself; correct Switches"
+            account.refused(SlurmError(f"{switches[place].where}: {what}"))
+            told.update(walked)

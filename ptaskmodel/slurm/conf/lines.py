@@ -1,20 +1,20 @@
 """Parse the lines of Slurm's configuration files: comments, continuations, includes, Key=Value.
 
-It also reads NodeName, PartitionName and SwitchName lines (the last from topology.conf) into the
-records of `conf.facts`.
+It also reads NodeName and PartitionName lines into the records of `conf.facts`, and replaces values
+in lines: of keys, and of single options of SchedulerParameters.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, read_text, shown_path
-from ptaskmodel.remarks import LEFT_OUT, WARNING, Account, Remark, reader
+from ptaskmodel.remarks import Account
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import (
     EXCLUSIVE,
@@ -24,10 +24,22 @@ from ptaskmodel.slurm.conf.facts import (
     YES,
     NodeLine,
     Partition,
-    Switch,
 )
-from ptaskmodel.slurm.conf.keys import Table, memory, over_time, preempt_modes
+from ptaskmodel.slurm.conf.keys import (
+    OPTIONS,
+    PRIORITY,
+    SCALARS,
+    SWITCHES,
+    Table,
+    memory,
+    over_time,
+    preempt_modes,
+    spelled,
+)
 
+SCHEDULER = "SchedulerParameters"
+Value = bool | int | float | str
+Changes = Mapping[str, Value]
 MAX_BYTES = 2**26
 MAX_DEPTH = 16
 MAX_LINES = 1_000_000
@@ -39,9 +51,6 @@ DEFAULT_SHARE = 4
 TIER_MOST = 65533
 STATES = ("UNKNOWN", "DOWN", "DRAIN", "FAIL", "FAILING", "FUTURE", "CLOUD", "IDLE", "UP")
 Given = Mapping[str, Any]  # values by the names of fields, those of DEFAULT lines included
-TOPOLOGY = "topology.conf"
-# Names of nodes in one remark.
-SHOWN = 10
 
 
 class Pair(NamedTuple):
@@ -289,116 +298,62 @@ def partition(name: str, given: Given, nodes: tuple[str, ...], where: str) -> Pa
     return Partition(name, nodes=nodes, where=where, **fields)
 
 
-def switch(name: str, given: Mapping[str, str], where: str) -> Switch:
-    """A switch of a SwitchName line. Raises ValueError with the remedy."""
-    if ("nodes" in given) == ("switches" in given):
-        raise ValueError("give either Nodes or Switches")
-    nodes = values.hosts(given["nodes"]) if "nodes" in given else ()
-    below = values.hosts(given["switches"]) if "switches" in given else ()
-    return Switch(name, nodes, below, where)
+def check_names(names: Iterable[str]) -> None:
+    """Raise SlurmError if one of the `names` is neither a key of slurm.conf nor an option."""
+    known = (*SCALARS, *PRIORITY, SCHEDULER.lower())
+    options = (*OPTIONS, *SWITCHES)
+    for name in names:
+        if name.lower() not in known and name not in options:
+            near = difflib.get_close_matches(name.lower(), (*known, *options), 1)
+            hint = f"; did you mean {spelled(near[0])}?" if near else ""
+            raise SlurmError(
+                f"{shown(name)} is no key of a whole slurm.conf that is known, and no option of "
+                f"{SCHEDULER}{hint}"
+            )
 
 
-SWITCH_KEYS = ("switchname", "nodes", "switches", "linkspeed")
+def changed(lines: Iterable[list[Pair]], changes: Changes, origin: str) -> Iterator[list[Pair]]:
+    """The lines with other values.
 
-
-class Topology(NamedTuple):
-    """The switches of a topology.conf, and what is told of it."""
-
-    switches: tuple[Switch, ...]
-    remarks: tuple[Remark, ...] = ()
-
-
-@reader(SlurmError)
-def read_topology(path: AnyPath, account: Account, nodes: Mapping[str, None]) -> Topology:
-    """The switches of the topology.conf at `path` over those of its `nodes` that there are.
-
-    account: of the file. Raises SlurmError with all lines that cannot be read.
+    changes: by key (of the whole file, not of nodes or partitions), or by the name of an option of
+    SchedulerParameters; of a switch there, true or false. Raises SlurmError for any other name.
     """
-    found: dict[str, Switch] = {}
-    for pairs in read_lines(path, account):
-        with account.problems():
-            _switch_line(pairs, nodes, found, account)
-    if not account.has_problems:
-        if not found:
-            raise SlurmError(f"{shown_path(path)}:1: has no SwitchName line; give the switches")
-        _check_tree(found, account)
-    account.check()
-    return Topology(_with_nodes(found, path))
+    check_names(changes)
+    options = {name: value for name, value in changes.items() if name in {*OPTIONS, *SWITCHES}}
+    keys = {name.lower(): (name, value) for name, value in changes.items() if name not in options}
+    text = ""
+    for line in lines:
+        kept = []
+        for pair in line:
+            key = pair.key.lower()
+            if line[0] is pair and key == SCHEDULER.lower():
+                text = pair.value
+            elif line[0] is not pair or key not in keys:
+                kept.append(pair)
+        if kept:
+            yield kept
+    if SCHEDULER.lower() in keys:
+        text = str(keys.pop(SCHEDULER.lower())[1])
+    for name, value in keys.values():
+        yield [Pair(name, _written(value), f"{origin}, {name} changed")]
+    if text or options:
+        yield [Pair(SCHEDULER, _with(text, options), f"{origin}, {SCHEDULER} changed")]
 
 
-def _switch_line(
-    pairs: list[Pair], nodes: Mapping[str, None], found: dict[str, Switch], account: Account
-) -> None:
-    """Add the switch of a line to those `found`."""
-    given = {pair.key.lower(): pair.value for pair in pairs}
-    head = pairs[0]
-    if head.key.lower() != "switchname":
-        raise SlurmError(f"{head.where}: {shown(head.key)}: begin the line with SwitchName=")
-    if head.value in found:
-        raise SlurmError(
-            f"{head.where}: SwitchName={shown(head.value)} is there already "
-            f"({found[head.value].where}); take one out"
-        )
-    try:
-        made = switch(head.value, given, head.where)
-    except ValueError as fault:
-        raise SlurmError(f"{head.where}: SwitchName={shown(head.value)}: {fault}") from None
-    stray = [name for name in made.nodes if name not in nodes]
-    if stray:
-        some = ", ".join(map(shown, stray[:SHOWN]))
-        more = f" and {len(stray) - SHOWN} more" if len(stray) > SHOWN else ""
-        text = f"SwitchName={made.name}: slurm.conf has no nodes {some}{more}: they are left out"
-        line = int(head.where.rpartition(":")[2])
-        account.tell(LEFT_OUT, text, line, level=WARNING)
-        made = replace(made, nodes=tuple(name for name in made.nodes if name in nodes))
-    for pair in pairs:
-        if pair.key.lower() not in SWITCH_KEYS:
-            line = int(head.where.rpartition(":")[2])
-            account.unused(f"{pair.key} changes nothing here", line, pair.key)
-    found[head.value] = made
+def _with(text: str, options: Changes) -> str:
+    """SchedulerParameters with other options."""
+    items = [one for one in text.split(",") if one and one.partition("=")[0] not in options]
+    for name, value in options.items():
+        if name in SWITCHES:
+            if not isinstance(value, bool):
+                raise SlurmError(f"{SCHEDULER}, {name}: {shown(value)}; give true or false")
+            items += [name] if value else []
+        else:
+            items.append(f"{name}={_written(value)}")
+    return ",".join(items)
 
 
-def _with_nodes(switches: Mapping[str, Switch], path: AnyPath) -> tuple[Switch, ...]:
-    """The switches that reach nodes. Raises SlurmError if none does."""
-    reaching = {name for name, one in switches.items() if one.nodes}
-    if not reaching:
-        raise SlurmError(f"{shown_path(path)}: slurm.conf has none of its nodes; correct them")
-    above = {name: one.name for one in switches.values() for name in one.switches}
-    for name in tuple(reaching):
-        while name in above and above[name] not in reaching:
-            name = above[name]
-            reaching.add(name)
-    return tuple(
-        replace(one, switches=tuple(name for name in one.switches if name in reaching))
-        for name, one in switches.items()
-        if name in reaching
-    )
-
-
-def _check_tree(switches: Mapping[str, Switch], account: Account) -> None:
-    """Tell which switches are below two others, below themselves, or not there."""
-    above: dict[str, str] = {}
-    for one in switches.values():
-        for name in one.switches:
-            with account.problems():
-                if name not in switches:
-                    raise SlurmError(
-                        f"{one.where}: SwitchName={one.name}: there is no switch {shown(name)}; "
-                        "give it a line"
-                    )
-                if above.setdefault(name, one.name) != one.name:
-                    raise SlurmError(
-                        f"{one.where}: {name} is below {above[name]} and {one.name}; "
-                        "take it from one"
-                    )
-    told = set[str]()
-    for name in switches:
-        walked: dict[str, None] = {}
-        place: str | None = name
-        while place is not None and place not in walked:
-            walked[place] = None
-            place = above.get(place)
-        if place is not None and told.isdisjoint(walked):
-            what = f"the switch {place} is below itself; correct Switches"
-            account.refused(SlurmError(f"{switches[place].where}: {what}"))
-            told.update(walked)
+def _written(value: Value) -> str:
+    if isinstance(value, bool):
+        return "YES" if value else "NO"
+    return str(value)

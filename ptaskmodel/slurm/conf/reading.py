@@ -1,13 +1,9 @@
-"""Read slurm.conf into `conf.facts.Conf`; unknown keys are kept and listed.
-
-It also replaces values in a configuration: of keys, and of single options of SchedulerParameters.
-"""
+"""Read slurm.conf into `conf.facts.Conf`; unknown keys are kept and listed."""
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +12,7 @@ from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.files import AnyPath, shown_path
 from ptaskmodel.remarks import TAKEN, Account, Remark, reader, warn
 from ptaskmodel.slurm.conf import values, versions
-from ptaskmodel.slurm.conf.beside import files_beside
+from ptaskmodel.slurm.conf.beside import TOPOLOGY, files_beside, read_topology
 from ptaskmodel.slurm.conf.facts import (
     CONS_RES,
     FLAT,
@@ -39,97 +35,33 @@ from ptaskmodel.slurm.conf.keys import (
     Reader,
     Table,
     meant,
-    spelled,
     units_refused,
 )
 from ptaskmodel.slurm.conf.lines import (
     NODE,
     PARTITION,
-    TOPOLOGY,
+    SCHEDULER,
+    Changes,
     Pair,
+    changed,
     node_line,
     node_state,
     partition,
     read_lines,
-    read_topology,
     value_of,
 )
 from ptaskmodel.style.text import several
 
-SCHEDULER = "SchedulerParameters"
 # Where options of preemption stand from Slurm 23.02 on, without this beginning of their names.
 PREEMPTION, PREFIX = "PreemptParameters", "preempt_"
 # Where Slurm 25.05 and later look for a topology first.
 BLOCKS = "topology.yaml"
-Value = bool | int | float | str
-Changes = Mapping[str, Value]
 DEFAULT = "DEFAULT"
 # Keys that begin lines of their own.
 _OLD_TESTS = "max_job_bf="  # before Slurm 16.05
 LINES = ("nodename", "partitionname", "nodeset", "downnodes")
 DOWN = ("downnodes", "state", "reason")
 ALL = "ALL"
-
-
-def check_names(names: Iterable[str]) -> None:
-    """Raise SlurmError if one of the `names` is neither a key of slurm.conf nor an option."""
-    known = (*SCALARS, *PRIORITY, SCHEDULER.lower())
-    options = (*OPTIONS, *SWITCHES)
-    for name in names:
-        if name.lower() not in known and name not in options:
-            near = difflib.get_close_matches(name.lower(), (*known, *options), 1)
-            hint = f"; did you mean {spelled(near[0])}?" if near else ""
-            raise SlurmError(
-                f"{shown(name)} is no key of a whole slurm.conf that is known, and no option of "
-                f"{SCHEDULER}{hint}"
-            )
-
-
-def changed(lines: Iterable[list[Pair]], changes: Changes, origin: str) -> Iterator[list[Pair]]:
-    """The lines with other values.
-
-    changes: by key (of the whole file, not of nodes or partitions), or by the name of an option of
-    SchedulerParameters; of a switch there, true or false. Raises SlurmError for any other name.
-    """
-    check_names(changes)
-    options = {name: value for name, value in changes.items() if name in {*OPTIONS, *SWITCHES}}
-    keys = {name.lower(): (name, value) for name, value in changes.items() if name not in options}
-    text = ""
-    for line in lines:
-        kept = []
-        for pair in line:
-            key = pair.key.lower()
-            if line[0] is pair and key == SCHEDULER.lower():
-                text = pair.value
-            elif line[0] is not pair or key not in keys:
-                kept.append(pair)
-        if kept:
-            yield kept
-    if SCHEDULER.lower() in keys:
-        text = str(keys.pop(SCHEDULER.lower())[1])
-    for name, value in keys.values():
-        yield [Pair(name, _written(value), f"{origin}, {name} changed")]
-    if text or options:
-        yield [Pair(SCHEDULER, _with(text, options), f"{origin}, {SCHEDULER} changed")]
-
-
-def _with(text: str, options: Changes) -> str:
-    """SchedulerParameters with other options."""
-    items = [one for one in text.split(",") if one and one.partition("=")[0] not in options]
-    for name, value in options.items():
-        if name in SWITCHES:
-            if not isinstance(value, bool):
-                raise SlurmError(f"{SCHEDULER}, {name}: {shown(value)}; give true or false")
-            items += [name] if value else []
-        else:
-            items.append(f"{name}={_written(value)}")
-    return ",".join(items)
-
-
-def _written(value: Value) -> str:
-    if isinstance(value, bool):
-        return "YES" if value else "NO"
-    return str(value)
 
 
 @reader(SlurmError)
