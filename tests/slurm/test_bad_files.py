@@ -167,6 +167,16 @@ def test_what_is_missing_is_missed_at_the_end(tmp_path, kept, says):
         read_conf(tmp_path / "slurm.conf")
 
 
+@pytest.mark.parametrize("key", ["NodeName", "PartitionName"])
+def test_a_misspelt_key_is_named_where_a_line_is_missing(tmp_path, key):
+    write_all(tmp_path)
+    text = GOOD["slurm.conf"].replace(f"{key}=", f"{key[:-1]}=")
+    line = 1 + text[: text.index(f"{key[:-1]}=")].count("\n")
+    (tmp_path / "slurm.conf").write_text(text)
+    with pytest.raises(PTaskModelError, match=rf"\b{line}: {key[:-1]} is not known; write {key}"):
+        read_conf(tmp_path / "slurm.conf")
+
+
 @pytest.mark.parametrize("kept", [["ClusterName=c", "Sele"], ["Include nodes.conf", "NodeSet="]])
 def test_nothing_is_missed_that_a_line_may_have_said_that_cannot_be_read(tmp_path, kept):
     (tmp_path / "slurm.conf").write_text("\n".join(kept))

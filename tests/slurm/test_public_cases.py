@@ -259,12 +259,16 @@ def test_options_that_change_no_schedule_are_taken(ran):
         ("1", "--ntasks-per-node=2", 16, True),
         ("1", "-c 3", 16, True),
         ("1", "-c 3 --exclusive", 16, False),
+        ("", "--gres=gpu:1", 16, True),
+        ("", "--gres=gpu:1 -n 1", 1, False),
+        ("1", "--gpus-per-node=1 --exclusive", 16, False),
     ],
 )
 def test_extra_makes_jobs_ones_on_parts_of_nodes(ran, nodes, extra, cpus, told):
-    found = ran(CSV.format("nodes,extra", f"{nodes},{extra}", f"{nodes},{extra}"))
+    conf = CONF.replace("Feature=old", "Gres=gpu:2")
+    found = ran(CSV.format("nodes,extra", f"{nodes},{extra}", f"{nodes},{extra}"), conf=conf)
     assert [int(row["cpus"]) for row in found.jobs.values()] == [cpus, cpus]
-    assert ("jobs that name nodes but no cores get whole nodes" in found.said) == told
+    assert ("get whole nodes" in found.said) == told
 
 
 def test_columns_that_are_not_read_are_told_by_their_names(ran):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.slurm.conf import facts, values
 from ptaskmodel.slurm.conf.facts import CANCEL, GANG, OFF, REQUEUE, SUSPEND, WITHIN
-from ptaskmodel.slurm.conf.versions import REFERENCE
+from ptaskmodel.slurm.conf.versions import NEW_DEFAULTS, REFERENCE
 
 Reader = Callable[[str], Any]
 Table = dict[str, tuple[str, Reader]]
@@ -305,6 +305,12 @@ def units_refused(scalars: Mapping[str, Any]) -> str | None:
     linear = scalars.get("select_type", facts.LINEAR) == facts.LINEAR
     if not words or linear == (not cores):
         return None
+    if linear and "select_type" not in scalars:
+        return (
+            f"Slurm before {NEW_DEFAULTS} does not start with {cores[0]} and its default, "
+            f"select/linear; add SelectType=select/cons_tres, or give --slurm-version "
+            f"{NEW_DEFAULTS}, whose default that is"
+        )
     if linear:
         return f"Slurm does not start with {cores[0]} and select/linear; take one of both out"
     return "Slurm does not start without CR_Core, CR_CPU or CR_Socket on shared nodes; add one"

@@ -136,11 +136,9 @@ class _Builder:
             self._take_version(folder)
         with self.problems:
             if not home and not self.names_lost:
-                raise SlurmError(f"{self.last}: ends without a NodeName line; give the nodes")
+                raise SlurmError(self._without("NodeName", "the nodes"))
             if not self.seen_partition:
-                raise SlurmError(
-                    f"{self.last}: ends without a PartitionName line; give a partition"
-                )
+                raise SlurmError(self._without("PartitionName", "a partition"))
         self._check_down(home)
         partitions: list[Partition] = []
         for group in self.groups:
@@ -166,6 +164,13 @@ class _Builder:
             **self.scalars,
         )
 
+    def _without(self, key: str, what: str) -> str:
+        """Say that no line begins with a key, or which one looks as if it were to."""
+        like = next((one for one in self.others if one.meant == key), None)
+        if like is not None:
+            return f"{like.where}: {like.key} is not known; write {key}"
+        return f"{self.last}: ends without a {key} line; give {what}"
+
     def _check_half_life(self) -> None:
         if not self.priority.get("decay_half_life_s", 1) and (
             self.priority.get("usage_reset_period", "NONE") == "NONE"
@@ -189,6 +194,11 @@ class _Builder:
         """The switches of topology.conf if there are to be any, and what is told of them."""
         if self.scalars.get("topology_plugin") != TREE:
             return (), ()
+        if not (folder / TOPOLOGY).exists():
+            raise SlurmError(
+                f"{self.places['topology_plugin']}: TopologyPlugin={TREE}: there is no "
+                f"{folder / TOPOLOGY}; copy it there, or take the line out"
+            )
         switches, told = read_topology(folder / TOPOLOGY, home)
         apart = set(home).difference(*(one.nodes for one in switches))
         if apart:

@@ -15,8 +15,9 @@ VERSIONS = ("22.05", "23.02", "23.11", "24.05", "24.11", "25.05")
 REFERENCE = VERSIONS[0]
 
 # Keys with another default from a version on.
+NEW_DEFAULTS = "23.11"
 _DEFAULTS = {
-    "23.11": {"SelectType": "select/cons_tres", "PriorityType": "priority/multifactor"},
+    NEW_DEFAULTS: {"SelectType": "select/cons_tres", "PriorityType": "priority/multifactor"},
 }
 # The version in which a key or an option of SchedulerParameters appeared, in lower case.
 SINCE = {

@@ -34,6 +34,10 @@ _WHOLE_ALL_THE_SAME = (
     "jobs that name nodes but no cores get whole nodes, also where extra asks for CPUs, GPUs or "
     "tasks of nodes; exclusive 0 gives parts of nodes"
 )
+_WHOLE_WITH_GRES = (
+    "jobs that ask for gres or gpus_per_node, but for no cores, tasks or --gpus, get whole nodes; "
+    "-n or exclusive 0 gives parts of nodes"
+)
 EXTRA = "extra"
 # Run times, and cells of the columns that are not needed, that are read once: many jobs are alike.
 KEPT = 10_000
@@ -248,8 +252,8 @@ def _common(
     parts = row.get(SCRIPT) or of_extra or not _PARTS_OF_NODES.isdisjoint(own)
     whole = None if parts else WHOLE_NODES
     given = sbatch.joined(sbatch.joined(by_script, own), given)
-    if whole and asks_parts and "exclusive" not in given:
-        assumed.add(_WHOLE_ALL_THE_SAME)
+    if whole and "exclusive" not in given and (asks_parts or given.get("gres")):
+        assumed.add(_WHOLE_ALL_THE_SAME if asks_parts else _WHOLE_WITH_GRES)
     silent |= given.pop(sbatch.PASSED_OVER, set())
     if "limit_min" not in given:
         nor = f", nor has {shown(script)}" if (script := row.get(SCRIPT)) else ""

@@ -102,9 +102,9 @@ PASSED_OVER = "passed_over"
 # Options that change a schedule in a way that is not simulated, with the reason or the remedy.
 REFUSED: Mapping[str, str] = {
     "--batch": "is not simulated: where a job's script runs; leave it out",
-    "--begin": "is given in the column begin, s",
+    "--begin": "is a date; give it in the column begin, s",
     "--clusters": "is not simulated: jobs of several clusters; leave it out",
-    "--deadline": "is given in the column deadline, s",
+    "--deadline": "is a date; give it in the column deadline, s",
     "--extra-node-info": "is not simulated; give --sockets-per-node, --cores-per-socket",
     "--nodefile": "is not simulated: a file of nodes; give --nodelist",
     "--overcommit": "is not simulated: more tasks than CPUs; give --ntasks",
