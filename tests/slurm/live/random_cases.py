@@ -244,7 +244,9 @@ def case(kind: str, seed: int) -> dict[str, str]:
         given.pop("MaxMemPerNode", None)
     if given["SelectType"] == LINEAR and given.get("SelectTypeParameters") != "CR_Memory":
         given.pop("SelectTypeParameters", None)  # slurmctld would not start
-    lines = [*_words(given), f"SchedulerParameters={','.join(_words(drawn))}"]
+    if drawn:
+        given["SchedulerParameters"] = ",".join(_words(drawn))
+    lines = _words(given)
     nodes, cores, node_lines = _node_lines(draw, site, given.get("SelectTypeParameters", ""))
     lines += [*node_lines, *_partition_lines(draw, site, nodes)]
     texts: dict[str, str] = {}
