@@ -276,7 +276,9 @@ class Loop:
             look = self._backfill.look_date(self._now, self._last_turn)
             if look < date or (look == date == turn and self._phases.backfill_first):
                 date, what = look, CYCLE
-            first_s = phases_of.TIE_S if what == CLEAN and self._pause_s > EPILOG_S else 0.0
+            first_s = 0.0
+            if what == CLEAN:
+                first_s = phases_of.TIE_S if self._pause_s > EPILOG_S else -phases_of.TIE_S
             if self._events.at_once and self._pass_date < date + first_s:
                 date, what = self._pass_date, RELEASED
         elif self._scripted < len(self._script):

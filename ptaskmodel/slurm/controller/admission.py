@@ -99,6 +99,15 @@ def waits_for(
     return None
 
 
+def is_found_late(job: JobRecord, reason: str | None) -> bool:
+    """Return whether the `reason` to refuse a `job` is found when nodes are looked for.
+
+    MinNodes of several partitions is, if it gives no nodes; so is memory that it does not ask for.
+    """
+    several = len(job.partitions) > 1 and job.request.min_nodes is None
+    return (reason == NODES and several) or (reason == MEMORY and not job.request.gives_memory)
+
+
 def is_tried(need: Need) -> bool:
     """Whether nodes are looked for with a `need`: some would do, and it has all that it names."""
     return bool(need.nodes) and not need.required & ~need.nodes
@@ -272,7 +281,6 @@ class Ended:
         return gone
 
 
-INVALID_FEATURE = "InvalidFeature"
 # Limit and least time of a request, minutes.
 Times = tuple[int | None, int | None]
 
@@ -447,19 +455,21 @@ class Admission:
         key: tuple[object, ...] = tuple([need.kind for need in needs])
         if self._strict or job.request.time_min_min is not None:
             key = (*needs, member)
-        if job.request.prefer is not None:
-            key = (*key, job.request.constraint)
         if key not in self._refused:
             self._refused[key] = self._refuses(job, member)
         return self._refused[key]
 
-    def _refuses(self, job: JobRecord, member: Member) -> str | None:
+    def lacks_features(self, request: JobRequest) -> bool:
+        """Return whether a `request` is for features that are misspelt or that no node has."""
+        if request.constraint is None and request.prefer is None:
+            return False
         try:
-            asked = parsed(job.request.constraint).names | parsed(job.request.prefer).names
+            asked = parsed(request.constraint).names | parsed(request.prefer).names
         except ValueError:
-            return INVALID_FEATURE
-        if not asked <= self._features:
-            return INVALID_FEATURE
+            return True
+        return not asked <= self._features
+
+    def _refuses(self, job: JobRecord, member: Member) -> str | None:
         try:
             completed(job.request, self._conf)
         except ValueError:

@@ -282,6 +282,8 @@ class Queue:
         """Each partition of a job is looked at in turn, and a reason that is new is a change."""
         fresh, settled = False, []
         for job in self._untold:
+            if _has_limit(job) and self._is_full(job):
+                continue  # that is found before, and nothing else is looked at
             least, most = self._barred[job]
             for reason in most if whole else least:
                 if reason != job.reason and (reason is not None or job.reason in _OF_PARTITIONS):

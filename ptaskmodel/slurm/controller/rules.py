@@ -24,7 +24,7 @@ from ptaskmodel.slurm.accounts.fair_share import Member, Members, ShareTree
 from ptaskmodel.slurm.accounts.limits import Limits
 from ptaskmodel.slurm.conf.facts import LINEAR, NEVER, TREE, Conf, Nodes, Partition
 from ptaskmodel.slurm.conf.reservations import Reserved
-from ptaskmodel.slurm.controller.admission import DOWN, Admission, Licences
+from ptaskmodel.slurm.controller.admission import DOWN, Admission, Licences, is_found_late
 from ptaskmodel.slurm.controller.priority import priorities_of, sizes_of
 from ptaskmodel.slurm.controller.queue import ARRAY_LIMIT
 from ptaskmodel.slurm.jobs.constraints import by_constraint
@@ -36,6 +36,10 @@ from ptaskmodel.slurm.select.offers import asks_gpus
 from ptaskmodel.slurm.select.plugin import Answers, Select, select_of
 
 LICENCES = "Licenses"
+INVALID_FEATURE, INVALID_RESERVATION = "InvalidFeature", "InvalidReservation"
+NOT_ADMITTED = "ReservationNotAllowed"
+# Why jobs are refused of which Slurm has made a record.
+WITH_RECORD = frozenset((INVALID_FEATURE, INVALID_RESERVATION, NOT_ADMITTED))
 
 
 class Rules:
@@ -185,18 +189,26 @@ class Rules:
             return "InvalidArray"
         if request.licenses and self._licences.refuses(request):
             return "InvalidLicense"
-        if request.reservation is not None:
-            reservation = self.reserved.named(request.reservation, now)
-            if reservation is None:
-                return "InvalidReservation"
-            accounts = self.members.accounts(request.account, member)
-            job.set_reservation(reservation)
-            if not reservation.admits(request.user, accounts):
-                return "ReservationNotAllowed"
         refused = self._admission.refuses(job, member)
-        if refused is not None or not self.limits.enforced:
-            return refused
-        return self._refused_by_limits(job)
+        if refused is None and self.limits.enforced:
+            refused = self._refused_by_limits(job)
+        if refused is None or is_found_late(job, refused):
+            refused = self._refused_with_record(job, member, now) or refused
+        return refused
+
+    def _refused_with_record(self, job: JobRecord, member: Member, now: int) -> str | None:
+        """Why a job is refused after Slurm made a record of it, which it removes again."""
+        request = job.request
+        if self._admission.lacks_features(request):
+            return INVALID_FEATURE
+        if request.reservation is None:
+            return None
+        reservation = self.reserved.named(request.reservation, now)
+        if reservation is None:
+            return INVALID_RESERVATION
+        job.set_reservation(reservation)
+        accounts = self.members.accounts(request.account, member)
+        return None if reservation.admits(request.user, accounts) else NOT_ADMITTED
 
     def _refused_by_limits(self, job: JobRecord) -> str | None:
         """Why limits to submissions refuse a job; the tasks of an array come together."""

@@ -16,10 +16,8 @@ from ptaskmodel.slurm.conf.phases import AT_ONE_DATE_S, Phases
 from ptaskmodel.slurm.controller.admission import (
     CONFIG,
     DOWN,
-    INVALID_FEATURE,
-    MEMORY,
-    NODES,
     Deadlines,
+    is_found_late,
 )
 from ptaskmodel.slurm.controller.allocations import Allocations
 from ptaskmodel.slurm.controller.job_list import (
@@ -32,7 +30,7 @@ from ptaskmodel.slurm.controller.job_list import (
 )
 from ptaskmodel.slurm.controller.preemption import Gang
 from ptaskmodel.slurm.controller.queue import BEGIN, DEPENDENCY, Queue
-from ptaskmodel.slurm.controller.rules import Rules
+from ptaskmodel.slurm.controller.rules import WITH_RECORD, Rules
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.needs import YEAR_S
 from ptaskmodel.slurm.jobs.record import Allocation, JobRecord, over_time_s
@@ -97,10 +95,7 @@ class Submission:
         if reason is None and rules.limits.enforced:
             job.set_needs(rules.within_limits(job))
             limited = rules.limited(job)
-        # Of a job in several partitions that gives no nodes, MinNodes is not looked at before.
-        late = reason == NODES and len(job.partitions) > 1 and request.min_nodes is None
-        # So is memory that the job has not asked for.
-        late = late or (reason == MEMORY and not request.gives_memory)
+        late = is_found_late(job, reason)
         possible = reason is not None or limited is not None or rules.could_start(job, now)
         if not possible:
             late = not (job.needs[0].portions and self._allocations.lacks_portion(job))
@@ -113,7 +108,7 @@ class Submission:
             self._jobs.end(job, now)
             self._events.change(date)
         if reason is not None:
-            if reason == INVALID_FEATURE:  # found of a record, which is removed again
+            if reason in WITH_RECORD:  # which is removed again
                 self._events.change(date)
             job.leave(record.REFUSED, now, reason)
             return job
