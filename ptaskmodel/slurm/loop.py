@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from math import inf
+from math import copysign, inf
 
 from ptaskmodel import interrupts
 from ptaskmodel.batch.jobs.execution import Attempt, Ended, Execution
@@ -276,10 +276,8 @@ class Loop:
             look = self._backfill.look_date(self._now, self._last_turn)
             if look < date or (look == date == turn and self._phases.backfill_first):
                 date, what = look, CYCLE
-            first_s = 0.0
-            if what == CLEAN:
-                first_s = phases_of.TIE_S if self._pause_s > EPILOG_S else -phases_of.TIE_S
-            if self._events.at_once and self._pass_date < date + first_s:
+            tie_s = copysign(phases_of.TIE_S, self._pause_s - EPILOG_S) if what == CLEAN else 0.0
+            if self._events.at_once and self._pass_date < date + tie_s:
                 date, what = self._pass_date, RELEASED
         elif self._scripted < len(self._script):
             date, what, which = min((date, what, which), self._script[self._scripted])

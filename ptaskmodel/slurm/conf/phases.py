@@ -53,7 +53,8 @@ CLEAN_S = 0.004
 APART_S = 1e-6
 # Events that are less far apart have the same written date.
 AT_ONE_DATE_S = 5e-4
-# A pass that has waited longer than an epilog takes comes before nodes that are clean at its date.
+# A pass that has waited longer than an epilog takes comes before nodes that are clean at its date;
+# another one comes after them.
 TIE_S = APART_S / 2
 # Turns of a loop that is late.
 PATIENCE_S = 2.5

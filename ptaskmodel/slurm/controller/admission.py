@@ -461,13 +461,10 @@ class Admission:
 
     def lacks_features(self, request: JobRequest) -> bool:
         """Return whether a `request` is for features that are misspelt or that no node has."""
-        if request.constraint is None and request.prefer is None:
-            return False
-        try:
+        with suppress(ValueError):
             asked = parsed(request.constraint).names | parsed(request.prefer).names
-        except ValueError:
-            return True
-        return not asked <= self._features
+            return not asked <= self._features
+        return True
 
     def _refuses(self, job: JobRecord, member: Member) -> str | None:
         try:

@@ -254,6 +254,7 @@ def has_all(asked: Collection[Feature], features: Collection[str]) -> bool:
 
 
 @functools.lru_cache(4096)
+@functools.cache
 def parsed(text: str | None) -> Constraint:
     """What the `text` of a constraint says. Raises ValueError if Slurm does not take it."""
     if text is None:
