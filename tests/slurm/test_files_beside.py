@@ -20,7 +20,7 @@ def told(folder, gres_conf, gres="gpu:2"):
     [
         ("NodeName=n[1-4] Name=gpu File=/dev/nvidia[0-1]", ""),
         ("Name=gpu Count=2 # on all\n", ""),
-        ("AutoDetect=off\nName=gpu Count=2", "gres.conf:1: AutoDetect='off': Gres of slurm.conf"),
+        ("AutoDetect=nvml\nName=gpu Count=2", "gres.conf:1: AutoDetect='nvml': Gres of slurm"),
         ("Name=gpu Count=1", "gres.conf: lists 1 of the 2 gpu in slurm.conf: Slurm would drain"),
         ("NodeName=n3 Name=gpu Count=1", "here it has 2 (n3)"),
         ("Name=gpu Count=2 Cores=0-3", "gres.conf:1: Cores binds no units to cores"),
@@ -38,6 +38,7 @@ def test_what_gres_conf_says_otherwise_is_told(tmp_path, gres_conf, says):
 
 
 def test_units_that_slurmd_looks_for_need_not_be_listed(tmp_path):
+    assert told(tmp_path, "AutoDetect=off\nName=gpu Count=2") == ""
     assert "lists" not in told(tmp_path, "AutoDetect=nvml\nName=gpu Count=1")
 
 

@@ -97,7 +97,7 @@ def _of_line(pairs: Sequence[Pair], line: int, account: Account) -> Iterator[_Gr
         if key in ("cores", "cpus"):
             what = f"{pair.key} binds no units to cores: those of all sockets may use them"
             account.unused(what, line, "Cores")
-        elif key == AUTO:
+        elif key == AUTO and pair.value.lower() != "off":
             text = f"{pair.key}={shown(pair.value)}: Gres of slurm.conf says what nodes have"
             account.assumed(text, line, pair.key)
         elif key not in _KEYS:

@@ -126,6 +126,11 @@ def _included(name: str, where: str, reading: _Reading) -> Iterator[list[Pair]]:
         raise SlurmError(f"{where}: Include {name}: the file includes itself; take the line out")
     if len(reading.open_files) > MAX_DEPTH:
         raise SlurmError(f"{where}: Include {name}: more than {MAX_DEPTH} files deep")
+    if not path.exists():
+        raise SlurmError(
+            f"{where}: Include {name}: there is no such file; copy it beside the file, or take the "
+            "line out"
+        )
     try:
         yield from _lines_of(path, reading._replace(open_files=(*reading.open_files, real)))
     except SlurmError as error:
@@ -155,6 +160,8 @@ def _pairs(line: str, where: str) -> list[Pair]:
     pairs, place = [], 0
     while place < len(line):
         found = _PAIR.match(line, place)
+        if found is None and any(mark in line for mark in ("{{", "{%")):
+            raise SlurmError(f"{where}: belongs to a template ({{{{ or {{%); give what is made of it")
         if found is None:
             rest = shown(line[place:].strip())
             raise SlurmError(f"{where}: {rest}; write Key=Value, a value with blanks quoted")

@@ -196,8 +196,8 @@ class _Builder:
             return (), ()
         if not (folder / TOPOLOGY).exists():
             raise SlurmError(
-                f"{self.places['topology_plugin']}: TopologyPlugin={TREE}: there is no "
-                f"{folder / TOPOLOGY}; copy it there, or take the line out"
+                f"{self.places['topology_plugin']}: TopologyPlugin={TREE}: "
+                f"{folder / TOPOLOGY} is missing; copy it there, or take the line out"
             )
         switches, told = read_topology(folder / TOPOLOGY, home)
         apart = set(home).difference(*(one.nodes for one in switches))
