@@ -218,6 +218,18 @@ def test_jobs_of_users_whom_nobody_knows_are_explained(files, capsys):
     assert "1 of 3 jobs end" in said, "who names no user is root"
 
 
+@pytest.mark.parametrize("key", ["AllowAccounts=physics", "AllowQos=long"])
+def test_partitions_that_take_no_jobs_without_accounts_are_explained(files, capsys, key):
+    (files / "slurm.conf").write_text(
+        f"{CONF}PartitionName=DEFAULT {key}\nPartitionName=q Nodes=ALL"
+    )
+    rows = "id,submit,nodes,limit,run,partition\na,0,1,600,500,\nb,2,1,60,60,q\n"
+    (files / "jobs.csv").write_text(rows)
+    assert main(["slurm", str(files / "slurm.conf"), str(files / "jobs.csv")]) == 0
+    said = capsys.readouterr().out
+    assert "1 job is refused or never starts, as AllowAccounts and AllowQos of partitions" in said
+
+
 def test_a_table_of_jobs_may_have_deadlines(files):
     rows = "id,submit,nodes,limit,run,deadline\na,0,4,600,500,\nb,1,1,600,60,900\n"
     (files / "jobs.csv").write_text(rows)

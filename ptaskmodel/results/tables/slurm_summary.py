@@ -19,7 +19,11 @@ from ptaskmodel.errors import shown
 from ptaskmodel.remarks import Remark
 from ptaskmodel.results.tables.slurm import Alone, Run, Simulated, is_over, slowdown_of, suspended_s
 from ptaskmodel.slurm.accounts.facts import Accounts
-from ptaskmodel.slurm.accounts.fair_share import INVALID_ACCOUNT
+from ptaskmodel.slurm.accounts.fair_share import (
+    ACCOUNT_NOT_ALLOWED,
+    INVALID_ACCOUNT,
+    QOS_NOT_ALLOWED,
+)
 from ptaskmodel.slurm.accounts.limits import not_simulated
 from ptaskmodel.slurm.conf.facts import Conf, NodeLine, Partition
 from ptaskmodel.slurm.conf.phases import BACKFILL_CYCLE
@@ -92,7 +96,7 @@ def stranger_remarks(found: Sequence[Simulated], given: bool) -> list[Remark]:
     jobs = [job for each in found for job in each.run.jobs]
     refused = [job for job in jobs if job.state == REFUSED and job.reason == INVALID_ACCOUNT]
     if not refused:
-        return []
+        return [] if given else _outsiders(jobs)
     asked = Counter((job.request.user, job.request.account) for job in refused)
     names = [
         f"{'root' if user is None else shown(user)} in "
@@ -105,6 +109,16 @@ def stranger_remarks(found: Sequence[Simulated], given: bool) -> list[Remark]:
     text += f": {', '.join([*names, *more])}. " + ("Correct" if given else "Give")
     text += " --accounts (sacctmgr dump; auto makes them of the jobs), or take that key out"
     return [Remark(text, effect=remarks.REFUSED)]
+
+
+def _outsiders(jobs: Sequence[JobRecord]) -> list[Remark]:
+    """That without accounts partitions take no `jobs` that are to have one, or a QOS."""
+    barred = (ACCOUNT_NOT_ALLOWED, QOS_NOT_ALLOWED)
+    count = sum(job.state in (REFUSED, "PENDING") and job.reason in barred for job in jobs)
+    text = several(count, "job is refused or never starts", "jobs are refused or never start")
+    text += ", as AllowAccounts and AllowQos of partitions take none without account and QOS. "
+    text += "Give --accounts (sacctmgr dump; auto makes them of the jobs), or take these keys out"
+    return [Remark(text, effect=remarks.REFUSED)] if count else []
 
 
 def qos_notes(found: Sequence[Simulated]) -> list[str]:

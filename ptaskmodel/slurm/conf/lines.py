@@ -161,7 +161,9 @@ def _pairs(line: str, where: str) -> list[Pair]:
     while place < len(line):
         found = _PAIR.match(line, place)
         if found is None and any(mark in line for mark in ("{{", "{%")):
-            raise SlurmError(f"{where}: belongs to a template ({{{{ or {{%); give what is made of it")
+            raise SlurmError(
+                f"{where}: belongs to a template ({{{{ or {{%); give what is made of it"
+            )
         if found is None:
             rest = shown(line[place:].strip())
             raise SlurmError(f"{where}: {rest}; write Key=Value, a value with blanks quoted")
