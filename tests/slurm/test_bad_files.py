@@ -185,6 +185,23 @@ def test_nothing_is_missed_that_a_line_may_have_said_that_cannot_be_read(tmp_pat
     assert "ends without" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("there", "instead"),
+    [
+        ("Account - 'bio':", "Account - 'bio':Fairshare=x:"),
+        ("add account physics", "ad account physics"),
+        ("add user ann account=physics", "add user ann account=physic"),
+    ],
+)
+def test_what_a_refused_line_would_have_added_is_not_missed(tmp_path, there, instead):
+    write_all(tmp_path)
+    assert there in GOOD["accounts.txt"]
+    (tmp_path / "accounts.txt").write_text(GOOD["accounts.txt"].replace(there, instead, 1))
+    with pytest.raises(PTaskModelError, match=r"accounts.txt:\d+: ") as caught:
+        read_accounts(tmp_path / "accounts.txt")
+    assert "problems" not in str(caught.value)
+
+
 @pytest.mark.parametrize("mark", [" ", ","])
 def test_a_table_of_sacct_is_printed_with_bars(tmp_path, capsys, mark):
     write_all(tmp_path)

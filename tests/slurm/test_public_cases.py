@@ -169,7 +169,7 @@ def test_all_that_a_table_of_jobs_names_in_vain_is_told_at_once(ran):
     found = ran(text.split("\n")[0] + "\na,0,1,60,1,,,,,\nb,0,1,60,1,,,,\n")
     assert set(found.jobs) == {"a", "b"}
     found = ran(text.split("\n")[0] + "\n")
-    assert "log.txt: has no jobs below the header; add rows" in found.error
+    assert "log.txt:1: has no jobs below the header; add rows" in found.error
     found = ran("\n# mine\n" + (text + others).replace(",x,", ",,").replace(",", ";"))
     assert set(found.jobs) == {"a", "d", "e"}
     assert "semicolons separate the columns" in found.said

@@ -102,6 +102,15 @@ def read_accounts(path: AnyPath, account: Account) -> Accounts:
     return reading.accounts()
 
 
+class _NotThereError(ValueError):
+    """No line before adds what a line names; if one that was refused names it, too, that is why."""
+
+    def __init__(self, kind: str, name: str, remedy: str = "add") -> None:
+        what = f"the {kind} {shown(name)} does not exist"
+        super().__init__(f"{what}; {remedy} it in an earlier line")
+        self.name = name
+
+
 class _Reading:
     """What the lines read so far have said. header: the columns of the table that goes on."""
 
@@ -116,6 +125,7 @@ class _Reading:
         self.header: list[str] | None = None
         self.parent = ROOT
         self.users: dict[str, str] = {ROOT: ROOT}  # default accounts
+        self.refused: list[str] = []  # lines
 
     def line(self, line: str, number: int) -> None:
         where = f"{self.account.file}:{number}"
@@ -130,7 +140,13 @@ class _Reading:
             else:
                 for call in self._calls(line):
                     self._command(meaning(call, self.in_script), number)
+        except _NotThereError as fault:
+            is_consequence = any(fault.name in one for one in self.refused)
+            self.refused.append(line)
+            if not is_consequence:
+                raise SlurmError(str(fault)) from None
         except ValueError as fault:
+            self.refused.append(line)
             raise SlurmError(str(fault)) from None
 
     def _is_row(self, line: str) -> bool:
@@ -205,9 +221,7 @@ class _Reading:
 
     def _user(self, name: str, account: str, partition: str | None, where: str) -> Association:
         if (account, None, None) not in self.found:
-            raise ValueError(
-                f"the account {shown(account)} does not exist; add it in an earlier line"
-            )
+            raise _NotThereError(ACCOUNT, account)
         default = self.users.setdefault(name, account) == account
         known = self.found.get((account, name, partition))
         return known or Association(account, name, account, partition, default=default, where=where)
@@ -316,9 +330,7 @@ class _Reading:
                 )
         strange = next((name for name in names if not self._is_there(kind, name)), None)
         if strange is not None and command.verb == MODIFY:
-            raise ValueError(
-                f"the {kind} {shown(strange)} does not exist; add it in an earlier line"
-            )
+            raise _NotThereError(kind, strange)
         found: list[Any]
         if kind == QOS:
             found = [one for name, one in self.qos.items() if not names or name in names]
@@ -370,9 +382,7 @@ class _Reading:
         given = {key_of(key): text for key, text in options}
         if kind == "Parent":
             if (name, None, None) not in self.found:
-                raise ValueError(
-                    f"the account {shown(name)} does not exist; define it in an earlier line"
-                )
+                raise _NotThereError(ACCOUNT, name, "define")
             self.parent = name
         elif kind == "Cluster":
             root = self.found[ROOT, None, None]

@@ -401,7 +401,8 @@ def _end(fields: Mapping[str, str], start_s: int, t0: int) -> int:
     if "endtime" in fields:
         end_s = _date(fields["endtime"], t0)
     else:
-        given = _needed(fields, "duration")
+        if not (given := fields.get("duration", "")):
+            raise ValueError("duration is missing; give it, or endtime")
         try:
             lasts = values.minutes(given)
         except ValueError as fault:

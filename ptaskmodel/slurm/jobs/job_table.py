@@ -178,7 +178,7 @@ def read_jobs(path: AnyPath, account: Account, phase_s: float = PHASE_S) -> Subm
             raise SlurmError(f"{account.file}: has more than {MOST_JOBS:,} jobs; split the file")
     account.check_rows()
     if not found:
-        raise SlurmError(f"{account.file}: has no jobs below the header; add rows")
+        raise SlurmError(f"{account.file}:1: has no jobs below the header; add rows")
     sbatch.tell_silent(silent, account)
     for what in assumed:
         account.assumed(what, field=EXTRA)

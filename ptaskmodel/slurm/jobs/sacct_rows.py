@@ -100,7 +100,7 @@ def table_rows(
                 yield (
                     since,
                     f"{len(cells)} fields instead of {count}, and no way to join them fits "
-                    "the columns",
+                    "the columns; give one for each column",
                 )
                 continue
             cells = fitted
@@ -126,7 +126,7 @@ def _at(lines: Sequence[int]) -> str:
 
 
 def _too_few(cells: Sequence[str], count: int) -> str:
-    return f"{several(len(cells), 'field')} instead of {count}"
+    return f"{several(len(cells), 'field')} instead of {count}; give one for each column"
 
 
 def _begins(cells: Sequence[str], count: int, missing: int) -> bool:
