@@ -1,12 +1,12 @@
 """Which jobs hold which nodes: allocations, victims of preemption, and reservations.
 
-Victims are chosen if no nodes are free; the controller ends the victims that must end.
+`victims` chooses jobs that make way if no nodes are free; the controller ends those that must end.
 Source: slurm.conf of Slurm 22.05, PreemptMode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from math import inf
 
 from ptaskmodel.batch.machine.host_sets import Mask
@@ -15,7 +15,6 @@ from ptaskmodel.slurm.conf.facts import (
     EXCLUSIVE,
     FORCE,
     LINEAR,
-    SUSPEND,
     Conf,
     Nodes,
     SchedulerParameters,
@@ -26,13 +25,14 @@ from ptaskmodel.slurm.controller.job_list import Cleaning, Events, JobList, node
 from ptaskmodel.slurm.controller.preemption import Preemption
 from ptaskmodel.slurm.controller.queue import RESERVATION_DELETED, Queue
 from ptaskmodel.slurm.controller.rules import Rules
+from ptaskmodel.slurm.controller.victims import Victims
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.constraints import by_constraint, first_by_constraint
 from ptaskmodel.slurm.jobs.gpus import GPU
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
 from ptaskmodel.slurm.select.consumable import Consumable
-from ptaskmodel.slurm.select.plugin import Answers, Select, date_of, expected_end, select_of
+from ptaskmodel.slurm.select.plugin import Answers, date_of, select_of
 from ptaskmodel.slurm.select.switches import Leaves
 
 
@@ -109,13 +109,13 @@ class Allocations:
         within: Mask,
         now: int,
         ends: Ends,
-        select: Select | None = None,
+        answers: Answers | None = None,
         *,
         now_only: bool = False,
     ) -> tuple[float, Allocation] | None:
         """Return when and where a `job` with a `need` fits if others end at their limits, `ends`.
 
-        within: the nodes to look at. now: Unix s. select: what jobs use, if not what they do now.
+        within: the nodes to look at. now: Unix s. answers: where jobs fit, if not as all run now.
         now_only: whether it must fit now. Whether it does is only looked at for each portion of a
         constraint; see `place`.
         """
@@ -126,10 +126,7 @@ class Allocations:
                 found = self.answers.place(part, within, leaves)
                 if found is not None or now_only:
                     return None if found is None else (now, found)
-            if select is None:
-                later = self.answers.end(part, within, ends, leaves)
-            else:
-                later = expected_end(select, self._conf, part, within, ends, leaves)
+            later = (answers or self.answers).end(part, within, ends, leaves)
             return later and (date_of(later[0], self.select, self._conf, now), later[1])
 
         found = first_by_constraint(need, within, ask)
@@ -220,16 +217,6 @@ class Allocations:
                 theirs |= allocation.nodes
         return theirs
 
-    def without(self, victims: Sequence[JobRecord]) -> Select:
-        """Return what jobs use when `victims` are gone, or suspended if PreemptMode says so."""
-        trial: Select = self.select.copy()
-        for victim in victims:
-            if self._preemption.mode_of(victim) == SUSPEND:
-                trial.lift(victim)
-            else:
-                trial.remove(victim, running=victim.state == record.RUNNING)
-        return trial
-
     def leaves(self, job: JobRecord, need: Need, now: int) -> Leaves | None:
         """Return how few leaf switches a `job` with a `need` waits for `now`; an array is one."""
         tree = self.select.tree
@@ -310,102 +297,6 @@ def sum_of(jobs: Sequence[JobRecord]) -> Mask:
     for job in jobs:
         nodes |= nodes_of(job)
     return nodes
-
-
-class Victims:
-    """The jobs that others preempt.
-
-    conf, nodes: the cluster. rules, preemption: which jobs may preempt which. jobs: those that run.
-    select, answers: what they use.
-    """
-
-    def __init__(
-        self,
-        conf: Conf,
-        nodes: Nodes,
-        rules: Rules,
-        preemption: Preemption,
-        jobs: JobList,
-        select: Select,
-        answers: Answers,
-    ) -> None:
-        self._patience_s = conf.kill_wait_s + conf.message_timeout_s
-        self._nodes, self._rules, self._preemption = nodes, rules, preemption
-        self._jobs, self._select, self._answers = jobs, select, answers
-        self.tasks: int | None = None
-        # The jobs that wait for the nodes of victims, and since when.
-        self._preempting: dict[JobRecord, int] = {}
-        self._doomed: list[tuple[JobRecord, str]] = []
-        # Which jobs those of a partition and a kind may preempt, until one starts or ends.
-        self._candidates: dict[tuple[str, Hashable], list[JobRecord]] = {}
-        self._known_at: tuple[int, int] | None = None
-
-    def candidates(self, job: JobRecord, need: Need, now: int) -> list[JobRecord]:
-        """Return all jobs that a `job` with a `need` may preempt `now`, in the order of trial."""
-        if not self._preemption.active:
-            return []
-        if self._known_at != (self._answers.version, now):
-            self._known_at = self._answers.version, now
-            self._candidates.clear()
-        key = need.partition.name, self._preemption.kind_of(job)
-        if key not in self._candidates:
-            live = (job for _, _, job in self._jobs.running)
-            among = self._nodes.partitions[need.partition.name]
-            self._candidates[key] = self._preemption.candidates(job, need, among, live, now)
-        return self._candidates[key]
-
-    def preempt(self, job: JobRecord, need: Need, within: Mask, now: int) -> Allocation | None:
-        """Return what a `job` gets `now` over victims that are suspended; None: it waits.
-
-        It waits until those that end have gone. need: what it needs of the nodes `within`.
-        """
-        since = self._preempting.get(job, -inf)
-        if now - since < self._patience_s and not (self.tasks and since == now):
-            return None
-        if not (candidates := self.candidates(job, need, now)):
-            return None
-        if (found := self._preemption.victims(self._select, need, within, candidates)) is None:
-            return None
-        allocation, victims = found
-        if self._rules.exceeds(job, need.partition, allocation) is not None:
-            return allocation  # nobody makes way for who may not start
-        killed = [v for v in victims if self._preemption.mode_of(v) != SUSPEND]
-        for victim in victims:
-            if victim not in killed:
-                victim.be_victim()
-        if not killed:
-            return allocation
-        self._preempting[job] = now
-        self.tasks = None if self.tasks is None else self.tasks + 1
-        for victim in killed:
-            if not self._spares(victim, now):
-                self._doomed.append((victim, self._preemption.mode_of(victim)))
-        return None
-
-    def _spares(self, victim: JobRecord, now: int) -> bool:
-        """Whether a `victim` goes on until its GraceTime is over, counted from the first time."""
-        if victim.victim:
-            return now < victim.end_s
-        grace_s = self._preemption.grace_s(victim)
-        if grace_s:
-            self._jobs.stop(victim)
-            victim.be_victim(now + grace_s)
-            self._jobs.run(victim)
-            self._answers.forget()
-        return grace_s > 0
-
-    def count_tasks(self, tasks: int | None) -> None:
-        """Set how many `tasks` of one array have preempted others in this cycle; None: no array."""
-        self.tasks = tasks
-
-    def started(self, job: JobRecord) -> None:
-        """Note that a `job` starts: it waits for no victim."""
-        self._preempting.pop(job, None)
-
-    def take_doomed(self) -> list[tuple[JobRecord, str]]:
-        """Return the jobs that must end, each with its PreemptMode, and forget them."""
-        doomed, self._doomed = self._doomed, []
-        return doomed
 
 
 class Reservations:

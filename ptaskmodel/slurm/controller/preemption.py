@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import groupby
+from math import inf
 from typing import NamedTuple
 
 from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members
@@ -31,7 +32,7 @@ from ptaskmodel.slurm.controller.queue import RESERVED, Entry
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import RUNNING, SUSPENDED, Allocation, JobRecord
 from ptaskmodel.slurm.select.consumable import Consumable
-from ptaskmodel.slurm.select.plugin import Select
+from ptaskmodel.slurm.select.plugin import Select, place_without
 
 
 class Standing(NamedTuple):
@@ -141,26 +142,35 @@ class Preemption:
 
     def candidates(
         self, job: JobRecord, need: Need, nodes: Mask, live: Iterable[JobRecord], now: int
-    ) -> list[JobRecord]:
-        """The jobs that a job may preempt, in the order in which they are considered."""
+    ) -> tuple[list[JobRecord], float]:
+        """The jobs that a job may preempt, in the order in which they are considered.
+
+        Also until when these are all, Unix s, if no other job starts or ends.
+        """
         if self._conf.preempt_type == BY_TIER and need.partition.tier <= self._lowest_tier:
-            return []
+            return [], inf
         exempt = self._conf.preempt_exempt_time_min * 60
+        # Jobs of one QOS stand behind others by priorities, which change.
+        by_rank = any(map(self._within, self._accounts.qos.values() if self._accounts else ()))
+        mine, until_s = self.standing(Entry((), 0, job)), now + 1 if by_rank else inf
         found = []
         for other in live:
             if other.state not in (RUNNING, SUSPENDED) or other.allocation is None:
                 continue
-            if not other.allocation.nodes & nodes or not self._may(job, need, other):
+            if not other.allocation.nodes & nodes or not self._may(mine, need, other):
                 continue
             mode = self.mode_of(other)
-            if mode == OFF or (mode != SUSPEND and now - other.start_s < exempt):
+            if mode == OFF:
+                continue
+            if mode != SUSPEND and now - other.start_s < exempt:
+                until_s = min(until_s, other.start_s + exempt)
                 continue
             found.append(other)
         if self._conf.scheduler.preempt_youngest_first:
             found.sort(key=lambda other: (-other.start_s, other.listed))
         else:
             found.sort(key=lambda other: (self._rank(other), other.listed))
-        return found
+        return found, until_s
 
     def _rank(self, job: JobRecord) -> int:
         assert job.allocation is not None
@@ -171,10 +181,15 @@ class Preemption:
             weight = 0 if qos is None else qos.priority
         return weight * 65536 + job.allocation.size
 
-    def _may(self, job: JobRecord, need: Need, other: JobRecord) -> bool:
+    def _may(self, mine: Standing, need: Need, other: JobRecord) -> bool:
         if self._conf.preempt_type == BY_TIER:
             return need.partition.tier > other.partition.tier
-        return self.may(self.standing(Entry((), 0, job)), self.standing(Entry((), 0, other)))
+        qos = self._qos(other)
+        if mine.qos is None or qos is None:
+            return False
+        if mine.qos is not qos:
+            return qos.name in mine.qos.preempt
+        return self.may(mine, self.standing(Entry((), 0, other)))
 
     def _within(self, qos: Qos) -> bool:
         return WITHIN in self._conf.preempt_mode or WITHIN in (qos.preempt_mode or ())
@@ -217,11 +232,7 @@ class Preemption:
         order = [job for job in candidates if job in kills and _nodes(job) & within]
         options, tries = self._conf.scheduler, 0
         while True:
-            trial, found, gone = select.copy(), None, 0
-            while found is None and gone < len(order):
-                trial.remove(order[gone])
-                found = trial.place(need, within)
-                gone += 1
+            found, gone = place_without(select, need, within, order)
             if found is None:
                 return None
             tries += 1

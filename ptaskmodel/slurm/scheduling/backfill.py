@@ -26,12 +26,10 @@ from ptaskmodel.slurm.jobs.record import (
     PENDING,
     RUNNING,
     Allocation,
-    Ends,
     JobRecord,
     is_account_limit,
 )
 from ptaskmodel.slurm.scheduling.slots import NONE, Licences, TimeSlots
-from ptaskmodel.slurm.select.plugin import Select
 
 if TYPE_CHECKING:
     from ptaskmodel.slurm.controller.controller import Controller
@@ -110,8 +108,6 @@ class Cycle:
         self._in_vain: tuple[str, int] | None = None
         # The arrays of which tasks have been started, which stand nowhere else in the queue.
         self._begun: set[str] = set()
-        # What is used, and who ends when, without those whom some jobs may preempt.
-        self._emptied: dict[int, tuple[list[JobRecord], Select, Ends]] = {}
         # Until when no job of a QOS can start, with assoc_limit_stop.
         self._limited: dict[str | None, float] = {}
         # Whether some job could have run before the date from which it was tested.
@@ -406,29 +402,18 @@ class Cycle:
             found = allocations.place(job, way, among, self._now)
             if found is not None:
                 return self._now, found
-        select: Select | None = None
-        ends: Ends = self._ends
+        answers, ends = allocations.answers, self._ends
         victims = allocations.victims.candidates(job, need, self._now)
         if victims:
             # All of them are gone at once, whoever would have to make room.
-            select, ends = self._without(victims)
+            answers, ends = allocations.victims.without(victims, ends)
             leaves = allocations.leaves(job, need, self._now)
-            trial = select
-            found = by_constraint(need, among, lambda n, w: trial.place(n, w, leaves=leaves))
+            found = by_constraint(need, among, lambda n, w: answers.place(n, w, leaves))
             if found is not None:
                 return self._now, found
         if now_only:
             return None
-        return allocations.predict(job, need, among, self._now, ends, select)
-
-    def _without(self, victims: list[JobRecord]) -> tuple[Select, Ends]:
-        """What is used, and when jobs end, without some jobs."""
-        if id(victims) not in self._emptied:
-            gone = set(victims)
-            ends = [end for end in self._ends if end[2] not in gone]
-            select = self._controller.allocations.without(victims)
-            self._emptied[id(victims)] = victims, select, ends
-        return self._emptied[id(victims)][1:]
+        return allocations.predict(job, need, among, self._now, ends, answers)
 
     def _start(self, job: JobRecord, which: int, among: Mask) -> str | None:
         """Start a job now; None: it could not be."""

@@ -6,21 +6,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from math import inf
-from typing import Self
 
-from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members
+from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members, of_hosts
 from ptaskmodel.slurm.conf.facts import BY_TIER, NEVER, Conf, NodeLine, Nodes
 from ptaskmodel.slurm.jobs.needs import OVER_OTHERS, PER_GPU, Need
 from ptaskmodel.slurm.jobs.record import Allocation, End, Ends, JobRecord
-from ptaskmodel.slurm.select.cores import Used, free_cpus, held_cpus, joined, nodes_in, without
+from ptaskmodel.slurm.select.cores import Used, free_cpus, held_cpus, joined, nodes_in
 from ptaskmodel.slurm.select.fitting import Style, dealt, fit, memory_of, takes_any
 from ptaskmodel.slurm.select.gpus import cpus_and_tasks, with_gpus, with_units
-from ptaskmodel.slurm.select.occupancy import Occupancy, in_groups
+from ptaskmodel.slurm.select.occupancy import Occupancy, Trials, in_groups
 from ptaskmodel.slurm.select.offers import (
-    InUse,
     Room,
     as_asked,
     asks_gpus,
@@ -41,7 +39,7 @@ from ptaskmodel.slurm.select.switches import Leaves, Tree
 MOST_KEPT = 50_000
 
 
-class Consumable:
+class Consumable(Trials):
     """What runs where, and where a job could."""
 
     def __init__(self, conf: Conf, nodes: Nodes, tree: Tree | None = None) -> None:
@@ -66,8 +64,7 @@ class Consumable:
         # Whether jobs that would share cores keep away from nodes that others have for themselves.
         self._keeps = not conf.gang and conf.preempt_type == NEVER
         self._full = tuple(first_hosts(count) for count in nodes.cores)
-        # On a trial `_today` keeps the jobs that are removed from `_taken`.
-        self._today = self._taken = Occupancy(conf, nodes)
+        self._today = self._left = Occupancy(conf, nodes)
         # Whether jobs for which only CPUs count fit on some nodes that are free.
         self._if_free: dict[tuple[Hashable, Mask], bool] = {}
         # Of each node, which it is like: those offer the same where the same is used.
@@ -83,13 +80,6 @@ class Consumable:
         # How many GPUs the last job that asked for some found on each node, if that is followed:
         # of nodes of one weight those with more count as lighter.
         self.favours: bytearray | None = None
-
-    def copy(self) -> Self:
-        """One on which jobs can be removed for a trial."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other._taken, other.plain = self._taken.copy(), None
-        return other
 
     def follow_favours(self, favours: bytearray | None) -> None:
         """Let the GPUs that jobs find make nodes lighter, as noted there; None: not any more."""
@@ -149,12 +139,10 @@ class Consumable:
         busy: how many jobs each node has today, where this is a prediction and such nodes come
         first. leaves: how few leaf switches it waits for.
         """
-        plain = None if busy is not None or leaves is not None else self._plain_for(need)
+        plain = None if busy is not None or leaves is not None else self.plain_for(need)
         if plain is not None:
             choice = plain.place(need, within)
-            if choice is None:
-                return None
-            return self._of_choice(need, choice, self._taken.in_use, self._taken.gres)
+            return None if choice is None else self.of_choice(need, choice, self._gone)
         among, mask = self._taken.letting_in(need, need.nodes & within)
         if len(among) < need.least or need.required & ~mask:
             return None
@@ -389,15 +377,14 @@ class Consumable:
             room.offer_gpus(offered)
         return room
 
-    def _plain_for(self, need: Need) -> PlainFit | None:
+    def plain_for(self, need: Need) -> PlainFit | None:
         """What places a job by numbers of cores; None: they do not suffice."""
         plain = self.plain
         return None if plain is None or self.heavier or plain.vector_of(need) is None else plain
 
-    def _of_choice(
-        self, need: Need, choice: Choice, used: Used, units: Sequence[InUse]
-    ) -> Allocation:
-        """What a job gets of the nodes that it takes. units: in use of each node."""
+    def of_choice(self, need: Need, choice: Choice, gone: Iterable[JobRecord]) -> Allocation:
+        """What a job gets of the nodes that it takes when others are `gone`."""
+        used, units = self._today.without(gone, of_hosts(node for node, _ in choice))
         rooms = [Room(node, cpus) for node, cpus in choice]
         found = self._of_nodes(need, rooms, [cpus for _, cpus in choice], used, None)
         return with_units(need, found, [0] * len(rooms), self.nodes.lines, units)
@@ -461,17 +448,15 @@ class Consumable:
         ends: of those that run or are suspended, earliest first; they are removed in groups, which
         grow by grows_s or else double.
         """
-        plain = None if self._busy_first or leaves is not None else self._plain_for(need)
+        plain = None if self._busy_first or leaves is not None else self.plain_for(need)
         if plain is not None:
             ended, choice = plain.predict(need, within, ends)
             if choice is None:
                 return None
             if plain.counts(need) and not need.gres:
                 return ends[ended - 1], plain.counted(need, choice)
-            gone = [job for _, _, job in ends[:ended]]
-            used = without(self._taken.in_use, (job.allocation for job in gone))
-            units = self._taken.gres_without(gone) if need.gres else ()
-            return ends[ended - 1], self._of_choice(need, choice, used, units)
+            gone = [*self._gone, *(job for _, _, job in ends[:ended])]
+            return ends[ended - 1], self.of_choice(need, choice, gone)
         trial = self.copy()
         busy = self._today.today if self._busy_first else None
         among = within & need.nodes

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
+from typing import Self
 
 from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, of_hosts
 from ptaskmodel.slurm.conf.facts import FORCE, OFF, YES, Conf, Nodes, Partition
 from ptaskmodel.slurm.jobs.needs import BESIDE_OTHERS, EXCLUSIVELY, OVER_OTHERS, Need
 from ptaskmodel.slurm.jobs.record import End, Ends, JobRecord
-from ptaskmodel.slurm.select.cores import Rows, Used, joined, nodes_in
-from ptaskmodel.slurm.select.offers import has_memory, memory_on_each
+from ptaskmodel.slurm.select.cores import Rows, Used, joined, nodes_in, without
+from ptaskmodel.slurm.select.offers import InUse, has_memory, memory_on_each
+from ptaskmodel.slurm.select.plain_fit import PlainFit
 
 
 class Occupancy:
@@ -118,12 +120,19 @@ class Occupancy:
                 key = one.name, one.type
                 gres[node][key] = gres[node].get(key, 0) + sign * one.count
 
-    def gres_without(self, jobs: Iterable[JobRecord]) -> list[dict[tuple[str, str | None], int]]:
-        """The units in use of each node, by name and type, when some `jobs` are gone."""
-        gres = [each.copy() for each in self.gres]
-        for job in jobs:
-            self._count_gres(gres, job, -1)
-        return gres
+    def without(self, gone: Iterable[JobRecord], nodes: Mask) -> tuple[Used, Sequence[InUse]]:
+        """Return cores and units in use when some jobs are `gone`, valid for some `nodes` only."""
+        gone = [job for job in gone if nodes_held(job) & nodes]
+        if not gone:
+            return self.in_use, self.gres
+        gres = self.gres
+        if any(gres[node] for node in nodes_in(nodes)):
+            gres = gres.copy()
+            for job in gone:
+                for node in nodes_in(nodes_held(job)):
+                    gres[node] = gres[node].copy()
+                self._count_gres(gres, job, -1)
+        return without(self.in_use, (job.allocation for job in gone)), gres
 
     @property
     def today(self) -> Used:
@@ -194,6 +203,51 @@ class Occupancy:
         if need.sharing == OVER_OTHERS:
             return not self._unshared[node]
         return not any(row.used[node] for rows in others for row in rows.rows)
+
+
+class Trials:
+    """What is in use, and trials on which some jobs are gone; `Consumable` is one.
+
+    plain: the same in numbers; None: numbers do not suffice.
+    """
+
+    plain: PlainFit | None
+    # What jobs use; on a trial what is left of it, None: what all but those `_gone` use.
+    _today: Occupancy
+    _left: Occupancy | None
+    _gone: Sequence[JobRecord] = ()
+
+    @property
+    def _taken(self) -> Occupancy:
+        """What is in use; on a trial, by jobs that are not gone."""
+        if self._left is None:
+            self._left = self._today.copy()
+            for job in self._gone:
+                self._left.remove(job)
+        return self._left
+
+    def copy(self) -> Self:
+        """One on which jobs can be removed for a trial."""
+        return self._trial(self._taken.copy(), None)
+
+    def without(self, jobs: Sequence[JobRecord], ends: Ends) -> Self:
+        """Return a trial on which `jobs` are gone; ends: of all that run, earliest first."""
+        plain = None if self.plain is None else self.plain.without(jobs, ends)
+        other = self._trial(None, plain)
+        other._gone = jobs
+        return other
+
+    def _trial(self, left: Occupancy | None, plain: PlainFit | None) -> Self:
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._left, other.plain = left, plain
+        return other
+
+
+def nodes_held(job: JobRecord) -> Mask:
+    """Return the nodes of a `job` that runs."""
+    assert job.allocation is not None
+    return job.allocation.nodes
 
 
 def keeps_nodes(need: Need) -> bool:

@@ -6,7 +6,8 @@ numbers; its answers equal those of `Consumable.place` and `Consumable.predict`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,12 @@ FEW = 64
 # So many ends are compared at once.
 MANY = 64
 _MEMORY = {PER_NODE: OF_NODE, PER_CPU: OF_CPU, ALL: OF_ALL, PER_GPU: OF_GPU}
+
+# What the kernels keep from one look at ends to the next.
+_OF_ENDS = (
+    *("facts", "ahead", "spans"),
+    *("trial_free", "trial_spare", "trial_present", "trial_gpus", "trial_has_free"),
+)
 
 # The nodes that a job takes, and the CPUs that it is given of each.
 Choice = list[tuple[int, int]]
@@ -117,6 +124,40 @@ class PlainFit:
         noted = np.zeros(count, np.uint8) if favours is None else np.frombuffer(favours, np.uint8)
         self.state = self.state._replace(favours=noted)
         self.state.facts[kernel.NOTES_GPUS] = favours is not None
+
+    def copy(self) -> PlainFit:
+        """One on which jobs can be removed for a trial."""
+        other = object.__new__(PlainFit)
+        other.__dict__.update(self.__dict__)
+        free, spare, spare_gpus = other._left = self._left.copy()
+        present = self.state.present.copy()
+        other.state = self.state._replace(
+            free=free, spare=spare, spare_gpus=spare_gpus, present=present
+        )
+        other._held, other._noted = self._held.copy(), []
+        return other
+
+    def without(self, jobs: Iterable[JobRecord], ends: Ends) -> PlainFit:
+        """Return a copy on which `jobs` are gone and the ends of the others are noted.
+
+        ends: of all that run, earliest first.
+        """
+        count, gone = self.note_ends(ends), set(jobs)
+        other = self.copy()
+        held = [self.state.held[:, slice(*other._held.pop(job.number))] for job in jobs]
+        nodes, cores, memory, gpus = np.concatenate(held, axis=1)
+        for left, more in zip(other._left, (cores, memory, gpus), strict=True):
+            np.add.at(left, nodes, more)
+        np.subtract.at(other.state.present, nodes, 1)
+        stays = [job not in gone for _, _, job in ends]
+        own: dict[str, Any] = {name: getattr(self.state, name).copy() for name in _OF_ENDS}
+        for name in ("ends", "first", "last"):
+            own[name] = getattr(self.state, name)[:count][stays]
+        other.state = other.state._replace(**own)
+        other._noted, other._is_noted = [*compress(ends, stays)], True
+        with as_compiled():
+            kernel.look_ahead(other.state, len(other._noted))
+        return other
 
     def _type_of(self, name: str | None) -> int:
         """The number of a type of GPUs; that of one that no node has is of none."""

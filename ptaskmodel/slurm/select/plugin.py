@@ -9,7 +9,7 @@ the choice. The plugin caches its answers until a job takes or returns nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from math import inf
 from typing import Any, Protocol, TypeVar
@@ -17,8 +17,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.machine.host_sets import Mask
-from ptaskmodel.slurm.conf.facts import CONS_RES, LINEAR, NEVER, TREE, Conf, Nodes
+from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
+from ptaskmodel.slurm.conf.facts import CONS_RES, LINEAR, NEVER, TREE, Conf, Gres, Nodes
+from ptaskmodel.slurm.jobs.gpus import GPU, amount_of
 from ptaskmodel.slurm.jobs.needs import YEAR_S, Need
 from ptaskmodel.slurm.jobs.record import Allocation, End, Ends, JobRecord, over_time_s
 from ptaskmodel.slurm.select.cons_res import ConsRes
@@ -33,6 +34,9 @@ MOST = 20_000
 Question = tuple[Hashable, Mask, bytes | None]
 # What a job notes of the nodes by asking, 0: nothing; None: of none.
 Noted = NDArray[np.uint8] | None
+# Where a job fits, and which others stand there; None: nowhere.
+Hit = tuple[Allocation, list[JobRecord]] | None
+_GPU = Gres(GPU, None, 1)
 
 
 class Select(Protocol):
@@ -135,6 +139,31 @@ def expected_end(
     return select.predict(need, within, ends, leaves)
 
 
+def place_without(
+    select: Consumable, need: Need, within: Mask, order: Sequence[JobRecord]
+) -> tuple[Allocation | None, int]:
+    """Where a job fits when the first jobs of an `order` are gone, and how many of them.
+
+    select, need, within: as of `Select.place`.
+    """
+    plain = select.plain_for(need)
+    if plain is not None:
+        numbers = plain.copy()
+        for gone, job in enumerate(order, 1):
+            numbers.remove(job)
+            choice = numbers.place(need, within)
+            if choice is not None:
+                return select.of_choice(need, choice, order[:gone]), gone
+        return None, len(order)
+    trial = select.copy()
+    for gone, job in enumerate(order, 1):
+        trial.remove(job)
+        found = trial.place(need, within)
+        if found is not None:
+            return found, gone
+    return None, len(order)
+
+
 def date_of(end: End, select: Select, conf: Conf, now: int) -> float:
     """When a job is expected to be over, by the `end` of its limit."""
     end_s, _, job = end
@@ -161,11 +190,15 @@ class Answers:
 
     def __init__(self, select: Select, conf: Conf) -> None:
         self._select, self._conf = select, conf
+        # The nodes that notes of GPUs may weigh.
+        lines = enumerate(select.nodes.lines)
+        self._with_gpus = of_hosts(k for k, line in lines if amount_of(_GPU, line.gres))
         # How often it was to forget.
         self.version = 0
         self._places: Kept[Allocation | None] = {}
         self._starts: Kept[Allocation | None] = {}
         self._ends: Kept[tuple[End, Allocation] | None] = {}
+        self._victims: dict[int, tuple[Sequence[JobRecord], Kept[Hit]]] = {}
 
     def forget(self) -> None:
         """Forget the answers: the running jobs, or their ends, have changed."""
@@ -173,6 +206,14 @@ class Answers:
         self._places.clear()
         self._starts.clear()
         self._ends.clear()
+        self._victims.clear()
+
+    def victims(
+        self, need: Need, within: Mask, candidates: Sequence[JobRecord], ask: Callable[[], Hit]
+    ) -> Hit:
+        """Where a job fits without some of the `candidates`, a list that is kept, as `ask` says."""
+        kept = self._victims.setdefault(id(candidates), (candidates, {}))[1]
+        return self._known(kept, need, within, ask)
 
     def place(self, need: Need, within: Mask, leaves: Leaves | None) -> Allocation | None:
         """Where a job fits now; leaves: how few leaf switches it waits for."""
@@ -198,7 +239,8 @@ class Answers:
         favours = self._select.favours
         # Nodes weigh what a job that asks for GPUs notes of them itself, always more than 0.
         notes = favours is not None and asks_gpus(need)
-        key = need.kind, within, None if favours is None or notes else bytes(favours)
+        weighed = favours is not None and not notes and need.nodes & within & self._with_gpus
+        key = need.kind, within, bytes(favours) if favours and weighed else None
         if key not in kept:
             if len(kept) >= MOST:
                 kept.clear()
