@@ -12,7 +12,7 @@ from ptaskmodel.slurm.jobs.needs import need_of
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
 from ptaskmodel.slurm.select.offer_kernel import SIZE, VARIES
-from ptaskmodel.slurm.select.plugin import select_of
+from ptaskmodel.slurm.select.plugin import place_without, select_of
 from ptaskmodel.workload.works import DelayWork
 
 UNITS = "CR_CPU", "CR_Core", "CR_Core_Memory", "CR_CPU_Memory", "CR_Core,CR_ONE_TASK_PER_CORE"
@@ -173,6 +173,48 @@ def test_jobs_get_the_same_gpus_and_leave_the_same_notes_of_them(tmp_path, seed)
         start_and_end(draw, (quick, slow), running, job, now)
     assert found > 5
     assert plain > 20
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_trials_without_some_jobs_are_as_if_these_had_been_removed(tmp_path, seed):
+    draw = random.Random(seed)
+    make, ask = [(cluster, request), (gpu_cluster, gpu_request)][seed % 2]
+    conf, nodes = make(tmp_path, draw)
+    quick, slow = select_of(conf, nodes), select_of(conf, nodes)
+    slow.plain = None
+    notes = bytearray(len(nodes)), bytearray(len(nodes))
+    quick.follow_favours(notes[0])
+    slow.follow_favours(notes[1])
+    running, found = [], 0
+    for number in range(60):
+        asked = (request if draw.random() < 0.3 else ask)(draw, f"j{number}")
+        try:
+            asked = completed(asked, conf)
+        except ValueError:
+            continue
+        need = need_of(asked, draw.choice(conf.partitions), conf, nodes)
+        within = of_hosts(k for k in range(len(nodes)) if draw.random() < draw.choice([0.6, 1.0]))
+        ends = sorted((end, job.number, job) for end, job in running)
+        gone = [job for _, _, job in ends if draw.random() < 0.4]
+        left = [end for end in ends if end[2] not in gone]
+        trials = quick.without(gone, ends) if gone else quick.copy(), slow.copy()
+        for each in gone:
+            trials[1].remove(each)
+        assert trials[0].place(need, within) == trials[1].place(need, within), number
+        mine, its = (each.predict(need, within, left) for each in trials)
+        assert (mine is None) == (its is None), number
+        if mine is not None:
+            cores = its[1].cores if mine[1].cores else ()
+            assert mine == (its[0], its[1]._replace(cores=cores)), number
+        mine, its = (place_without(each, need, within, gone) for each in (quick, slow))
+        assert mine == its, number
+        assert notes[0] == notes[1], number
+        found += mine[0] is not None
+        job = JobRecord(asked, number, 0, [need.partition])
+        job.set_needs([need])
+        start_and_end(draw, (quick, slow), running, job, slow.start(need, within))
+        assert quick.start(need, within) == slow.start(need, within), number
+    assert found > 3
 
 
 @pytest.mark.parametrize("count", [201, 202, 203])

@@ -378,12 +378,12 @@ class Consumable(Trials):
         return room
 
     def plain_for(self, need: Need) -> PlainFit | None:
-        """What places a job by numbers of cores; None: they do not suffice."""
+        """What places a job with a `need` by numbers of cores; None: they do not suffice."""
         plain = self.plain
         return None if plain is None or self.heavier or plain.vector_of(need) is None else plain
 
     def of_choice(self, need: Need, choice: Choice, gone: Iterable[JobRecord]) -> Allocation:
-        """What a job gets of the nodes that it takes when others are `gone`."""
+        """What a job with a `need` gets by its `choice` of nodes when others are `gone`."""
         used, units = self._today.without(gone, of_hosts(node for node, _ in choice))
         rooms = [Room(node, cpus) for node, cpus in choice]
         found = self._of_nodes(need, rooms, [cpus for _, cpus in choice], used, None)

@@ -211,7 +211,10 @@ class Answers:
     def victims(
         self, need: Need, within: Mask, candidates: Sequence[JobRecord], ask: Callable[[], Hit]
     ) -> Hit:
-        """Where a job fits without some of the `candidates`, a list that is kept, as `ask` says."""
+        """Where a job fits without some of the `candidates`, a list that is kept, as `ask` says.
+
+        need: of the job. within: the nodes to look at.
+        """
         kept = self._victims.setdefault(id(candidates), (candidates, {}))[1]
         return self._known(kept, need, within, ask)
 
