@@ -111,8 +111,9 @@ class Loop:
         self._boot_s = boot = self._events.second(phases.main_boot_s)
         self._last_full = self._last_check = self._last_purge = self._last_call = boot
         self._last_turn = phases.main_boot_s
-        # When a turn was due last, and when it was.
-        self._known_turn = -inf, -inf
+        # When the next turn is, if a pass is asked for or not as noted; None: it is not known.
+        self._next_turn = -inf
+        self._turn_answers: bool | None = None
         # The least time from a pass to the next, the first date of that, and whether it is full.
         least_us = self._options.sched_min_interval_us
         self._pause_s = (least_us + 1) / 1e6
@@ -189,13 +190,55 @@ class Loop:
 
     def next_event(self) -> Event | None:
         """What happens next if no job ends before (at inf: nothing does); None: all is over."""
-        if self._position == len(self._arrivals) and (
-            not self.controller.unfinished or self._is_hopeless()
-        ):
+        controller, now, arrivals = self.controller, self._now, self._arrivals
+        date, what, which = controller.allocations.cleaning.date, CLEAN, 0
+        if self._position < len(arrivals):
+            if (arrival := arrivals[self._position][0]) < date:
+                date, what = arrival, SUBMIT
+        elif not controller.unfinished or self._is_hopeless():
             return None
-        event = self._next()
+        if self._commands and self._commands[0][0] < date:
+            date, what = self._commands[0][0], COMMAND
+        failures = self.failures
+        if failures is not None and (failures.next_date, NODES) < (date, what):
+            date, what = failures.next_date, NODES
+        if self._recorded is None:
+            date, what = self._next_of_threads(date, what)
+        elif self._scripted < len(self._script):
+            date, what, which = min((date, what, which), self._script[self._scripted])
+        told = self._gang and (self._recorded is None or self._scripted < len(self._script))
+        if told and self._slicer.is_due(now, date, what):
+            date, what, which = self._slicer.date_s, SLICE, 0
+        refresh = self._refresh_date
+        if refresh <= date < inf:
+            first = self._phases.backfill_first or what > REFRESH
+            if first and what in (CYCLE, CYCLED) and self._phases.backfill_first:
+                first = not self._backfill.has_slept(date, self._period_s)
+            if refresh < date or first:
+                date, what, which = refresh, REFRESH, 0
         # A turn that rounding puts a little before now is due now.
-        return event if event[0] >= self._now else (self._now, *event[1:])
+        return date if date >= now else now, what, which
+
+    def _next_of_threads(self, date: float, what: int) -> tuple[float, int]:
+        """The next event if none of the threads' comes before the one at a date."""
+        controller, backfill = self.controller, self._backfill
+        if not controller.queue.jobs and not controller.busy:
+            self._pass_idle_time(date)
+        turn = self._next_turn
+        if self._turn_answers is not self._events.requested or turn < self._now:
+            turn = self._turn_date()
+        turn = max(turn, backfill.held_until)
+        if turn < date:
+            date, what = turn, TURN
+        if backfill.wakes_s <= date:
+            look = backfill.look_date(self._now, self._last_turn)
+            if look < date or (look == date == turn and self._phases.backfill_first):
+                date, what = look, CYCLE
+        if self._events.at_once:
+            tie_s = copysign(phases_of.TIE_S, self._pause_s - EPILOG_S) if what == CLEAN else 0.0
+            if self._pass_date < date + tie_s:
+                date, what = self._pass_date, RELEASED
+        return date, what
 
     def take_ends(self, date: float, ended: Ended) -> bool:
         """Some attempts have ended now; whether any is of a job of this controller."""
@@ -212,18 +255,40 @@ class Loop:
 
     def do(self, event: Event) -> None:
         """What happens next happens."""
-        self._now, what, which = event
+        date, what, which = event
+        self._now = date
         if self._gang:
-            self._slicer.pass_by(self._now, what)
-        self._do(what, which, self._now)
+            self._slicer.pass_by(date, what)
+        if self._recorded is not None:
+            self._purge(date)
+        if what == TURN:
+            self._turn(date)
+        elif what == SUBMIT:
+            self._submit(date)
+        elif what == CYCLE:
+            self._backfill.cycle(date)
+        elif what == REFRESH:
+            self._refresh_date += self._period_s
+            self.controller.refresh(date)
+        elif what == CLEAN:
+            self.controller.runs.clean(date)
+        elif what == COMMAND:
+            _, job_id, action = heapq.heappop(self._commands)
+            self.controller.command(self._arrived[job_id], action, date)
+        elif what == NODES:
+            assert self.failures is not None
+            self.failures.act(date)
+        elif what == SLICE:
+            self._slicer.end(date)
+        elif what != RELEASED:
+            self._scripted += 1
+            self._follow(what, which, date)
         if self._preempts or self._events.at_once:
             self._settle()
 
     def _is_hopeless(self) -> bool:
-        """Return whether all waiting jobs wait for ever: nothing runs or is to come, and all were
-        tried.
-        """
-        controller, options = self.controller, self.controller.conf.scheduler
+        """Return whether all waiting jobs wait for ever: nothing runs or comes, all were tried."""
+        controller, options = self.controller, self._options
         if self._commands or controller.busy:
             self._still_since = None
             return False
@@ -255,71 +320,6 @@ class Loop:
             events.answer_at_once()
             self._pass(self._now, full=False)
             controller.end_victims(self._now)
-
-    def _next(self) -> Event:
-        """The date of the next event that is not an end, what it is, and which."""
-        controller = self.controller
-        date, what, which = controller.allocations.cleaning.date, CLEAN, 0
-        if self._position < len(self._arrivals) and self._arrivals[self._position][0] < date:
-            date, what = self._arrivals[self._position][0], SUBMIT
-        if self._commands and self._commands[0][0] < date:
-            date, what = self._commands[0][0], COMMAND
-        failures = self.failures
-        if failures is not None and (failures.next_date, NODES) < (date, what):
-            date, what = failures.next_date, NODES
-        if self._recorded is None:
-            if not controller.queue.jobs and not controller.busy:
-                self._pass_idle_time(date)
-            turn = max(self._turn_date(), self._backfill.held_until)
-            if turn < date:
-                date, what = turn, TURN
-            look = self._backfill.look_date(self._now, self._last_turn)
-            if look < date or (look == date == turn and self._phases.backfill_first):
-                date, what = look, CYCLE
-            tie_s = copysign(phases_of.TIE_S, self._pause_s - EPILOG_S) if what == CLEAN else 0.0
-            if self._events.at_once and self._pass_date < date + tie_s:
-                date, what = self._pass_date, RELEASED
-        elif self._scripted < len(self._script):
-            date, what, which = min((date, what, which), self._script[self._scripted])
-        told = self._gang and (self._recorded is None or self._scripted < len(self._script))
-        if told and self._slicer.is_due(self._now, date, what):
-            date, what, which = self._slicer.date_s, SLICE, 0
-        refresh = self._refresh_date
-        if refresh > date or date == inf:
-            return date, what, which
-        first = self._phases.backfill_first or what > REFRESH
-        if first and what in (CYCLE, CYCLED) and self._phases.backfill_first:
-            first = not self._backfill.has_slept(date, self._period_s)
-        if refresh < date or first:
-            date, what, which = refresh, REFRESH, 0
-        return date, what, which
-
-    def _do(self, what: int, which: int, date: float) -> None:
-        controller = self.controller
-        if self._recorded is not None:
-            self._purge(date)
-        if what == CLEAN:
-            controller.runs.clean(date)
-        elif what == SUBMIT:
-            self._submit(date)
-        elif what == COMMAND:
-            _, job_id, action = heapq.heappop(self._commands)
-            controller.command(self._arrived[job_id], action, date)
-        elif what == NODES:
-            assert self.failures is not None
-            self.failures.act(date)
-        elif what == TURN:
-            self._turn(date)
-        elif what == REFRESH:
-            self._refresh_date += self._period_s
-            controller.refresh(date)
-        elif what == SLICE:
-            self._slicer.end(date)
-        elif what == CYCLE:
-            self._backfill.cycle(date)
-        elif what != RELEASED:
-            self._scripted += 1
-            self._follow(what, which, date)
 
     def _submit(self, date: float) -> None:
         """The next job comes, or the next task of an array that is taken."""
@@ -358,7 +358,6 @@ class Loop:
     def _turn_date(self) -> float:
         """The next turn of the main loop that has something to do."""
         options = self._options
-        # One after another: this is asked before each event.
         due = self._last_check + LIMITS_S
         if due > self._last_purge + self._purge_s:
             due = self._last_purge + self._purge_s
@@ -371,13 +370,11 @@ class Loop:
             begin = self._reserved.next_begin_s(self._boot_s)
             if begin < due:
                 due = begin
-        known_due, turn = self._known_turn
-        if due == known_due and turn > self._last_turn and turn >= self._now:
-            return turn
         turn = self._phases.turn_after(max(due - self._phases.t0, self._now))
         if turn <= self._last_turn:
             turn += self._phases.turn_s
-        self._known_turn = due, turn
+        if self._unreserved:
+            self._next_turn, self._turn_answers = turn, self._events.requested
         return turn
 
     def _pass_idle_time(self, until: float) -> None:
@@ -410,20 +407,23 @@ class Loop:
             self._last_call = full
         self._last_check, self._last_purge, self._last_full = check, purge, full
         latest = phases.turn_after(max(check, purge, full) - phases.t0)
+        self._turn_answers = None
         self._last_turn = max(self._last_turn, latest)
 
     def _turn(self, date: float) -> None:
         controller, options = self.controller, self.controller.conf.scheduler
         now = self._events.second(date)
-        self._last_turn = date
+        self._last_turn, self._turn_answers = date, None
         begins = not self._unreserved and now >= self._reserved.next_begin_s(self._boot_s)
         if begins and self._reserved.begin(now):
             self._events.ask_for_pass()
         if now - self._last_check >= LIMITS_S:
             self._last_check = now
             controller.check_limits(date)
-            self._settle()
-        self._purge(date)
+            if self._preempts or self._events.at_once:
+                self._settle()
+        if now - self._last_purge >= self._purge_s:
+            self._purge(date)
         if options.sched_interval_s < 0:
             return
         if now - self._last_full >= options.sched_interval_s:

@@ -11,17 +11,17 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptaskmodel.batch.machine.host_sets import Mask
-from ptaskmodel.slurm.conf.facts import FORCE, LINEAR, NEVER, YES
+from ptaskmodel.slurm.conf.facts import LINEAR, NEVER
 from ptaskmodel.slurm.controller.queue import BAD_CONSTRAINTS, Entry
 from ptaskmodel.slurm.controller.rules import LICENCES
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import PENDING, JobRecord, is_account_limit
+from ptaskmodel.slurm.scheduling.steady import MAIN, NOT_TOLD, SteadyStarts, idle_nodes, is_steady
 from ptaskmodel.slurm.select.cores import nodes_in
 
 if TYPE_CHECKING:
     from ptaskmodel.slurm.controller.controller import Controller
 
-MAIN = "main"
 # The reason of who would not fit even if all who run were gone.
 NOT_AVAILABLE = "ReqNodeNotAvail"
 
@@ -29,30 +29,6 @@ NOT_AVAILABLE = "ReqNodeNotAvail"
 def stops_others(reason: str) -> bool:
     """Whether a limit stops those behind too, under assoc_limit_stop."""
     return is_account_limit(reason) and reason != "QOSMaxJobsPerUserLimit"
-
-
-def is_steady(controller: Controller) -> bool:
-    """Whether the number of free nodes alone says where jobs of a `controller` start.
-
-    It has one partition then.
-    """
-    conf, nodes = controller.conf, controller.nodes
-    options = conf.scheduler
-    return (
-        controller.rules.unreserved
-        and conf.select_type == LINEAR
-        and nodes.alike
-        and len(nodes.sets) == len(conf.partitions) == 1
-        and not conf.switches
-        and not conf.gang
-        and conf.preempt_type == NEVER
-        and not conf.licenses
-        and not conf.complete_wait_s
-        and conf.partitions[0].state == "UP"
-        and conf.partitions[0].over_subscribe not in (YES, FORCE)
-        and not (options.partition_job_depth or options.sched_max_job_start)
-        and not (options.bf_min_age_reserve_s or options.bf_min_prio_reserve)
-    )
 
 
 def repeats(controller: Controller) -> bool:
@@ -93,10 +69,7 @@ class MainScheduler:
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
-        # Whether a job that found no nodes finds none until others are idle; the first job of the
-        # queue that is known to be such, and the nodes that were idle.
-        self._steady = is_steady(controller)
-        self._head: tuple[JobRecord, Mask] | None = None
+        self._steady = SteadyStarts(controller) if is_steady(controller) else None
         # Jobs that pass `_is_queued` at any time.
         self._taken: set[JobRecord] = set()
         self._repeats = repeats(controller)
@@ -112,23 +85,18 @@ class MainScheduler:
         if late and not controller.conf.scheduler.reduce_completing_frag:
             return
         entries = controller.queue.build(now, whole=True)
+        looked = 0
+        if self._steady is not None:
+            looked, entries = len(entries), self._steady.start(entries, date, full=full)
+            looked -= len(entries)
         if not entries or self._is_known(entries, now, full=full):
             return
         before = controller.events.changes
-        if self._head_waits(entries[0]):
-            entries[0].job.wait_for("Resources")
-            most = len(entries) if full else controller.conf.scheduler.default_queue_depth
-            behind = islice(entries, 1, most + 1)
-            for job in [job for _, _, job in behind if job.reason in _NOT_TOLD]:
-                job.wait_for("Priority")
-            if len(entries) > 1 and most > 0:
-                controller.events.change_at(now)
-            self._know(entries, before, 0, full=full)
-            return
-        one = _Pass(controller, date, late, self._taken, full=full, steady=self._steady)
-        one.run(entries.copy())
-        if one.head is not None:
-            self._head = one.head
+        steady = self._steady is not None
+        one = _Pass(controller, date, late, self._taken, full=full, steady=steady)
+        one.run(entries.copy(), looked)
+        if self._steady is not None and one.head is not None:
+            self._steady.head = one.head
         self._known = None
         if self._repeats and one.is_plain:
             self._know(entries, before, one.noted, full=full)
@@ -164,18 +132,6 @@ class MainScheduler:
             for node, noted in known.notes.items():
                 favours[node] = noted
         return True
-
-    def _head_waits(self, first: Entry) -> bool:
-        """Whether the first in the queue is known to wait: too few nodes are idle, as before.
-
-        That is so where all take whole, equal nodes, and nothing but their number matters.
-        """
-        if self._head is None or self._head[0] is not first.job:
-            return False
-        self._controller.rules.use_features(first.job, prefers=first.prefers)
-        idle = _idle(self._controller)
-        need: Need = first.job.needs[first.which]
-        return self._head[1] == idle or (need.nodes & idle).bit_count() < need.least
 
 
 class _Pass:
@@ -222,9 +178,10 @@ class _Pass:
         self.is_plain = controller.queue.settled
         self._by_partition: dict[str, int] = {}
 
-    def run(self, entries: Sequence[Entry]) -> None:
-        """Look at entries until it is over."""
+    def run(self, entries: Sequence[Entry], looked: int) -> None:
+        """Look at entries until it is over. looked: how many were looked at before them."""
         options = self._options
+        self._looked = looked
         for place, entry in enumerate(entries):
             if len(self._blocked) == len(self._partitions) and not options.partition_job_depth:
                 deep = options.default_queue_depth + 1 - self._looked
@@ -267,7 +224,7 @@ class _Pass:
             stopped = job.reservation.name in self._stopped
         if not stopped:
             return self._try(entry)
-        if job.reservation is not None or job.reason in _NOT_TOLD:
+        if job.reservation is not None or job.reason in NOT_TOLD:
             job.wait_for("Priority")
         if not self._has_changed:
             self._has_changed = True
@@ -391,14 +348,9 @@ class _Pass:
         if not stops or controller.reservations.may_pass(job, entry.which, self._now):
             return
         if self._steady and not self._withdrawn:
-            self.head = job, _idle(controller)
+            self.head = job, idle_nodes(controller)
         self.is_plain = plain
         self._block(name)
-
-
-def _idle(controller: Controller) -> Mask:
-    allocations = controller.allocations
-    return allocations.idle & controller.nodes.up & ~allocations.cleaning.nodes
 
 
 def _array_in(entry: Entry) -> tuple[str, str]:
@@ -445,7 +397,7 @@ def _all_wait(
     jobs = [entry[-1] for entry in entries[:most]]
     if jobs and (steady or taken.issuperset(jobs)):
         # Each has one entry, which nobody has looked at yet: it is pending.
-        for job in [job for job in jobs if job.reason in _NOT_TOLD]:
+        for job in [job for job in jobs if job.reason in NOT_TOLD]:
             job.wait_for("Priority")
         controller.events.change_at(now)
         return
@@ -459,10 +411,7 @@ def _all_wait(
         if not steady and job not in taken and not _is_queued(controller, entry, rejected, taken):
             continue
         left -= 1
-        if job.reason in _NOT_TOLD:
+        if job.reason in NOT_TOLD:
             job.wait_for("Priority")
     if left < most:
         controller.events.change_at(now)
-
-
-_NOT_TOLD = frozenset({"None", "Resources"})

@@ -22,8 +22,8 @@ from ptaskmodel.slurm.scheduling.vectorised_backfill import QuickCycles, suits
 class BackfillThread:
     """Says when it next looks, and makes its cycles.
 
-    held_until: until when a cycle holds the controller. turned: called after each cycle. free: its
-    dates are its own, not those of a recorded run.
+    held_until: until when a cycle holds the controller. wakes_s: no look comes before. turned:
+    called after each cycle. free: its dates are its own, not those of a recorded run.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class BackfillThread:
             kind = QuickCycles if conf.select_type == LINEAR else SharedCycles
             self._quick = kind(controller, cuts=not (costs.counts_all or phases.test_s))
         backfills = conf.scheduler_type == BACKFILL and conf.scheduler.bf_interval_s > 0
-        self._look = phases.boot_s + conf.scheduler.bf_interval_s if backfills else inf
+        self.wakes_s = phases.boot_s + conf.scheduler.bf_interval_s if backfills else inf
         self._cycle_end = controller.events.second(phases.boot_s)
         self._plans_idle = False
         # The cycle that pauses.
@@ -62,10 +62,10 @@ class BackfillThread:
         last_turn: when the main loop's last turn was.
         """
         if self._open is not None:
-            return self._look
-        if self._look == inf:
+            return self.wakes_s
+        if self.wakes_s == inf:
             return inf
-        late_s = now - self._look
+        late_s = now - self.wakes_s
         if self._controller.events.changed_s < self._cycle_end:
             reserved, boot_s = self._controller.rules.reserved, self._phases.main_boot_s
             changes = reserved.change_s(self._cycle_end, self._controller.events.second(boot_s))
@@ -73,8 +73,8 @@ class BackfillThread:
                 return inf
             behind_s = BEHIND_S if self._phases.backfill_first else 0.0
             seen = self._phases.turn_after(changes - self._phases.t0) + behind_s
-            late_s = max(late_s, seen - self._look)
-        look = self._look + ceil(late_s - 1e-9) if late_s > 0.0 else self._look
+            late_s = max(late_s, seen - self.wakes_s)
+        look = self.wakes_s + ceil(late_s - 1e-9) if late_s > 0.0 else self.wakes_s
         # Where backfill looks first, it has looked in vain before the main loop's turn.
         return look + 1 if self._phases.backfill_first and look <= last_turn else look
 
@@ -84,7 +84,7 @@ class BackfillThread:
         It does if it looks for the first time since its last cycle; then it looks every second.
         """
         slept_s = self._controller.conf.scheduler.bf_interval_s
-        return slept_s >= least_s and abs(date - self._look) < BEHIND_S
+        return slept_s >= least_s and abs(date - self.wakes_s) < BEHIND_S
 
     def cycle(self, date: float) -> None:
         """Make a cycle, or go on with the one that pauses; or look again in a second."""
@@ -92,7 +92,7 @@ class BackfillThread:
         now = controller.events.second(date)
         fresh = self._open is None
         if fresh and self._free and controller.allocations.completed_lately(now):
-            self._look = date + 1
+            self.wakes_s = date + 1
             return
         if fresh:
             controller.submission.miss_deadlines(date)
@@ -114,7 +114,7 @@ class BackfillThread:
             self._end(cycle, released, cycle.tested, cycle.lasted_s, cycle.end)
         else:
             self._open = cycle
-            self._look = released + controller.conf.scheduler.bf_yield_sleep_us / 1e6
+            self.wakes_s = released + controller.conf.scheduler.bf_yield_sleep_us / 1e6
 
     def _end(
         self,
@@ -131,7 +131,7 @@ class BackfillThread:
             controller.events.change_at(now)
         over = date + self._phases.test_s * tested
         self._cycle_end = controller.events.second(over)
-        self._look = over + controller.conf.scheduler.bf_interval_s + self._phases.backfill_s
+        self.wakes_s = over + controller.conf.scheduler.bf_interval_s + self._phases.backfill_s
         self.statistics.add(tested, len(controller.queue), lasted_s, end)
         if self._turned is not None:
             turn = Turn(date, phases_of.BACKFILL_CYCLE, tested, lasted_s, end)

@@ -252,21 +252,24 @@ class Linear:
         if self.tree is not None and self.tree.serves(need):
             return self.tree.choose_linear(need, usable, self.nodes.cpus)
         if self.nodes.alike and not need.required and not need.contiguous:
-            return self._tightest(need, usable)
+            return self.tightest(need, usable) or None
         return self.by_offers(need, usable)
 
-    def _tightest(self, need: Need, usable: Mask) -> Mask | None:
-        """`choice.choose` for equal nodes: the tightest run that suffices, or the largest ones."""
+    def tightest(self, need: Need, usable: Mask) -> Mask:
+        """Return what `choice.choose` finds of equal `usable` nodes for a `need`; 0: too few.
+
+        That is the tightest run that suffices, or the largest ones.
+        """
         cpus, words = self.nodes.cpus[0], self._words
         nodes = max(need.least, need.wanted, ceil(need.cpus / cpus))
         if nodes > need.most:
-            return None
+            return 0
         spare = max(need.least, need.wanted) - need.least
         among = words_of(usable, len(words))
         with as_compiled():
             got = choose_some(words, among, self._runs, nodes, spare, need.cpus, cpus)
         if got < nodes and (got < need.least or got * cpus < need.cpus):
-            return None
+            return 0
         return int.from_bytes(words.tobytes(), "little")
 
     def by_offers(self, need: Need, usable: Mask) -> Mask | None:

@@ -1,0 +1,137 @@
+"""Starts of the main scheduler where the number of idle nodes alone decides.
+
+`MainScheduler` calls it before it looks at jobs one by one; its starts and reasons equal those.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptaskmodel.batch.machine.host_sets import Mask
+from ptaskmodel.slurm.conf.facts import FORCE, LINEAR, NEVER, YES
+from ptaskmodel.slurm.controller.queue import Entry
+from ptaskmodel.slurm.jobs.needs import Need
+from ptaskmodel.slurm.jobs.record import Allocation, JobRecord
+from ptaskmodel.slurm.scheduling.vectorised_backfill import is_plain
+from ptaskmodel.slurm.select.linear import Linear
+
+if TYPE_CHECKING:
+    from ptaskmodel.slurm.controller.controller import Controller
+
+MAIN = "main"
+# Reasons of jobs that have not been told that others are first.
+NOT_TOLD = frozenset({"None", "Resources"})
+
+
+def is_steady(controller: Controller) -> bool:
+    """Whether the number of free nodes alone says where jobs of a `controller` start.
+
+    It has one partition then.
+    """
+    conf, nodes = controller.conf, controller.nodes
+    options = conf.scheduler
+    return (
+        controller.rules.unreserved
+        and conf.select_type == LINEAR
+        and nodes.alike
+        and len(nodes.sets) == len(conf.partitions) == 1
+        and not conf.switches
+        and not conf.gang
+        and conf.preempt_type == NEVER
+        and not conf.licenses
+        and not conf.complete_wait_s
+        and conf.partitions[0].state == "UP"
+        and conf.partitions[0].over_subscribe not in (YES, FORCE)
+        and not (options.partition_job_depth or options.sched_max_job_start)
+        and not (options.bf_min_age_reserve_s or options.bf_min_prio_reserve)
+    )
+
+
+def idle_nodes(controller: Controller) -> Mask:
+    """Return the nodes of a `controller` where a job can start."""
+    allocations = controller.allocations
+    return allocations.select.idle & ~allocations.cleaning.nodes
+
+
+class SteadyStarts:
+    """Starts jobs of a `controller` that `is_steady`.
+
+    head: the last job that found no nodes, and the nodes that were idle.
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        assert isinstance(controller.allocations.select, Linear)
+        self._select: Linear = controller.allocations.select
+        self._nodes = controller.nodes.partitions[controller.conf.partitions[0].name]
+        self.head: tuple[JobRecord, Mask] | None = None
+        # How many nodes jobs wait for; 0: something else matters to them, too.
+        self._sizes: dict[JobRecord, int] = {}
+        # The version of the queue, and how deep it was looked at, when those behind were told.
+        self._told = -1, 0
+
+    def start(self, entries: list[Entry], date: float, *, full: bool) -> list[Entry]:
+        """Start jobs of `entries` at a `date`, up to the first that waits, or is not plain.
+
+        full: however deep the queue is. Returns the entries that need another look.
+        """
+        controller, sizes, entries = self._controller, self._sizes, entries.copy()
+        now, idle = controller.events.second(date), idle_nodes(controller)
+        most = len(entries)
+        if not full:
+            most = min(most, controller.conf.scheduler.default_queue_depth + 1)
+        for place in range(most):
+            job = entries[place].job
+            size = sizes.get(job)
+            if size is None:
+                size = sizes[job] = self._size_of(job)
+            if size:
+                usable = job.needs[0].nodes & idle
+                if usable.bit_count() >= size:
+                    found = Allocation(self._select.tightest(job.needs[0], usable), size)
+                    controller.rules.tested(job, found)
+                    controller.runs.start(job, 0, found, date, MAIN)
+                    idle &= ~found.nodes
+                    continue
+                if (controller.nodes.up & self._nodes).bit_count() < size:
+                    return entries[place:]
+            elif not self._head_waits(entries[place], idle):
+                return entries[place:]
+            job.wait_for("Resources")
+            told = controller.queue.version, most - place
+            if told != self._told:
+                for _, _, job in entries[place + 1 : most]:
+                    if job.reason in NOT_TOLD:
+                        job.wait_for("Priority")
+                self._told = told if controller.queue.settled else (-1, 0)
+            if place + 1 < most:
+                controller.events.change_at(now)
+            break
+        return []
+
+    def _size_of(self, job: JobRecord) -> int:
+        """How many nodes a job waits for; 0: something else matters, too."""
+        rules, need = self._controller.rules, job.needs[0]
+        fits = (
+            rules.frees_alone
+            and is_plain(job)
+            and need.share == 1
+            and job.request.least_nodes <= need.least <= need.most
+            and need.cpus <= need.least * self._controller.nodes.cpus[0]
+            and rules.could_ever(need)
+            and rules.blocks(job, job.partition) is None
+            and rules.never_starts(job, job.partition) is None
+            and rules.waits_for(job, job.partition, whole=True) is None
+        )
+        return need.least if fits else 0
+
+    def _head_waits(self, first: Entry, idle: Mask) -> bool:
+        """Whether the first in the queue is known to wait: too few nodes are `idle`, as before.
+
+        That is so where all take whole, equal nodes, and nothing but their number matters.
+        """
+        if self.head is None or self.head[0] is not first.job:
+            return False
+        self._controller.rules.use_features(first.job, prefers=first.prefers)
+        need: Need = first.job.needs[first.which]
+        return self.head[1] == idle or (need.nodes & idle).bit_count() < need.least
