@@ -238,12 +238,16 @@ class Allocations:
     def has_nodes_for(self, job: JobRecord) -> bool:
         """Return whether a `job` would fit if only the jobs that share no nodes ran.
 
+        Nodes that it names count also if somebody is on them.
         Its partition of the highest tier decides, or any if EnforcePartLimits is ALL.
         """
         needs = job.needs
         if self._conf.enforce_part_limits != "ALL":
             needs = [max(needs, key=lambda need: need.partition.tier)]
-        return any(self._rules.fits(each, self._of_use(each)) for each in needs)
+        return any(
+            self._rules.fits(each, self._of_use(each) | each.required & self._nodes.up)
+            for each in needs
+        )
 
     def lacks_portion(self, job: JobRecord) -> bool:
         """Return whether other jobs keep a `job` from the nodes of one of its portions.
