@@ -94,6 +94,17 @@ class Controller:
         """Whether some job holds nodes."""
         return bool(self.jobs.running or self.allocations.cleaning)
 
+    @property
+    def idle(self) -> Mask:
+        """Nodes whose state is IDLE: no job runs on them, though some may be suspended there."""
+        if not self.conf.gang:
+            return self.allocations.idle
+        busy = 0
+        for _, _, job in self.jobs.running:
+            if job.state == record.RUNNING:
+                busy |= nodes_of(job)
+        return self.nodes.up & ~busy
+
     def check_limits(self, date: float) -> None:
         """Kill jobs that exceed their limits at a `date`, and purge reservations."""
         now, running = self.events.second(date), self.jobs.running

@@ -174,7 +174,7 @@ class Cycle:
     @property
     def plans_idle_nodes(self) -> bool:
         """Whether nodes that are idle now are reserved for later."""
-        idle = self._controller.allocations.idle
+        idle = self._controller.idle
         return any(job.planned & idle for job in self._controller.reservations.planned)
 
     # --- who is tested ----------------------------------------------------------------------
