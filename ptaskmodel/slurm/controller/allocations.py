@@ -27,7 +27,7 @@ from ptaskmodel.slurm.controller.queue import RESERVATION_DELETED, Queue
 from ptaskmodel.slurm.controller.rules import Rules
 from ptaskmodel.slurm.controller.victims import Victims
 from ptaskmodel.slurm.jobs import record
-from ptaskmodel.slurm.jobs.constraints import by_constraint, first_by_constraint
+from ptaskmodel.slurm.jobs.constraints import by_constraint, exceeds, first_by_constraint
 from ptaskmodel.slurm.jobs.gpus import GPU
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
@@ -180,6 +180,13 @@ class Allocations:
         if not self._preemption.active:
             return None
         return by_constraint(need, within, lambda n, w: self.victims.preempt(job, n, w, now))
+
+    def has_too_many(self, job: JobRecord, need: Need, within: Mask, now: int) -> bool:
+        """Return whether portions, all `within` free nodes, are more than a `job` may have."""
+        if not need.portions:
+            return False
+        leaves = self.leaves(job, need, now)
+        return exceeds(need, within, lambda n, w: self.answers.start(n, w, leaves))
 
     @property
     def _is_weighed(self) -> bool:

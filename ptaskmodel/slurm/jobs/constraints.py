@@ -28,18 +28,9 @@ def by_constraint(
         return ask(need, within)
     if need.ways:
         return next(filter(None, (ask(way, within) for way in need.ways)), None)
-    # Named nodes are the job's, but no portion need have them; behind one in brackets, none may.
-    required, taken, is_apart = 0, need.required, False
-    for place, portion in enumerate(need.portions):
-        part = _part(need, place, required, taken if is_apart else 0)
-        found = ask(part, within)
-        if found is None:
-            return None
-        is_apart |= portion[2]
-        if not is_apart:
-            required |= found.nodes
-        taken |= found.nodes
-    required = taken
+    required = _of_portions(need, within, ask)
+    if required is None:
+        return None
     count = required.bit_count()
     least = max(need.least, count)
     if least > need.most:
@@ -54,6 +45,34 @@ def by_constraint(
         portions=(),
     )
     return ask(whole, within)
+
+
+def exceeds(need: Need, within: Mask, ask: Callable[[Need, Mask], Allocation | None]) -> bool:
+    """Return whether named nodes and those of all portions are more than the job may have.
+
+    need, within, ask: see `by_constraint`.
+    """
+    required = _of_portions(need, within, ask)
+    return required is not None and required.bit_count() > need.most
+
+
+def _of_portions(
+    need: Need, within: Mask, ask: Callable[[Need, Mask], Allocation | None]
+) -> Mask | None:
+    """Return named nodes and those of all portions; None: there are too few of one kind.
+
+    Named nodes are the job's, but no portion need have them; behind one in brackets, none may.
+    """
+    required, taken, is_apart = 0, need.required, False
+    for place, portion in enumerate(need.portions):
+        found = ask(_part(need, place, required, taken if is_apart else 0), within)
+        if found is None:
+            return None
+        is_apart |= portion[2]
+        if not is_apart:
+            required |= found.nodes
+        taken |= found.nodes
+    return taken
 
 
 def _part(need: Need, place: int, required: Mask, apart: Mask) -> Need:

@@ -289,7 +289,10 @@ class _Pass:
             return True
         if found is None:
             queue.waits_because(job, "Resources")
-            self._waits(entry, within)
+            if controller.allocations.has_too_many(job, need, clean, now):
+                self._gives_up(entry)
+            else:
+                self._waits(entry, within)
             return True
         self.is_plain = False
         controller.runs.start(job, entry.which, found, self._date, MAIN)
@@ -317,6 +320,14 @@ class _Pass:
             return
         if self._options.assoc_limit_stop and stops_others(reason):
             self._block(name)
+
+    def _gives_up(self, entry: Entry) -> None:
+        """A job never gets what it asks for, unless another of its partitions has it."""
+        self.is_plain = False
+        if len(entry.job.partitions) == 1:
+            self._controller.queue.give_up(entry.job, BAD_CONSTRAINTS)
+            self._controller.events.change_at(self._now)
+        self._withdraw_required(entry.job.needs[entry.which])
 
     def _waits(self, entry: Entry, within: Mask) -> None:
         """Nodes are missing: whom that stops. within: those that were looked at."""
