@@ -12,7 +12,17 @@ from math import ceil, inf
 
 from ptaskmodel.slurm.conf import phases as phases_of
 from ptaskmodel.slurm.conf.facts import BACKFILL, LINEAR
-from ptaskmodel.slurm.conf.phases import BEHIND_S, CYCLE, QUEUE, SLICE, TURN, Costs, Phases, Turn
+from ptaskmodel.slurm.conf.phases import (
+    BEHIND_S,
+    CYCLE,
+    CYCLED,
+    QUEUE,
+    SLICE,
+    TURN,
+    Costs,
+    Phases,
+    Turn,
+)
 from ptaskmodel.slurm.controller.controller import Controller
 from ptaskmodel.slurm.scheduling.backfill import Cycle, Statistics
 from ptaskmodel.slurm.scheduling.shared_cycles import SharedCycles
@@ -164,7 +174,7 @@ class Slicer:
 
     def _is_first(self, date: float, what: int) -> bool:
         """Whether a slice ends before another event of that `date`."""
-        if self._longest_first and what in (TURN, CYCLE):  # the longest sleep is first
+        if self._longest_first and what in (TURN, CYCLE, CYCLED):  # the longest sleep is first
             return what == TURN or not self._backfill.has_slept(date, self._every_s)
         return what > SLICE
 
