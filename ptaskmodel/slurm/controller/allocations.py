@@ -182,7 +182,7 @@ class Allocations:
         return by_constraint(need, within, lambda n, w: self.victims.preempt(job, n, w, now))
 
     def has_too_many(self, job: JobRecord, need: Need, within: Mask, now: int) -> bool:
-        """Return whether portions of a `need`, `within` free nodes `now`, exceed those of a `job`."""
+        """Return whether portions of a `need`, `within` free nodes `now`, exceed the `job`."""
         if not need.portions:
             return False
         leaves = self.leaves(job, need, now)
