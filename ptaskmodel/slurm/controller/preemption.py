@@ -43,6 +43,15 @@ class Standing(NamedTuple):
     nodes: frozenset[str]
 
 
+class _Victim(NamedTuple):
+    """A job that runs: what it has, its QOS, how it is preempted, and its rank among victims."""
+
+    allocation: Allocation
+    qos: Qos | None
+    mode: str
+    rank: int
+
+
 class Preemption:
     """The rules of a configuration."""
 
@@ -51,6 +60,8 @@ class Preemption:
         self._accounts = accounts
         self.active = conf.preempt_type != NEVER
         self._nodes = {p.name: frozenset(p.nodes) for p in conf.partitions}
+        # Of each job that ran last time.
+        self._victims: dict[JobRecord, _Victim] = {}
         self._lowest_tier = min((p.tier for p in conf.partitions), default=0)
 
     def mode_of(self, job: JobRecord) -> str:
@@ -153,24 +164,29 @@ class Preemption:
         # Jobs of one QOS stand behind others by priorities, which change.
         by_rank = any(map(self._within, self._accounts.qos.values() if self._accounts else ()))
         mine, until_s = self.standing(Entry((), 0, job)), now + 1 if by_rank else inf
+        youngest_first = self._conf.scheduler.preempt_youngest_first
         found = []
         for other in live:
-            if other.state not in (RUNNING, SUSPENDED) or other.allocation is None:
+            allocation = other.allocation
+            if allocation is None or not allocation.nodes & nodes:
                 continue
-            if not other.allocation.nodes & nodes or not self._may(mine, need, other):
+            victim = self._victims.get(other)
+            if victim is None or victim.allocation is not allocation:
+                victim = self._victims[other] = self._victim(other, allocation)
+            if victim.mode == OFF or not self._may(mine, need, other, victim.qos):
                 continue
-            mode = self.mode_of(other)
-            if mode == OFF:
+            if other.state not in (RUNNING, SUSPENDED):
                 continue
-            if mode != SUSPEND and now - other.start_s < exempt:
+            if victim.mode != SUSPEND and now - other.start_s < exempt:
                 until_s = min(until_s, other.start_s + exempt)
                 continue
-            found.append(other)
-        if self._conf.scheduler.preempt_youngest_first:
-            found.sort(key=lambda other: (-other.start_s, other.listed))
-        else:
-            found.sort(key=lambda other: (self._rank(other), other.listed))
-        return found, until_s
+            rank = -other.start_s if youngest_first else victim.rank
+            found.append((rank, other.listed, other))
+        found.sort(key=lambda each: each[:2])
+        return [other for _, _, other in found], until_s
+
+    def _victim(self, job: JobRecord, allocation: Allocation) -> _Victim:
+        return _Victim(allocation, self._qos(job), self.mode_of(job), self._rank(job))
 
     def _rank(self, job: JobRecord) -> int:
         assert job.allocation is not None
@@ -181,10 +197,9 @@ class Preemption:
             weight = 0 if qos is None else qos.priority
         return weight * 65536 + job.allocation.size
 
-    def _may(self, mine: Standing, need: Need, other: JobRecord) -> bool:
+    def _may(self, mine: Standing, need: Need, other: JobRecord, qos: Qos | None) -> bool:
         if self._conf.preempt_type == BY_TIER:
             return need.partition.tier > other.partition.tier
-        qos = self._qos(other)
         if mine.qos is None or qos is None:
             return False
         if mine.qos is not qos:

@@ -453,10 +453,10 @@ class Consumable(Trials):
             ended, choice = plain.predict(need, within, ends)
             if choice is None:
                 return None
-            if plain.counts(need) and not need.gres:
+            if plain.counts(need):
                 return ends[ended - 1], plain.counted(need, choice)
-            gone = [*self._gone, *(job for _, _, job in ends[:ended])]
-            return ends[ended - 1], self.of_choice(need, choice, gone)
+            over = [job for _, _, job in ends[:ended]]
+            return ends[ended - 1], self.of_choice(need, choice, [*self._gone, *over])
         trial = self.copy()
         busy = self._today.today if self._busy_first else None
         among = within & need.nodes

@@ -122,7 +122,7 @@ class Occupancy:
 
     def without(self, gone: Iterable[JobRecord], nodes: Mask) -> tuple[Used, Sequence[InUse]]:
         """Return cores and units in use when some jobs are `gone`, valid for some `nodes` only."""
-        gone = [job for job in gone if nodes_held(job) & nodes]
+        gone = [job for job in gone if job.allocation and job.allocation.nodes & nodes]
         if not gone:
             return self.in_use, self.gres
         gres = self.gres

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.batch.machine.host_sets import Mask, of_hosts
+from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, of_hosts
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.slurm.conf.facts import CONS_RES, FORCE, YES, Conf, Nodes
 from ptaskmodel.slurm.jobs.gpus import GPU
@@ -32,6 +32,7 @@ from ptaskmodel.slurm.select import offer_kernel as kernel
 from ptaskmodel.slurm.select.bitsets import words_of
 from ptaskmodel.slurm.select.cores import cores_for, nodes_in
 from ptaskmodel.slurm.select.fitting import memory_of, takes_any
+from ptaskmodel.slurm.select.gpus import with_units
 from ptaskmodel.slurm.select.offer_kernel import (
     NEEDS,
     OF_ALL,
@@ -40,7 +41,7 @@ from ptaskmodel.slurm.select.offer_kernel import (
     OF_NODE,
     SharedNodes,
 )
-from ptaskmodel.slurm.select.offers import cpus_of_core, memory_on_each
+from ptaskmodel.slurm.select.offers import InUse, cpus_of_core, memory_on_each
 
 # So many needs are kept at most, and so many jobs and nodes of jobs there is room for at first.
 MOST_KEPT = 50_000
@@ -388,19 +389,30 @@ class PlainFit:
         return need.whole or need.block or need.cpus_per_task == 1 or self._singles
 
     def counted(self, need: Need, choice: Choice) -> Allocation:
-        """What a job with such a `need` gets by its `choice`, but for which cores."""
-        cpus, memory = [], []
+        """What a job with such a `need` gets by its `choice` of the last prediction, but for which
+        cores.
+        """
+        cpus, memory, cores = [], [], []
         for node, given in choice:
-            line, count = self._nodes.lines[node], given
-            if need.whole:
-                count = self._nodes.cpus[node]
-            elif not self._by_cpus:
-                count = cores_for(given, cpus_of_core(need, line)) * line.threads
-            cpus.append(count)
+            line, free = self._nodes.lines[node], int(self.state.trial_free[node])
+            held = min(cores_for(given, cpus_of_core(need, line)), free)
+            if need.whole or (need.block and not given):
+                held = free
+            cores.append(first_hosts(held))
+            by_hand = not given or (self._by_cpus and not need.whole)
+            cpus.append(given if by_hand else held * line.threads)
             if need.memory is not None:
-                memory.append(memory_of(need, self._nodes.memory_MiB[node], count))
+                memory.append(memory_of(need, self._nodes.memory_MiB[node], cpus[-1]))
         nodes = of_hosts(node for node, _ in choice)
-        return Allocation(nodes, len(choice), (), tuple(cpus), tuple(memory))
+        found = Allocation(nodes, len(choice), tuple(cores), tuple(cpus), tuple(memory))
+        if need.gres:
+            used: list[InUse] = [{}] * len(self._nodes)
+            for node, _ in choice:
+                taken = self.state.all_gpus[node] - self.state.trial_gpus[node]
+                kind = next(one.type for one in self._nodes.lines[node].gres if one.name == GPU)
+                used[node] = {(GPU, kind): int(taken)}
+            found = with_units(need, found, [0] * len(choice), self._nodes.lines, used)
+        return found._replace(cores=())
 
 
 def _same(old: Ends, new: Ends) -> tuple[list[tuple[int, int, int]], list[int]]:
