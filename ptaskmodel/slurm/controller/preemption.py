@@ -43,13 +43,15 @@ class Standing(NamedTuple):
     nodes: frozenset[str]
 
 
-class _Victim(NamedTuple):
-    """A job that runs: what it has, its QOS, how it is preempted, and its rank among victims."""
+class Preemptable(NamedTuple):
+    """A job that runs, what it has, and how it is preempted. rank: the lowest is tried first."""
 
+    job: JobRecord
     allocation: Allocation
-    qos: Qos | None
-    mode: str
+    qos_name: str | None
+    start_s: int
     rank: int
+    mode: str
 
 
 class Preemption:
@@ -60,8 +62,7 @@ class Preemption:
         self._accounts = accounts
         self.active = conf.preempt_type != NEVER
         self._nodes = {p.name: frozenset(p.nodes) for p in conf.partitions}
-        # Of each job that ran last time.
-        self._victims: dict[JobRecord, _Victim] = {}
+        self._known: dict[JobRecord, Preemptable] = {}
         self._lowest_tier = min((p.tier for p in conf.partitions), default=0)
 
     def mode_of(self, job: JobRecord) -> str:
@@ -152,9 +153,9 @@ class Preemption:
         return other.name in qos.preempt
 
     def candidates(
-        self, job: JobRecord, need: Need, nodes: Mask, live: Iterable[JobRecord], now: int
+        self, job: JobRecord, need: Need, nodes: Mask, live: Iterable[Preemptable], now: int
     ) -> tuple[list[JobRecord], float]:
-        """The jobs that a job may preempt, in the order in which they are considered.
+        """The jobs that a job may preempt, of all that can be, `live`, in their order.
 
         Also until when these are all, Unix s, if no other job starts or ends.
         """
@@ -164,29 +165,36 @@ class Preemption:
         # Jobs of one QOS stand behind others by priorities, which change.
         by_rank = any(map(self._within, self._accounts.qos.values() if self._accounts else ()))
         mine, until_s = self.standing(Entry((), 0, job)), now + 1 if by_rank else inf
-        youngest_first = self._conf.scheduler.preempt_youngest_first
-        found = []
-        for other in live:
-            allocation = other.allocation
-            if allocation is None or not allocation.nodes & nodes:
-                continue
-            victim = self._victims.get(other)
-            if victim is None or victim.allocation is not allocation:
-                victim = self._victims[other] = self._victim(other, allocation)
-            if victim.mode == OFF or not self._may(mine, need, other, victim.qos):
-                continue
-            if other.state not in (RUNNING, SUSPENDED):
-                continue
-            if victim.mode != SUSPEND and now - other.start_s < exempt:
-                until_s = min(until_s, other.start_s + exempt)
-                continue
-            rank = -other.start_s if youngest_first else victim.rank
-            found.append((rank, other.listed, other))
-        found.sort(key=lambda each: each[:2])
-        return [other for _, _, other in found], until_s
+        if self._conf.preempt_type == BY_TIER or by_rank:
+            found = [each for each in live if self._may(mine, need, each)]
+        else:
+            below = () if mine.qos is None else mine.qos.preempt - {mine.qos.name}
+            found = [each for each in live if each.qos_name in below]
+        found = [each for each in found if each.allocation.nodes & nodes]
+        young = [e for e in found if now - e.start_s < exempt and e.mode != SUSPEND]
+        if young:
+            until_s = min(until_s, exempt + min(each.start_s for each in young))
+            gone = {each.job for each in young}
+            found = [each for each in found if each.job not in gone]
+        return [each.job for each in found], until_s
 
-    def _victim(self, job: JobRecord, allocation: Allocation) -> _Victim:
-        return _Victim(allocation, self._qos(job), self.mode_of(job), self._rank(job))
+    def in_order(self, live: Iterable[JobRecord]) -> list[Preemptable]:
+        """Those of some jobs that can be preempted at all, in the order in which they are tried."""
+        found = []
+        for job in live:
+            if job.state in (RUNNING, SUSPENDED) and job.allocation is not None:
+                known = self._known.get(job)
+                if known is None or known.allocation is not job.allocation:
+                    known = self._known[job] = self._preemptable(job, job.allocation)
+                if known.mode != OFF:
+                    found.append(known)
+        youngest_first = self._conf.scheduler.preempt_youngest_first
+        found.sort(key=lambda e: (-e.start_s if youngest_first else e.rank, e.job.listed))
+        return found
+
+    def _preemptable(self, job: JobRecord, allocation: Allocation) -> Preemptable:
+        what = self.qos_name(job), job.start_s, self._rank(job), self.mode_of(job)
+        return Preemptable(job, allocation, *what)
 
     def _rank(self, job: JobRecord) -> int:
         assert job.allocation is not None
@@ -197,14 +205,10 @@ class Preemption:
             weight = 0 if qos is None else qos.priority
         return weight * 65536 + job.allocation.size
 
-    def _may(self, mine: Standing, need: Need, other: JobRecord, qos: Qos | None) -> bool:
+    def _may(self, mine: Standing, need: Need, other: Preemptable) -> bool:
         if self._conf.preempt_type == BY_TIER:
-            return need.partition.tier > other.partition.tier
-        if mine.qos is None or qos is None:
-            return False
-        if mine.qos is not qos:
-            return qos.name in mine.qos.preempt
-        return self.may(mine, self.standing(Entry((), 0, other)))
+            return need.partition.tier > other.job.partition.tier
+        return self.may(mine, self.standing(Entry((), 0, other.job)))
 
     def _within(self, qos: Qos) -> bool:
         return WITHIN in self._conf.preempt_mode or WITHIN in (qos.preempt_mode or ())

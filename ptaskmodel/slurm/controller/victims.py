@@ -13,7 +13,7 @@ from math import inf
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.slurm.conf.facts import SUSPEND, Conf, Nodes
 from ptaskmodel.slurm.controller.job_list import JobList
-from ptaskmodel.slurm.controller.preemption import Preemption
+from ptaskmodel.slurm.controller.preemption import Preemptable, Preemption
 from ptaskmodel.slurm.controller.rules import Rules
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import RUNNING, Allocation, Ends, JobRecord
@@ -51,6 +51,8 @@ class Victims:
         self._candidates: dict[tuple[str, Hashable], tuple[list[JobRecord], float]] = {}
         # What is used without such jobs, and the ends of the others.
         self._emptied: dict[tuple[int, int], tuple[Sequence[JobRecord], Answers, Ends]] = {}
+        # Those that can be preempted at all.
+        self._in_order: list[Preemptable] | None = None
         self._version = -1
 
     def candidates(self, job: JobRecord, need: Need, now: int) -> list[JobRecord]:
@@ -58,12 +60,14 @@ class Victims:
         if not self._preemption.active:
             return []
         self._see_changes()
-        key = need.partition.name, self._preemption.kind_of(job)
+        preemption = self._preemption
+        key = need.partition.name, preemption.kind_of(job)
         found, until_s = self._candidates.get(key, ([], -inf))
         if now >= until_s:
-            live = (job for _, _, job in self._jobs.running)
+            if self._in_order is None:
+                self._in_order = preemption.in_order(job for _, _, job in self._jobs.running)
             among = self._nodes.partitions[need.partition.name]
-            found, until_s = self._preemption.candidates(job, need, among, live, now)
+            found, until_s = preemption.candidates(job, need, among, self._in_order, now)
             self._candidates[key] = found, until_s
         return found
 
@@ -73,6 +77,7 @@ class Victims:
             self._version = self._answers.version
             self._candidates.clear()
             self._emptied.clear()
+            self._in_order = None
 
     def without(self, victims: Sequence[JobRecord], ends: Ends) -> tuple[Answers, Ends]:
         """Return where jobs fit when `victims` are gone, and the ends of the others.
