@@ -239,7 +239,7 @@ def _state_for(slots: int, nodes: int) -> SharedState:
     words = (nodes + 63) // 64
     many = zeros(("jobs", "planned", "tested", "sizes", "new"), FEW)
     many |= zeros(("slot_begin", "slot_end", "following"), slots)
-    many |= of_kinds(FEW, nodes)
+    many |= of_kinds(FEW, nodes) | zeros(("full", "full_until"), nodes)
     sets = ("up", "idle", "planned_nodes", "chosen", "left", "cleaning")
     one: dict[str, Any] = {name: np.zeros(words, dtype=np.uint64) for name in sets}
     return SharedState(

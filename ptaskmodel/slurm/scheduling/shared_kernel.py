@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
+from ptaskmodel.slurm.scheduling.cut_kernel import is_able
 from ptaskmodel.slurm.scheduling.shared_state import (
     COUNTED,
     IS_NOT_PLAIN,
@@ -24,6 +25,7 @@ from ptaskmodel.slurm.scheduling.shared_state import (
 from ptaskmodel.slurm.scheduling.slot_kernel import (
     CUTS,
     ENTRIES,
+    FULL,
     LAST,
     LAST_ABLE,
     MOST,
@@ -48,15 +50,13 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     find_open,
     growth_after,
     is_decided,
-    is_unable,
-    note_unable,
     pass_over,
     reserve,
     rule_out,
     same_until,
     slot_at,
 )
-from ptaskmodel.slurm.select.bitsets import is_within, meet, zeros_of
+from ptaskmodel.slurm.select.bitsets import is_within, meet
 from ptaskmodel.slurm.select.fit_kernel import end_of, fit_in
 from ptaskmodel.slurm.select.offer_kernel import (
     CPUS,
@@ -65,7 +65,6 @@ from ptaskmodel.slurm.select.offer_kernel import (
     NOTES_GPUS,
     READS_NOTES,
     SIZE,
-    STRIDE,
     VARIES,
     cpus_after,
     ended_by,
@@ -97,7 +96,7 @@ def cycle(s, outcome, until):
                 return 2
         begin_map(s)
         numbers[UNTIL], numbers[RULED_OUT], numbers[UNABLE] = LAST, 0, 0
-        numbers[LAST_ABLE] = _reach(s) - 1
+        numbers[LAST_ABLE], numbers[FULL] = numbers[ENTRIES] - 1, -1
         s.counts_of[:] = 0
         s.notes[:] = 0
         s.nodes.facts[READS_NOTES] = 0
@@ -116,7 +115,7 @@ def cycle(s, outcome, until):
         if numbers[TESTED] >= numbers[MOST]:
             break
         k = numbers[POSITION]
-        if numbers[CUTS] and not _is_able(s, k) and is_decided(s):
+        if numbers[CUTS] and is_decided(s) and not is_able(s, k):
             _last_until(numbers, min(s.slot_end[0] - 1, numbers[NOW] + numbers[STEP]))
             break
         status = _test_or_repeat(s, k)
@@ -134,59 +133,6 @@ def cycle(s, outcome, until):
         if s.planned_nodes[w] & s.idle[w]:
             numbers[PLANS_IDLE] = 1
     return 0
-
-
-@jit
-def _reach(s):
-    """How many entries, from the first on, may be tested: behind them MOST have been for certain.
-
-    An entry counts as tested if enough nodes are not reserved until it would end. None is reserved
-    before a job on it ends, which leaves those that no job that ends earlier leaves cores of.
-    """
-    numbers, nodes = s.numbers, s.nodes
-    count, left = numbers[ENTRIES], numbers[MOST]
-    for c in range(LIMITS):
-        if s.most[c] > 0:
-            return count
-    for k in range(count if count > left else 0):
-        which, row = s.known[s.jobs[k], NEED], s.known[s.jobs[k], ROW]
-        if which != IS_NOT_TESTED and not meet(s.musts[which], s.musts[which]):
-            # Reservations begin up to a step before, and it holds for another one.
-            until = numbers[NOW] + s.known[s.jobs[k], SECONDS] + 2 * numbers[STEP]
-            c = (ended_by(nodes.ends, numbers[RUNNING], until) + STRIDE - 1) // STRIDE
-            if c <= numbers[RUNNING] // STRIDE:
-                for w in range(len(s.left)):
-                    s.left[w] = s.masks[row, w] & s.up[w]
-                left -= zeros_of(nodes.ahead[c], s.left) >= s.needs[which, LEAST]
-        if left <= 0:
-            return np.int64(k + 1)
-    return count
-
-
-@jit
-def _is_able(s, k):
-    """Whether some entry from one on may start now, or be told its size. LAST_ABLE: the last one.
-
-    Within a cycle the map only fills, and what is free only shrinks: it is none for good.
-    """
-    numbers = s.numbers
-    while numbers[LAST_ABLE] >= k:
-        job = s.jobs[numbers[LAST_ABLE]]
-        which, row = s.known[job, NEED], s.known[job, ROW]
-        if which != IS_NOT_TESTED:
-            need, lasts = s.needs[which], s.known[job, SECONDS]
-            if need[SIZE] == VARIES or s.known[job, TOLD] != need[SIZE]:
-                return True
-            if not is_unable(s, row, lasts, need[CPUS], need[LEAST]):
-                slot = slot_at(s.slot_end, s.following, np.int64(0), numbers[NOW])
-                if (
-                    find_open(s, s.up, row, slot, numbers[NOW] + lasts, need[LEAST])
-                    and cpus_after(s.nodes, s.left, np.int64(0)) >= need[CPUS]
-                ):
-                    return True
-                note_unable(s, row, lasts, need[CPUS], need[LEAST])
-        numbers[LAST_ABLE] -= 1
-    return False
 
 
 @jit

@@ -32,7 +32,8 @@ class SharedState(NamedTuple):
     ruled_out: which entries do not fit, from a first date on and before a last one: those of a row
     of masks with so many CPUs, seconds and nodes, or more; unable: which cannot start now. most:
     how many jobs of a kind are tested, 0: any; counts_of: how many were, of each kind. cleaning:
-    nodes on which none starts. notes: what was noted of GPUs in this cycle, 0: nothing.
+    nodes on which none starts. notes: what was noted of GPUs in this cycle, 0: nothing. full: FULL
+    nodes without a free core, by the first end of a job on them, full_until.
 
     Of each kind of jobs, of the last for which nothing was planned: failed: see `map_version`;
     was_told, was_tested, had_size: whether it was told its size, counted as tested, and the size;
@@ -71,6 +72,8 @@ class SharedState(NamedTuple):
     had_size: Ints
     had_notes: NDArray[np.uint8]
     notes: NDArray[np.uint8]
+    full: Ints
+    full_until: Ints
     cleaning: Words
     idle: Words
     planned_nodes: Words

@@ -15,7 +15,8 @@ from ptaskmodel.slurm.select.bitsets import meet, ones
 # What ``numbers`` of a cycle holds, by place.
 NOW, STEP, WINDOW, ENTRIES, POSITION, TESTED, MOST, RECORDS, ROOM = range(9)
 RUNNING, POSTPONED, PLANS_IDLE, NEW, UNTIL, RULED_OUT, CUTS, LAST_ABLE, UNABLE = range(9, 18)
-NUMBERS = 18
+FULL, SURE, SURE_FROM, SURE_TO = range(18, 22)
+NUMBERS = 22
 NOT_PLANNED = -1
 # A date after all others.
 LAST = 2**62

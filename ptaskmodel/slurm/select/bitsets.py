@@ -173,15 +173,3 @@ def sum_of(digits, some):
             found += ones(some[w] & digits[b * len(some) + w])
         total += found << b
     return total
-
-
-@jit
-def zeros_of(digits, some):
-    """In how many of `some` places the numbers, as `digits`, are 0; see `add_number`."""
-    found, words = np.int64(0), len(some)
-    for w in range(words):
-        word = some[w]
-        for i in range(w, len(digits), words):
-            word &= ~digits[i]
-        found += ones(word)
-    return found

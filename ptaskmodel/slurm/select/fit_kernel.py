@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.slurm.select.bitsets import meet
+from ptaskmodel.slurm.select.bitsets import meet, trailing_zeros
 from ptaskmodel.slurm.select.offer_kernel import (
     ANCHOR,
     ASKS,
@@ -53,7 +53,7 @@ from ptaskmodel.slurm.select.offer_kernel import (
     deal,
     ended_by,
     enough_after,
-    enough_let_in,
+    lets_in,
     list_rooms,
     look_at,
     note_free,
@@ -97,7 +97,7 @@ def fit_in(s, need, among, has_free, required, free, spare, present, gpus):
     notes = need[GPUS] and s.facts[NOTES_GPUS]
     if notes:
         # It is looked at on these nodes without other jobs first, and again when it fits.
-        if not enough_let_in(s, need, among, required, spare, present):
+        if not _enough_let_in(s, need, among, required, spare, present):
             return np.int64(0)
         count = list_rooms(s, need, among, among, required, s.cores, spare, present, gpus, True)
         if count == 0 or not _fit(s, need, count):
@@ -115,6 +115,24 @@ def fit_in(s, need, among, has_free, required, free, spare, present, gpus):
         count = list_rooms(s, need, among, has_free, required, free, spare, present, gpus, True)
         _fit(s, need, count)
     return count
+
+
+@jit
+def _enough_let_in(s, need, among, required, spare, present):
+    """Whether enough nodes of some, and all that are required, let a job in."""
+    found = np.int64(0)
+    for w in range(len(among)):
+        word = among[w]
+        if required[w] & ~word != np.uint64(0):
+            return False
+        while word != np.uint64(0):
+            bit = trailing_zeros(word)
+            word &= word - np.uint64(1)
+            if lets_in(s, need, w * 64 + bit, spare, present):
+                found += 1
+            elif required[w] >> np.uint64(bit) & np.uint64(1):
+                return False
+    return found >= need[LEAST]
 
 
 @jit
@@ -151,7 +169,7 @@ def end_of(s, need, among, required, running, enough, most):
         if last >= most:
             break
         if last + 1 >= enough:
-            look_at(s, last + 1)
+            look_at(s, need, last + 1)
             count = fit_in(
                 s,
                 need,

@@ -36,9 +36,10 @@ T_CPUS, T_LEAST, T_NODES, T_SPARE, T_ROOM, T_FEWEST, T_CHOSEN, T_MOST_CPUS, T_UN
 TAKING = 9
 # What ``facts`` holds: whether CPUs are given one by one, and it is select/cons_res; by how much
 # predictions grow (0: they double); the most threads of a core; whether GPUs are noted, and other
-# jobs may have looked at these notes; after how many ends trials are.
-BY_CPUS, IS_CONS_RES, GROWS_S, THREADS, NOTES_GPUS, READS_NOTES, TRIAL = range(7)
-FACTS = 7
+# jobs may have looked at these notes; after how many ends trials are, and whether of all that nodes
+# have, not of cores alone.
+BY_CPUS, IS_CONS_RES, GROWS_S, THREADS, NOTES_GPUS, READS_NOTES, TRIAL, TRIES_ALL = range(8)
+FACTS = 8
 LIGHTEST = 255
 # After each so many ends, what is free then is kept; of each so many jobs that run, the nodes.
 STRIDE, SPAN = 4, 8
@@ -122,12 +123,8 @@ def look_ahead(s, running):
     """Note what is free now, and after each STRIDE ends of so many jobs that run; their nodes."""
     note_free(s)
     s.ahead[0, :] = np.uint64(0)
-    s.facts[TRIAL] = 0
-    for w in range(len(s.has_free)):
-        s.trial_has_free[w] = s.has_free[w]
+    _begin_trial(s)
     for k in range(len(s.free)):
-        s.trial_free[k], s.trial_spare[k] = s.free[k], s.spare[k]
-        s.trial_present[k], s.trial_gpus[k] = s.present[k], s.spare_gpus[k]
         add_number(s.ahead[0], len(s.has_free), k, s.free[k])
     for j in range(running):
         if j % SPAN == 0:
@@ -141,6 +138,17 @@ def look_ahead(s, running):
         for j in range(c * STRIDE, (c + 1) * STRIDE):
             for h in range(s.first[j], s.last[j]):
                 add_number(s.ahead[c + 1], len(s.has_free), s.held[0, h], s.held[1, h])
+
+
+@jit
+def _begin_trial(s):
+    """Let trials find what is free now."""
+    s.facts[TRIAL], s.facts[TRIES_ALL] = 0, 1
+    for w in range(len(s.has_free)):
+        s.trial_has_free[w] = s.has_free[w]
+    for k in range(len(s.free)):
+        s.trial_free[k], s.trial_spare[k] = s.free[k], s.spare[k]
+        s.trial_present[k], s.trial_gpus[k] = s.present[k], s.spare_gpus[k]
 
 
 @jit
@@ -202,52 +210,41 @@ def enough_after(s, some, cpus, most):
 
 
 @jit
-def look_at(s, ended):
-    """Let trials of `s` find what is free after `ended` jobs: move on from the last trial."""
+def look_at(s, need, ended):
+    """Let trials of `s` find what is free after `ended` jobs: move on from the last trial.
+
+    Only cores, if a `need` is one for cores alone.
+    """
+    if need[MEMORY_KIND] == NO_MEMORY and not (need[ALONE] or need[GPUS]):
+        s.facts[TRIES_ALL] = 0
+    elif not s.facts[TRIES_ALL]:
+        _begin_trial(s)
     before = s.facts[TRIAL]
     sign = np.int64(1) if ended > before else np.int64(-1)
     for j in range(min(before, ended), max(before, ended)):
         for h in range(s.first[j], s.last[j]):
             k = s.held[0, h]
-            s.trial_free[k] += sign * s.held[1, h]
-            s.trial_spare[k] += sign * s.held[2, h]
-            s.trial_present[k] -= sign
-            s.trial_gpus[k] += sign * s.held[3, h]
-            bit = np.uint64(1) << np.uint64(k & 63)
-            if s.trial_free[k] > 0:
-                s.trial_has_free[k >> 6] |= bit
-            else:
-                s.trial_has_free[k >> 6] &= ~bit
+            free = s.trial_free[k] + sign * s.held[1, h]
+            s.trial_free[k] = free
+            if s.facts[TRIES_ALL]:
+                s.trial_spare[k] += sign * s.held[2, h]
+                s.trial_present[k] -= sign
+                s.trial_gpus[k] += sign * s.held[3, h]
+            shift = np.uint64(k & 63)
+            others = s.trial_has_free[k >> 6] & ~(np.uint64(1) << shift)
+            s.trial_has_free[k >> 6] = others | np.uint64(free > 0) << shift
     s.facts[TRIAL] = ended
 
 
 @jit
-def _lets_in(s, need, k, spare, present):
-    """Whether a node has the memory, and lets the job in beside others."""
+def lets_in(s, need, k, spare, present):
+    """Whether node `k` of `s` has the memory, in `spare`, for a `need`, beside those `present`."""
     if need[MEMORY_KIND] == OF_ALL:
         if spare[k] != s.memory[k]:
             return False
     elif spare[k] < need[LEAST_MIB]:
         return False
     return not (need[ALONE] and present[k] > 0)
-
-
-@jit
-def enough_let_in(s, need, among, required, spare, present):
-    """Whether enough nodes of `s` `among`, all `required`, let a `need` in: `spare`, `present`."""
-    found = np.int64(0)
-    for w in range(len(among)):
-        word = among[w]
-        if required[w] & ~word != np.uint64(0):
-            return False
-        while word != np.uint64(0):
-            bit = trailing_zeros(word)
-            word &= word - np.uint64(1)
-            if _lets_in(s, need, w * 64 + bit, spare, present):
-                found += 1
-            elif required[w] >> np.uint64(bit) & np.uint64(1):
-                return False
-    return found >= need[LEAST]
 
 
 @jit
@@ -264,7 +261,7 @@ def list_rooms(s, need, among, has_free, required, free, spare, present, spare_g
             bit = trailing_zeros(word)
             k = w * 64 + bit
             word &= word - np.uint64(1)
-            if not _lets_in(s, need, k, spare, present):
+            if not lets_in(s, need, k, spare, present):
                 continue
             must = np.int64(required[w] >> np.uint64(bit) & np.uint64(1))
             cpus += free[k] * s.threads[k]
