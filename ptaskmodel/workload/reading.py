@@ -182,10 +182,9 @@ def format_of(path: str | os.PathLike[str]) -> str:
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise WorkloadError(f"{shown_path(path)}: is UTF-16; save it as UTF-8")
     formats = ", ".join(formats_of(JOBS))
-    if start.split(b"\n")[0].count(b"|") > 1:
-        formats += "; `ptaskmodel slurm` also reads tables of sacct"
+    formats += "; `ptaskmodel slurm` also reads tables of sacct, jobs.csv and events of sbatch"
     raise WorkloadError(
-        f"{shown_path(path)}: begins with {shown(start[:20].decode('utf-8', 'replace'))}, like "
+        f"{shown_path(path)}:1: begins with {shown(start[:20].decode('utf-8', 'replace'))}, like "
         f"no known format of workloads; give one of {formats}"
     )
 
