@@ -17,6 +17,8 @@ from ptaskmodel.style.text import Column, column, count, number
 
 # Relative difference up to which values are called the same.
 SAME = 1e-9
+# Smaller parts are shown as 0.00 %.
+NEARLY = 5e-5
 # Kinds of metrics: of things counted, and those of `style.text`.
 COUNT, NUMBER, SHARE, TIME, ENERGY, POWER = "count", "number", "share", "time", "energy", "power"
 LESS, MORE = "less", "more"
@@ -234,6 +236,8 @@ def change_text(kind: str, before: float, after: float) -> str:
     change = after - before
     if abs(change) <= SAME * max(abs(before), abs(after)):
         return "the same"
+    if kind not in (COUNT, SHARE) and abs(change) < NEARLY * before:
+        return "nearly the same"
     if kind == COUNT:
         return f"{count(round(abs(change)))} {'more' if change > 0 else 'fewer'}"
     more = "more" if change > 0 else "less"

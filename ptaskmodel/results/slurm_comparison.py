@@ -41,6 +41,7 @@ BY = ("partition", "size", "length", "user", "account")
 # By a part of a key of slurm.conf: what it deals with, whose classes come first.
 CONCERNS = {"size": "size", "fairshare": "user", "account": "account", "assoc": "account"}
 BETTER, WORSE, MIXED, UNCHANGED = "better", "worse", "mixed", "the same"
+NAME, LETTERS = 24, 64  # of the name of a class in the picture, and with what becomes of its jobs
 ROLES = {BETTER: "gain", WORSE: "lose"}  # of colours; others are ink
 
 Array = NDArray[np.float64]
@@ -328,10 +329,11 @@ def slurm_comparison_figure(found: SlurmComparison) -> Figure:
         rows.append([])
         for group in groups:
             counts = f"{group.gain} gain, {group.same} same, {group.lose} lose"
-            names.append(f"{elided(group.name, 24)}: {counts}")
+            names.append(f"{elided(group.name, NAME)}: {counts}")
             levels = (group.before_s, "soft"), (group.after_s, ROLES.get(group.verdict, "ink"))
             rows.append([Dot(half, half, high, role) for (half, high), role in levels])
     runs = f"above {found.a.directory.name}, below {found.b.directory.name}"
-    key = f"dots: what half wait at most; lines: to what 95 % do; {runs}; colour: better or worse"
-    figure = dots(names, [DotPanel("wait", TIME, rows)], key)
+    key = f"dots: what half wait at most; lines: to what 95 % do; {runs}\n"
+    key += "green: better; violet: worse; black: neither"
+    figure = dots(names, [DotPanel("wait", TIME, rows)], key, letters=LETTERS)
     return finished(figure, found.counts_text(), "", " ".join(found.answer().splitlines()))

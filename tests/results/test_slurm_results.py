@@ -17,6 +17,7 @@ from ptaskmodel.errors import PTaskModelError
 from ptaskmodel.results.loading import Results, load_results
 from ptaskmodel.results.pages.report import write_report
 from ptaskmodel.results.pictures.catalogue import draw_results
+from ptaskmodel.results.pictures.charts import Dot, DotPanel, dots
 from ptaskmodel.results.slurm_comparison import GroupChange, SlurmComparison, compare_slurm
 from ptaskmodel.results.tables.slurm_reading import (
     Curve,
@@ -122,6 +123,15 @@ def test_who_gains_and_who_loses(runs):
     again = compare_slurm(runs / "builtin", runs / "builtin").answer()
     assert again.startswith(f"Mean wait stays {means[0]}; of 2 users 0 wait less on average, 0 ")
     assert found.most_changed(5)[0][0].job_id == "c"
+
+
+@pytest.mark.parametrize(("letters", "is_whole"), [(None, False), (64, True)])
+def test_names_beside_a_picture_are_cut_at_so_many_letters(letters, is_whole):
+    name = "10 min to 1 h: 172 gain, 1343 same, 142 lose"
+    panel = DotPanel("wait", "time", [[Dot(1.0, 1.0, 2.0)]])
+    figure = dots([name], [panel], letters=letters)
+    (label,) = figure.axes[0].get_yticklabels()
+    assert (label.get_text() == name) == is_whole
 
 
 def test_compare_prints_and_writes_it(runs, tmp_path, capsys):

@@ -222,6 +222,7 @@ def test_changes_are_told_in_words():
     assert change_text(COUNT, 99.0, 14.0) == "85 fewer"
     assert change_text(SHARE, 0.92, 0.955) == "3.5 points more"
     assert change_text(NUMBER, 0.0, 2.0) == "2 more"
+    assert change_text(NUMBER, 275_890.0, 275_890.4) == "nearly the same"
 
 
 def test_every_state_has_plain_words():

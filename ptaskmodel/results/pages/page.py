@@ -130,7 +130,8 @@ def write_page(
         for name in ("page.html", "page.css", *SCRIPTS)
     }
     body = _Body()
-    said = "".join(f'<p class="answer">{html.escape(line)}</p>' for line in answer.splitlines())
+    lines = answer.replace(" %", "\u00a0%").splitlines()
+    said = "".join(f'<p class="answer">{html.escape(line)}</p>' for line in lines)
     heading = title if len(title) <= MOST_TITLE else f"{title[: MOST_TITLE - 1].rstrip()}…"
     parts = {
         "@TITLE@": html.escape(title),

@@ -249,10 +249,13 @@ class DotPanel(NamedTuple):
         return min(known, default=0.0), max(known, default=0.0)
 
 
-def dots(names: Sequence[str], panels: Sequence[DotPanel], key: str = "") -> Figure:
+def dots(
+    names: Sequence[str], panels: Sequence[DotPanel], key: str = "", letters: int | None = None
+) -> Figure:
     """Return rows of dots with their intervals, ``panels`` of quantities beside each other.
 
     names: of the rows; those without a dot are heads. key: what signs and colours stand for.
+    letters: of a name that are shown at most; None: as `row_ticks` does.
     """
     figure = new_figure(COLUMN if len(panels) < 3 else WIDE, 0.8 + 0.24 * max(len(names), 3))
     figure.set_layout_engine("constrained", wspace=0.06)
@@ -261,7 +264,7 @@ def dots(names: Sequence[str], panels: Sequence[DotPanel], key: str = "") -> Fig
     heads = [k for k in range(len(names)) if not any(panel.rows[k] for panel in panels)]
     for axes, panel in zip(drawn, panels, strict=True):
         draw_dots(axes, panel)
-    row_ticks(drawn[0], names, len(names) or 1)
+    row_ticks(drawn[0], names, len(names) or 1, letters)
     for k, label in enumerate(drawn[0].get_yticklabels()):
         if k in heads:
             label.set(fontweight="bold", color=LIGHT.ink)

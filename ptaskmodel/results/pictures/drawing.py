@@ -139,9 +139,14 @@ def natural(name: str) -> list[tuple[int, int | str]]:
     return [(0, int(part)) if part[0] in "0123456789" else (1, part) for part in parts]
 
 
-def row_ticks(axes: Any, names: Sequence[str], most: int = 40) -> None:
-    """Name the rows of ``axes``, the first above: each, or ``most`` of them."""
+def row_ticks(axes: Any, names: Sequence[str], most: int = 40, letters: int | None = None) -> None:
+    """Name the rows of ``axes``, the first above: each, or ``most`` of them.
+
+    letters: of a name that are shown at most; None: NAME.
+    """
     step = max(1, math.ceil(len(names) / most))
-    axes.set_yticks(range(0, len(names), step), [elided(name, NAME) for name in names[::step]])
+    axes.set_yticks(
+        range(0, len(names), step), [elided(name, letters or NAME) for name in names[::step]]
+    )
     axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")

@@ -31,7 +31,10 @@ function logAxis(svg, marks, from, to, left, right, top, bottom) {
   let last = -Infinity;
   for (const [mark, name] of marks) if (mark <= to * 1.0001) {
     draw(svg, "line", {x1: x(mark), x2: x(mark), y1: top, y2: bottom, stroke: "var(--line)"});
-    if (x(mark) - last > 48) { draw(svg, "text", {x: x(mark), y: bottom + 16, "text-anchor": "middle"}, name); last = x(mark); }
+    if (x(mark) - last <= 48) continue;
+    const most = right + 14, beyond = x(mark) + 3.5 * name.length > most;
+    draw(svg, "text", {x: beyond ? most : x(mark), y: bottom + 16, "text-anchor": beyond ? "end" : "middle"}, name);
+    last = x(mark);
   }
   return x;
 }
