@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from math import ceil, floor, inf
 from typing import NamedTuple
@@ -64,9 +64,9 @@ class Running:
         self._told = told or {}
         self._jobs: dict[int, JobRecord] = {}
 
-    def has(self, attempt: Attempt) -> bool:
-        """Whether an attempt is of one of these jobs."""
-        return attempt.number in self._jobs
+    def own(self, attempts: Iterable[Attempt]) -> list[Attempt]:
+        """Return those of some `attempts` that are of these jobs."""
+        return [attempt for attempt in attempts if attempt.number in self._jobs]
 
     def job_of(self, attempt: Attempt) -> JobRecord:
         """Whose an attempt is."""

@@ -198,6 +198,8 @@ class Multifactor:
         self._arrays: dict[str, int] = {}
         # How many CPUs each job that waits was last found to take.
         self._tested: dict[int, int] = {}
+        # The weighted factors of sizes that have come, by nodes, CPUs and, if it counts, the limit.
+        self._of_sizes: dict[tuple[int, int, int], float] = {}
 
     # The life of a job
 
@@ -360,7 +362,7 @@ class Multifactor:
                 total = partition + (total + qos + tres - nice)
             else:
                 total = total + partition + qos + tres - nice
-            value = int(min(max(total, 1), MOST))
+            value = int(total) if 1 <= total <= MOST else 1 if total < 1 else MOST
         return [
             *(0.0, association, fairshare, size, partition, qos, tres, nice),
             *(job.number, entry, accrues_s, account, value, job.listed, self._array_of(job)),
@@ -390,13 +392,20 @@ class Multifactor:
         )
 
     def _weighted_size(self, job: Waiting, cpus: int) -> float:
-        return self._size(job, cpus) * float(self._of.weight_job_size)
-
-    def _size(self, job: Waiting, cpus: int) -> float:
-        """The factor of a job's size, 0 to 1."""
-        nodes, of_all, least = self._sizes.nodes, self._sizes.cpus, job.least_nodes
-        if "SMALL_RELATIVE_TO_TIME" in self._of.flags:
+        """The factor of a job's size, 0 to 1, times its weight."""
+        least, limit = job.least_nodes, 0
+        if self._sized_at_once:
             limit = job.request.limit_min or job.partition.max_time_min or FOREVER_min
+        key = least, cpus, limit
+        found = self._of_sizes.get(key)
+        if found is None:
+            weight = float(self._of.weight_job_size)
+            found = self._of_sizes[key] = self._size(least, cpus, limit) * weight
+        return found
+
+    def _size(self, least: int, cpus: int, limit: int) -> float:
+        nodes, of_all = self._sizes.nodes, self._sizes.cpus
+        if self._sized_at_once:
             size = max(least * float(of_all) / nodes, cpus) / limit / of_all
             size = 1.0 - size if self._of.favor_small else size
         elif self._of.favor_small:

@@ -107,6 +107,9 @@ class Rules:
         if job.request.hold:
             return True
         enforced, several = self._conf.enforce_part_limits, len(job.request.partitions) > 1
+        alone = job.reservation is None and not several
+        if alone and self._at_best(job.needs[0]) is not None:
+            return True
         # Of its nodes: without room for its tasks on any it is refused.
         barred = not job.request.is_overfull and any(n.least > n.most for n in job.needs)
         downs = [one for one in job.partitions if one.state == "DOWN"] if several else []
@@ -327,9 +330,9 @@ class Rules:
             select.forget_favours(self._nodes.partitions[job.partitions[0].name])
             self.note_gpus(job.needs[0], select)
         if self._linear:
-            found = [best for need in job.needs if (best := self._at_best(need)) is not None]
-            if found:
-                self.tested(job, found[0])
+            found = next(filter(None, map(self._at_best, job.needs)), None)
+            if found is not None:
+                self.tested(job, found)
 
     def note_gpus(self, need: Need, select: Select) -> None:
         """A job is tried on an empty machine, which notes the GPUs that it finds."""

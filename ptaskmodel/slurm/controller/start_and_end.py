@@ -263,7 +263,7 @@ class Runs:
 
     def in_order(self, attempts: Iterable[Attempt]) -> list[Attempt]:
         """Return the `attempts` of these jobs in the order in which ends at one date are heard."""
-        mine = [attempt for attempt in attempts if self._running.has(attempt)]
+        mine = self._running.own(attempts)
         if len(mine) > 1:
             mine.sort(key=lambda attempt: self._running.job_of(attempt).serial)
         return mine

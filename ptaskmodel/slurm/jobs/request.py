@@ -154,12 +154,15 @@ class JobRequest:
 
         min_nodes: the least MinNodes of its partitions, which it asks for at least.
         """
-        tasks = UNBOUNDED if self.tasks is None else max(1, self.tasks)
-        if self.min_nodes is None:
+        tasks, least, most = self.tasks, self.min_nodes, self.max_nodes
+        tasks = UNBOUNDED if tasks is None else tasks or 1
+        if least is None:
             least = max(min_nodes, min(len(set(self.nodelist)), tasks))
-            return least, max(least, min(self.max_nodes or UNBOUNDED, tasks))
-        most = self.min_nodes if self.max_nodes is None else self.max_nodes
-        return max(min_nodes, min(self.min_nodes, tasks)), min(most, tasks)
+            return least, max(least, min(most or UNBOUNDED, tasks))
+        # Comparisons: this is asked of each job many times.
+        most = least if most is None else most
+        least = least if least < tasks else tasks
+        return least if least > min_nodes else min_nodes, most if most < tasks else tasks
 
     @property
     def is_overfull(self) -> bool:

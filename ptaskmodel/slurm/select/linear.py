@@ -100,7 +100,8 @@ class Linear:
         self.present.add(allocation.nodes)
         if _alone(job):
             self.exclusive |= allocation.nodes
-        self._count_memory(allocation, 1)
+        if allocation.memory_MiB:
+            self._count_memory(allocation, 1)
 
     def remove(self, job: JobRecord, running: bool = True) -> None:
         """A job gives its allocation back; running: whether it was counted as running."""
@@ -112,7 +113,8 @@ class Linear:
         self.present.remove(allocation.nodes)
         if _alone(job):
             self.exclusive &= ~allocation.nodes
-        self._count_memory(allocation, -1)
+        if allocation.memory_MiB:
+            self._count_memory(allocation, -1)
 
     def pause(self, job: JobRecord) -> None:
         """A job that is suspended stays, but does not run."""
@@ -139,9 +141,8 @@ class Linear:
         self.running.add(_held(job).nodes)
 
     def _count_memory(self, allocation: Allocation, sign: int) -> None:
-        if allocation.memory_MiB:
-            for node, amount in zip(members(allocation.nodes), allocation.memory_MiB, strict=True):
-                self.memory[node] += sign * amount
+        for node, amount in zip(members(allocation.nodes), allocation.memory_MiB, strict=True):
+            self.memory[node] += sign * amount
 
     # --- where a job could run --------------------------------------------------------------
 
