@@ -16,6 +16,8 @@ from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import Conf, Partition, PriorityParameters
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.controller.priority import Basic, Multifactor, Sizes
+from ptaskmodel.slurm.controller.priority_kernel import COLUMNS, VALUE
+from ptaskmodel.slurm.controller.rows import BLOCK, Rows
 from ptaskmodel.slurm.jobs.job_table import read_jobs
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import ArrayTask, JobRequest
@@ -187,6 +189,20 @@ def test_basic_is_first_come_first_served_but_for_nice():
     for one in jobs:
         basic.at_submit(one, 0)
     assert [one.priorities[0] - 0xFFFF0000 for one in jobs] == [-1, -102, -3, 1]
+
+
+def test_views_of_rows_follow_them_however_many_come():
+    rows = Rows()
+    values = [0.0] * COLUMNS
+    first = rows.take(values)
+    seen = rows.view(first, VALUE)
+    others = [rows.take(values) for _ in range(BLOCK)]
+    rows.set(first, VALUE, 7)
+    assert seen[0] == rows.get(first, VALUE) == 7
+    assert len(rows.blocks) == 2
+    rows.give_back(others[0])
+    assert len(rows.column(VALUE)) == BLOCK
+    assert rows.take(values) == others[0]
 
 
 def test_priorities_set_by_hand_and_held_jobs_stay():

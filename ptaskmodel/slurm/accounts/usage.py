@@ -3,8 +3,6 @@
 GrpTRESMins and GrpWall limit the minutes that jobs of QOSs and associations have used. As for fair
 share, this usage is updated at each refresh of priorities and when a job ends. It decays, except
 that of a QOS with the flag NoDecay. Without priority/multifactor no usage is kept.
-
-Columns of running jobs are kept in blocks that never move, so that views of them stay valid.
 """
 
 from __future__ import annotations
@@ -14,12 +12,12 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from ptaskmodel.slurm.accounts.facts import (
     WALL,
@@ -32,84 +30,11 @@ from ptaskmodel.slurm.accounts.facts import (
 from ptaskmodel.slurm.accounts.fair_share import UNKNOWN, ShareTree, decay_factor
 from ptaskmodel.slurm.conf.facts import DAY_S, MULTIFACTOR, Conf, PriorityParameters
 
-BLOCK = 4096
 # Of uses of fewer seconds what they come to is kept.
 MOST_KNOWN = 4096
-Block = dict[str, NDArray]
 FAR_s = 2**60
 _QUARTERS = (4, 7, 10)
 NO_DECAY = "NODECAY"
-
-
-class Rows:
-    """Columns by name, in blocks of equal length.
-
-    columns: their types. A row is its number; those given back are taken again, lowest first.
-    count: how many are taken.
-    """
-
-    def __init__(self, columns: Mapping[str, DTypeLike]) -> None:
-        self.columns = dict(columns)
-        self.blocks: list[Block] = []
-        # Of each block, which rows are taken.
-        self._live: list[NDArray[np.bool_]] = []
-        self._free: list[int] = []
-        self.count = 0
-
-    def take(self, values: Sequence[float]) -> int:
-        """A row with these values, one for each column."""
-        if not self._free:
-            begin = len(self.blocks) * BLOCK
-            block = {name: np.zeros(BLOCK, of_type) for name, of_type in self.columns.items()}
-            self.blocks.append(block)
-            self._live.append(np.zeros(BLOCK, dtype=np.bool_))
-            self._free = list(range(begin + BLOCK - 1, begin - 1, -1))
-        row = self._free.pop()
-        number, place = divmod(row, BLOCK)
-        for column, value in zip(self.blocks[number].values(), values, strict=True):
-            column[place] = value
-        self._live[number][place] = True
-        self.count += 1
-        return row
-
-    def give_back(self, row: int) -> None:
-        """Free a row."""
-        self._live[row // BLOCK][row % BLOCK] = False
-        self._free.append(row)
-        self.count -= 1
-
-    def view(self, row: int, column: str) -> NDArray:
-        """A column's value in a row, as an array of one that changes with it."""
-        place = row % BLOCK
-        return self.blocks[row // BLOCK][column][place : place + 1]
-
-    def set(self, row: int, column: str, value: float) -> None:
-        self.blocks[row // BLOCK][column][row % BLOCK] = value
-
-    def get(self, row: int, column: str) -> float:
-        return self.blocks[row // BLOCK][column][row % BLOCK]
-
-    def taken(self) -> Iterator[tuple[Block, NDArray[np.intp]]]:
-        """The blocks that have taken rows, and their places."""
-        for block, live in zip(self.blocks, self._live, strict=True):
-            places = live.nonzero()[0]
-            if len(places):
-                yield block, places
-
-    def column(self, name: str) -> NDArray:
-        """The column `name` of all taken rows."""
-        return self.of_all((name,))[0]
-
-    def of_all(self, names: Iterable[str]) -> list[NDArray]:
-        """Columns of all taken rows, by their `names`."""
-        taken = list(self.taken())
-        if len(taken) == 1:
-            ((block, places),) = taken
-            return [block[name][places] for name in names]
-        return [
-            np.concatenate([np.empty(0, self.columns[name]), *(b[name][at] for b, at in taken)])
-            for name in names
-        ]
 
 
 class Fading:

@@ -113,7 +113,8 @@ class Controller:
             over += outstaying(self.conf, running, now, over)
         spends = self.rules.limits.kills
         live = (job for _, _, job in running if job.state == record.RUNNING)
-        for job in sorted(live if spends else over, key=lambda job: job.listed):
+        ending = live if spends else over
+        for job in sorted(ending, key=lambda job: job.listed) if ending else ():
             if job.victim and job in over:
                 again = self.preemption.mode_of(job) == REQUEUE
                 self.runs.kill(job, date, record.PREEMPTED, requeued=again)

@@ -22,9 +22,23 @@ from ptaskmodel.slurm.accounts.facts import (
     requested_by,
 )
 from ptaskmodel.slurm.accounts.fair_share import Member, ShareTree
-from ptaskmodel.slurm.accounts.usage import Rows, Usage
+from ptaskmodel.slurm.accounts.usage import Usage
 from ptaskmodel.slurm.conf.facts import MULTIFACTOR, Conf, Nodes, Partition
-from ptaskmodel.slurm.controller.priority_kernel import MOST, Terms, evaluate
+from ptaskmodel.slurm.controller.priority_kernel import (
+    ACCOUNT,
+    ACCRUE,
+    ARRAY,
+    COLUMNS,
+    ENTRY,
+    FROZEN,
+    JOB_SIZE,
+    MOST,
+    NUMBER,
+    PLACE,
+    VALUE,
+    evaluate,
+)
+from ptaskmodel.slurm.controller.rows import Rows
 from ptaskmodel.slurm.jobs.request import JobRequest
 
 TOP = 0xFFFF0000
@@ -153,14 +167,7 @@ class Basic:
 
 _NO_FACTORS = np.empty(0)
 FOREVER_min = 0xFFFFFFFF
-_NAMES = Terms._fields
-_VALUE, _ACCRUE, _JOB_SIZE = map(_NAMES.index, ("value", "accrue", "jobsize"))
-_FLOATS, _FLAGS = _NAMES[: _NAMES.index("number")], ("frozen", "several")
-_KINDS = {
-    name: np.float64 if name in _FLOATS else np.bool_ if name in _FLAGS else np.int64
-    for name in _NAMES
-}
-FACTORS = ("age", "assoc", "fairshare", "jobsize", "partition", "qos", "tres")
+FACTORS = ("age", "assoc", "fairshare", JOB_SIZE, "partition", "qos", "tres")
 
 
 class Multifactor:
@@ -186,7 +193,7 @@ class Multifactor:
         self._max_factor = max([1, *(p.job_factor for p in conf.partitions)])
         self._max_qos = max(qos.priority for qos in accounts.qos.values())
         self._max_assoc = max(one.priority for one in accounts.associations)
-        self._rows = Rows(_KINDS)
+        self._rows = Rows()
         # Jobs that came since the last refresh, and what their rows are to hold: most start before.
         self._fresh: dict[int, tuple[Waiting, list[list[float]]]] = {}
         self._waiting: dict[int, tuple[Waiting, list[int]]] = {}
@@ -210,7 +217,7 @@ class Multifactor:
         fresh = [self._fixed(job, entry) for entry in range(len(job.partitions))]
         self._fresh[job.number] = job, fresh
         self._tested.pop(job.number, None)
-        job.set_priorities([values[_VALUE] for values in fresh])
+        job.set_priorities([values[VALUE] for values in fresh])
 
     def _take_rows(self) -> None:
         """Those that came since the last refresh get rows."""
@@ -218,11 +225,11 @@ class Multifactor:
             if number in self._tested and not self._sized_at_once:
                 size = self._weighted_size(job, self._tested[number])
                 for values in fresh:
-                    values[_JOB_SIZE] = size
+                    values[JOB_SIZE] = size
             rows = [self._rows.take(values) for values in fresh]
             self._waiting[number] = job, rows
             if len(rows) == 1:
-                job.set_priorities(self._rows.view(rows[0], "value"))
+                job.set_priorities(self._rows.view(rows[0], VALUE))
             else:
                 self._several[number] = job, rows
         self._fresh.clear()
@@ -232,7 +239,7 @@ class Multifactor:
         before = [int(value) for value in job.priorities]
         self.at_submit(job, now)
         for values, value in zip(self._fresh[job.number][1], before, strict=True):
-            values[_VALUE] = value
+            values[VALUE] = value
         job.set_priorities(before)
 
     def accrue(self, job: Waiting, since_s: int) -> None:
@@ -242,11 +249,11 @@ class Multifactor:
         """
         if job.number in self._fresh:
             for values in self._fresh[job.number][1]:
-                values[_ACCRUE] = values[_ACCRUE] or since_s
+                values[ACCRUE] = values[ACCRUE] or since_s
         elif job.number in self._waiting:
             for row in self._waiting[job.number][1]:
-                if not self._rows.get(row, "accrue"):
-                    self._rows.set(row, "accrue", since_s)
+                if not self._rows.get(row, ACCRUE):
+                    self._rows.set(row, ACCRUE, since_s)
 
     def tested(self, job: Waiting, cpus: int) -> None:
         """The CPUs that the job would get are known: they count from the next refresh on."""
@@ -256,10 +263,10 @@ class Multifactor:
         if job.number in self._fresh:
             if self._sized_at_once:
                 for values in self._fresh[job.number][1]:
-                    values[_JOB_SIZE] = self._weighted_size(job, cpus)
+                    values[JOB_SIZE] = self._weighted_size(job, cpus)
             return
         for row in self._waiting[job.number][1]:
-            self._rows.set(row, "jobsize", self._weighted_size(job, cpus))
+            self._rows.set(row, JOB_SIZE, self._weighted_size(job, cpus))
 
     def started(self, job: Waiting, now: int, tres: Amounts) -> None:
         """The job runs from now on, with these resources."""
@@ -288,7 +295,7 @@ class Multifactor:
             return
         if len(rows) > 1:
             del self._several[job.number]
-        job.set_priorities([int(self._rows.get(row, "value")) for row in rows])
+        job.set_priorities([int(self._rows.get(row, VALUE)) for row in rows])
         for row in rows:
             self._rows.give_back(row)
 
@@ -308,9 +315,8 @@ class Multifactor:
         only_grows = int("INCR_ONLY" in self._of.flags)
         changed = 0
         for block, places in self._rows.taken():
-            terms = Terms(**block)
             changed |= evaluate(
-                terms, places, factors, now, self._of.max_age_s, *weights, only_grows
+                block, places, factors, now, self._of.max_age_s, *weights, only_grows
             )
         for number in self._several:
             self._copy_several(number)
@@ -322,14 +328,13 @@ class Multifactor:
         Columns: number, entry (which of its partitions), priority, FACTORS, nice.
         """
         self._take_rows()
-        names = ("number", "entry", "value", *FACTORS, "nice")
-        columns = {name: self._rows.column(name) for name in names}
-        shown = ~self._rows.column("frozen")
+        factors = {name: self._rows.column(k) for k, name in enumerate((*FACTORS, "nice"))}
+        whole = {"number": NUMBER, "entry": ENTRY, "priority": VALUE}
+        columns = {name: self._rows.column(k) for name, k in whole.items()} | factors
+        shown = self._rows.column(FROZEN) == 0
         order = np.lexsort((columns["entry"], columns["number"]))
         order = order[shown[order]]
-        table = {name: column[order] for name, column in columns.items()}
-        table["priority"] = table.pop("value")
-        return table
+        return {name: column[order] for name, column in columns.items()}
 
     # Terms
 
@@ -432,7 +437,7 @@ class Multifactor:
     def _copy_several(self, number: int) -> None:
         if number in self._several:
             job, rows = self._several[number]
-            job.priorities[:] = [int(self._rows.get(row, "value")) for row in rows]
+            job.priorities[:] = [int(self._rows.get(row, VALUE)) for row in rows]
 
     def _array_of(self, job: Waiting) -> int:
         """Which array a job is a task of that has never started; -1: none."""
@@ -447,11 +452,12 @@ class Multifactor:
         """
         if self.usage is None or self.usage.fair_tree:
             return []
-        places, arrays = self._rows.column("place"), self._rows.column("array")
+        places, arrays = self._rows.column(PLACE), self._rows.column(ARRAY)
         of_arrays = np.array([heads.get(name, 0) for name in self._arrays] or [0], dtype=np.int64)
         places = np.where(arrays >= 0, of_arrays[arrays], places)
-        counted = ~self._rows.column("frozen") & (self._rows.column("account") >= 0)
-        places, accounts = places[counted], self._rows.column("account")[counted]
+        accounts = self._rows.column(ACCOUNT)
+        counted = (self._rows.column(FROZEN) == 0) & (accounts >= 0)
+        places, accounts = places[counted], accounts[counted]
         order = np.argsort(places, kind="stable")
         known, first = np.unique(accounts[order], return_index=True)
         return sorted(zip(places[order][first].tolist(), known.tolist(), strict=True))
@@ -471,5 +477,4 @@ def priorities_of(
 
 def prepare_kernels() -> None:
     """Use the kernel as it is used (see `kernels.building`)."""
-    terms = Terms(**{name: np.zeros(1, kind) for name, kind in _KINDS.items()})
-    evaluate(terms, np.zeros(0, np.intp), np.zeros(0), 0, 0, 0.0, 0.0, 0)
+    evaluate(np.zeros((1, COLUMNS)), np.zeros(0, np.intp), np.zeros(0), 0, 0, 0.0, 0.0, 0)

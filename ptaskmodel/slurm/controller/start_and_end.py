@@ -343,30 +343,30 @@ class Runs:
         elif self._conf.epilog or (done and self._conf.scheduler.defer):
             clean_s += EPILOG_S  # after the pass of the turn that kills it
         at_once = (not by_itself or self._conf.epilog) and not self._conf.scheduler.defer
-        clean = self._allocations.cleaning.date_of(job, date, clean_s, at_once=at_once)
-        killed = not by_itself
-        self._free(Completing(clean, job, at_once, requeued, killed), date)
+        cleaning = self._allocations.cleaning
+        clean = cleaning.date_of(job, date, clean_s, at_once=at_once)
+        if clean > date:
+            cleaning.add(Completing(clean, job, at_once, requeued, not by_itself))
+        else:
+            self._free(job, date, requeued=requeued, at_once=at_once)
 
-    def _free(self, completing: Completing, date: float) -> None:
-        """The nodes of a job may be used again, now or when its processes are gone."""
-        job = completing.job
-        if completing.date_s > date:
-            self._allocations.cleaning.add(completing)
-            return
+    def _free(self, job: JobRecord, date: float, *, requeued: bool, at_once: bool) -> None:
+        """The nodes of a job may be used again: its processes are gone."""
         self._events.change(date)
         job.give_nodes_back()
         self._rules.clean(job)
         self._suspension.ended(job, date)
-        if completing.requeued:
+        if requeued:
             self._submission.requeue(job, date)
-        if completing.at_once:
+        if at_once:
             self._events.ask_for_pass_at_once()
         else:
             self._events.ask_for_pass()
 
     def clean(self, date: float) -> None:
         """The processes of the job that is first to be clean are gone at a `date`."""
-        self._free(self._allocations.cleaning.pop(), date)
+        _, job, at_once, requeued, _ = self._allocations.cleaning.pop()
+        self._free(job, date, requeued=requeued, at_once=at_once)
 
 
 class Suspension:
