@@ -33,7 +33,7 @@ from ptaskmodel.slurm.jobs.needs import (
     with_named_nodes,
 )
 from ptaskmodel.slurm.jobs.record import JobRecord
-from ptaskmodel.slurm.jobs.request import JobRequest, asked_of_nodes, parsed, preferring
+from ptaskmodel.slurm.jobs.request import JobRequest, all_asked, asked_of_nodes, parsed, preferring
 
 TIME, NODES, CONFIG = "PartitionTimeLimit", "PartitionNodeLimit", "PartitionConfig"
 MEMORY = "MaxMemPerLimit"
@@ -320,7 +320,7 @@ class Admission:
         self, request: JobRequest, partitions: Sequence[Partition]
     ) -> tuple[JobRequest, tuple[Need, ...]]:
         """Return what Slurm makes of a `request` for `partitions`, and its needs there."""
-        key = (request.partitions, request.prefer, *asked_of_nodes(request))
+        key = all_asked(request)
         times = request.limit_min, request.time_min_min
         alike = self._alike.get(key)
         if alike is None:
@@ -461,6 +461,8 @@ class Admission:
 
     def lacks_features(self, request: JobRequest) -> bool:
         """Return whether a `request` is for features that are misspelt or that no node has."""
+        if request.constraint is None and request.prefer is None:
+            return False
         with suppress(ValueError):
             asked = parsed(request.constraint).names | parsed(request.prefer).names
             return not asked <= self._features

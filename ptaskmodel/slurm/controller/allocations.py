@@ -360,8 +360,6 @@ class Reservations:
 
         A job of the `queue` that waits for one of them waits for ever; `events` notes the change.
         """
-        if self._reserved.empty:
-            return
         used = [job.reservation for _, _, job in jobs.running if job.reservation is not None]
         gone = self._reserved.purge(now, used)
         if gone:

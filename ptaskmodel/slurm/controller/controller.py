@@ -109,7 +109,8 @@ class Controller:
         """Kill jobs that exceed their limits at a `date`, and purge reservations."""
         now, running = self.events.second(date), self.jobs.running
         over = over_limit(self.conf, running, now)
-        if not self.rules.reserved.empty:
+        reserves = not self.rules.reserved.empty
+        if reserves:
             over += outstaying(self.conf, running, now, over)
         spends = self.rules.limits.kills
         live = (job for _, _, job in running if job.state == record.RUNNING)
@@ -120,7 +121,8 @@ class Controller:
                 self.runs.kill(job, date, record.PREEMPTED, requeued=again)
             elif not job.victim and (job in over or self.rules.must_end(job, now)):
                 self.runs.kill(job, date, record.TIMEOUT)
-        self.reservations.purge(self.jobs, self.queue, self.events, now)
+        if reserves:
+            self.reservations.purge(self.jobs, self.queue, self.events, now)
 
     def end_victims(self, date: float) -> Mask:
         """Kill at a `date` the victims that preemption has named; return their nodes."""

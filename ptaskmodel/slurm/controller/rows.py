@@ -43,9 +43,9 @@ class Rows:
         self._live[row // BLOCK][row % BLOCK] = False
         self._free.append(row)
 
-    def view(self, row: int, column: int) -> Floats:
-        """A `column`'s value in a `row`, as an array of one that changes with it."""
-        return self.blocks[row // BLOCK][row % BLOCK, column : column + 1]
+    def view(self, row: int, column: int) -> memoryview:
+        """A `column`'s value in a `row`, as a sequence of one that changes with it."""
+        return memoryview(self.blocks[row // BLOCK][row % BLOCK])[column : column + 1]
 
     def set(self, row: int, column: int, value: float) -> None:
         """Set a `column` in a `row` to a `value`."""

@@ -95,7 +95,7 @@ class Submission:
         if reason is None and rules.limits.enforced:
             job.set_needs(rules.within_limits(job))
             limited = rules.limited(job)
-        late = is_found_late(job, reason)
+        late = reason is not None and is_found_late(job, reason)
         possible = reason is not None or limited is not None or rules.could_start(job, now)
         if not possible:
             late = not (job.needs[0].portions and self._allocations.lacks_portion(job))

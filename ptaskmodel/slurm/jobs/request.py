@@ -177,7 +177,7 @@ class JobRequest:
 
 
 # What a request asks of nodes, whenever and for however long.
-asked_of_nodes = attrgetter(
+_OF_NODES = (
     *("min_nodes", "max_nodes", "tasks", "cpus_per_task", "tasks_per_node"),
     *("cpus_raised", "least_cpus_per_node"),
     *("memory_per_node_MiB", "memory_per_cpu_MiB", "gres", "constraint", "nodelist", "exclude"),
@@ -188,6 +188,9 @@ asked_of_nodes = attrgetter(
     *("contiguous", "spread", "one_thread", "switches", "switch_wait_s", "distribution"),
     *("exclusive", "oversubscribe"),
 )
+asked_of_nodes = attrgetter(*_OF_NODES)
+# The same, and of which partitions.
+all_asked = attrgetter("partitions", "prefer", *_OF_NODES)
 
 
 def preferring(request: JobRequest) -> JobRequest:
@@ -257,7 +260,6 @@ def has_all(asked: Collection[Feature], features: Collection[str]) -> bool:
 
 
 @functools.lru_cache(4096)
-@functools.cache
 def parsed(text: str | None) -> Constraint:
     """What the `text` of a constraint says. Raises ValueError if Slurm does not take it."""
     if text is None:
