@@ -12,11 +12,11 @@ from slurm.small_clusters import FOUR, conf_of, job, run
 
 from ptaskmodel.slurm.accounts.facts import Accounts, Association, Qos, plain_accounts
 from ptaskmodel.slurm.accounts.fair_share import Member, Members, ShareTree
+from ptaskmodel.slurm.accounts.priority_kernel import COLUMNS, VALUE
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import Conf, Partition, PriorityParameters
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.controller.priority import Basic, Multifactor, Sizes
-from ptaskmodel.slurm.controller.priority_kernel import COLUMNS, VALUE
 from ptaskmodel.slurm.controller.rows import BLOCK, Rows
 from ptaskmodel.slurm.jobs.job_table import read_jobs
 from ptaskmodel.slurm.jobs.record import JobRecord

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.remarks import Account
 from ptaskmodel.slurm.accounts.facts import NORMAL, ROOT, Accounts, Association, Qos, plain_accounts
-from ptaskmodel.slurm.accounts.fair_tree_kernel import rank
+from ptaskmodel.slurm.accounts.priority_kernel import rank
 from ptaskmodel.slurm.conf.facts import Conf, Partition
 from ptaskmodel.slurm.jobs.request import JobRequest
 

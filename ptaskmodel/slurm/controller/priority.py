@@ -22,9 +22,7 @@ from ptaskmodel.slurm.accounts.facts import (
     requested_by,
 )
 from ptaskmodel.slurm.accounts.fair_share import Member, ShareTree
-from ptaskmodel.slurm.accounts.usage import Usage
-from ptaskmodel.slurm.conf.facts import MULTIFACTOR, Conf, Nodes, Partition
-from ptaskmodel.slurm.controller.priority_kernel import (
+from ptaskmodel.slurm.accounts.priority_kernel import (
     ACCOUNT,
     ACCRUE,
     ARRAY,
@@ -38,6 +36,8 @@ from ptaskmodel.slurm.controller.priority_kernel import (
     VALUE,
     evaluate,
 )
+from ptaskmodel.slurm.accounts.usage import Usage
+from ptaskmodel.slurm.conf.facts import MULTIFACTOR, Conf, Nodes, Partition
 from ptaskmodel.slurm.controller.rows import Rows
 from ptaskmodel.slurm.jobs.request import JobRequest
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ptaskmodel.slurm.controller.priority_kernel import COLUMNS, NUMBER
+from ptaskmodel.slurm.accounts.priority_kernel import COLUMNS, NUMBER
 
 BLOCK = 4096
 Floats = NDArray[np.float64]
