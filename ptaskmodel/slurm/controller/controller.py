@@ -66,6 +66,7 @@ class Controller:
             events.change_at,
             rules.arrays.is_full,
             Precedence(preemption, jobs.place).order,
+            conf.first_job_id,
         )
         self.allocations = allocations = Allocations(conf, nodes, rules, preemption, jobs)
         self.reservations = Reservations(

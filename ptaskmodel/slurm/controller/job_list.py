@@ -335,19 +335,20 @@ class JobList:
     """The records of a controller's jobs.
 
     conf: of the cluster. all: the records, in order of submission. running: those that run or are
-    suspended, each (end of its limit, place in Slurm's list, record), sorted; ends_s, numbers: the
-    ends, and the numbers of the jobs, in that order, to be read at once. moves: jobs that came to
-    these (True) or left them since `take_moves`; None: it was never called. heads: the place of
-    each job, or of what is left of an array, by the array's id. requeued: jobs that begin anew,
-    until `forget_requeued`.
+    suspended, each (end of its limit, place in Slurm's list, record), sorted; ends_s, slots: the
+    ends, and the least numbers that tell these jobs apart, in that order, to be read at once.
+    starts: slots and jobs that came to these since `take_starts`; None: it was never called. heads:
+    the place of each job, or of what is left of an array, by the array's id. requeued: jobs that
+    begin anew, until `forget_requeued`.
     """
 
     def __init__(self, conf: Conf) -> None:
         self._conf = conf
         self.all: list[JobRecord] = []
         self.running: list[tuple[float, int, JobRecord]] = []
-        self.ends_s, self.numbers = array("d"), array("q")
-        self.moves: list[tuple[JobRecord, bool]] | None = None
+        self.ends_s, self.slots = array("q"), array("q")
+        self._free_slots: list[int] = []
+        self.starts: list[tuple[int, JobRecord]] | None = None
         self.heads: dict[str, int] = {}
         self.requeued: list[JobRecord] = []
         self._last_place = 0
@@ -397,26 +398,26 @@ class JobList:
         """Add a `job` to those that run, by its place and the end of its limit."""
         key = job.end_s, job.listed
         place = bisect_left(self.running, key)
+        slot = self._free_slots.pop() if self._free_slots else len(self.running)
         self.running.insert(place, (*key, job))
-        self.ends_s.insert(place, job.end_s)
-        self.numbers.insert(place, job.number)
-        if self.moves is not None:
-            self.moves.append((job, True))
+        self.ends_s.insert(place, int(job.end_s))
+        self.slots.insert(place, slot)
+        if self.starts is not None:
+            self.starts.append((slot, job))
 
     def stop(self, job: JobRecord) -> None:
         """Take a `job` off those that run; its end and its place are still those of `run`."""
         place = bisect_left(self.running, (job.end_s, job.listed))
-        del self.running[place], self.ends_s[place], self.numbers[place]
-        if self.moves is not None:
-            self.moves.append((job, False))
+        del self.running[place], self.ends_s[place]
+        self._free_slots.append(self.slots.pop(place))
 
-    def take_moves(self) -> list[tuple[JobRecord, bool]]:
-        """Return the `moves` since the last call, at first all that run, and forget them."""
-        moves = self.moves
-        if moves is None:
-            moves = [(job, True) for _, _, job in self.running]
-        self.moves = []
-        return moves
+    def take_starts(self) -> list[tuple[int, JobRecord]]:
+        """Return the `starts` since the last call, at first all that run, and forget them."""
+        starts = self.starts
+        if starts is None:
+            starts = [(slot, end[2]) for slot, end in zip(self.slots, self.running, strict=True)]
+        self.starts = []
+        return starts
 
     def ends(self) -> list[tuple[float, int, JobRecord]]:
         """Return a copy of `running`."""

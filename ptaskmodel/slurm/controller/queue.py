@@ -9,9 +9,6 @@ from functools import partial
 from operator import is_not
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ptaskmodel.slurm.jobs.record import PENDING, JobRecord
 
 READY, WAITING, NEVER = "ready", "waiting", "never"
@@ -67,7 +64,8 @@ class Queue:
     eligible: told since when a job may be looked at; changed: told when reasons to wait were new
     to those who keep accounts, which counts as a change of jobs; is_full: says whether as many
     tasks of a job's array run as may at once; order: puts entries, which come
-    in the order of their keys, into the order in which they are looked at.
+    in the order of their keys, into the order in which they are looked at; first: the number of the
+    first job.
     """
 
     def __init__(
@@ -77,13 +75,14 @@ class Queue:
         changed: Callable[[int], None] = lambda now: None,
         is_full: Callable[[JobRecord], bool] = lambda job: False,
         order: Callable[[list[Entry]], list[Entry]] = lambda entries: entries,
+        first: int = 0,
     ) -> None:
         self._order = order
         # How often the entries, or their order, have changed.
         self.version = 0
         self._entries: list[Entry] = []
-        # The numbers of their jobs.
-        self._numbers = array("q")
+        # The numbers of their jobs, from 0 on.
+        self._first, self._numbers = first, array("q")
         self._ordered: list[Entry] | None = []
         self.jobs: dict[JobRecord, None] = {}
         self._apart: dict[JobRecord, None] = {}
@@ -124,12 +123,13 @@ class Queue:
         return self._ordered
 
     @property
-    def numbers(self) -> NDArray[np.int64]:
-        """The numbers of the jobs of `entries`, to be read at once."""
+    def numbers(self) -> array[int]:
+        """The numbers of the jobs of `entries`, from 0 on, to be read at once."""
         entries = self.entries
-        if entries is self._entries:
-            return np.frombuffer(self._numbers, np.int64)
-        return np.array([entry.job.number for entry in entries], np.int64)
+        return self._numbers if entries is self._entries else self._numbers_of(entries)
+
+    def _numbers_of(self, entries: list[Entry]) -> array[int]:
+        return array("q", [entry.job.number - self._first for entry in entries])
 
     @property
     def settled(self) -> bool:
@@ -202,7 +202,7 @@ class Queue:
         found.sort()
         self._entries, self._ordered = found, None
         if any(map(is_not, found, unsorted)):
-            self._numbers = array("q", [job.number for _, _, job in found])
+            self._numbers = self._numbers_of(found)
             self.version += 1
 
     def hold(self, job: JobRecord, held: bool) -> None:
@@ -313,7 +313,7 @@ class Queue:
         for key in keys:
             place = bisect_left(self._entries, (key,))
             self._entries.insert(place, _entry((key, key[WHICH], job)))
-            self._numbers.insert(place, job.number)
+            self._numbers.insert(place, job.number - self._first)
         if _has_limit(job):
             self._limited.setdefault(job.request.array_id, {})[job] = None
         self._ordered = None

@@ -48,9 +48,9 @@ Words = NDArray[np.uint64]
 
 DONE, STARTS, NOT_PLAIN = range(3)
 # What is known of each job, by its number: nodes, seconds, row of masks; whether the size that it
-# is found to have was told; while it runs, the place of its nodes. In place of nodes:
-NODES, SECONDS, ROW, TOLD, HELD = range(5)
-FACTS = 5
+# is found to have was told. In place of nodes:
+NODES, SECONDS, ROW, TOLD = range(4)
+FACTS = 4
 IS_NOT_PLAIN, IS_NOT_TESTED = -1, 0
 NOT_TOLD = -1
 
@@ -59,7 +59,7 @@ class CycleState(NamedTuple):
     """numbers: see `slot_kernel`. jobs: of each entry the number of its job; known: what is known
     of these, by number. planned: of each entry its date, tested: whether it was; new: the entries
     that are tested for the first time. masks: the nodes of partitions. up: the nodes that are.
-    order, ends: of the jobs that run, by end, their numbers and that; held: by place, their nodes.
+    running, ends: of the jobs that run, by end, their slots and that; held: by slot, their nodes.
 
     Slots are linked by following; slot 0 is the first. free: their nodes; counts: of each row of
     masks, how many of it are; grows: whether some are free in the following slot that are not here.
@@ -75,7 +75,7 @@ class CycleState(NamedTuple):
     new: Ints
     masks: Words
     up: Words
-    order: Ints
+    running: Ints
     ends: Ints
     held: Words
     slot_begin: Ints
@@ -268,7 +268,7 @@ def _look_ahead(s):
     for w in range(len(s.idle)):
         s.later_free[0, w] = s.idle[w]
     for j in range(s.numbers[RUNNING]):
-        place = s.known[s.order[j], HELD]
+        place = s.running[j]
         for w in range(len(s.idle)):
             s.later_free[j + 1, w] = s.later_free[j, w] | s.held[place, w]
     for j in range(s.numbers[RUNNING] + 1):

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.slurm.conf.facts import LINEAR, Conf, Nodes
+from ptaskmodel.slurm.controller.job_list import nodes_of
 from ptaskmodel.slurm.controller.queue import Entry
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import PENDING, Allocation, JobRecord
 from ptaskmodel.slurm.scheduling.backfill_kernel import (
     DONE,
     FACTS,
-    HELD,
     IS_NOT_PLAIN,
     IS_NOT_TESTED,
     NOT_PLAIN,
@@ -117,28 +117,9 @@ def takes_any_node(job: JobRecord, nodes: Nodes) -> bool:
     return need.nodes == nodes.partitions[need.partition.name] & nodes.usable
 
 
-class Places:
-    """The nodes of the jobs that run, as words, each job's in a place."""
-
-    def __init__(self, words: int) -> None:
-        self._free: list[int] = []
-        self.held = np.zeros((0, words), dtype=np.uint64)
-
-    def take(self, job: JobRecord) -> int:
-        """Return the place for a `job` that runs, which holds its nodes."""
-        if not self._free:
-            count, words = self.held.shape
-            room = max(FEW, 2 * count)
-            self.held = np.concatenate((self.held, np.zeros((room, words), dtype=np.uint64)))
-            self._free = list(range(count + room - 1, count - 1, -1))
-        assert job.allocation is not None
-        place = self._free.pop()
-        self.held[place] = words_of(job.allocation.nodes, self.held.shape[1])
-        return place
-
-    def give_back(self, place: int) -> None:
-        """Free a `place`: its job runs no longer."""
-        self._free.append(place)
+def put(values: NDArray, data: bytes, first: int = 0) -> None:
+    """Put the bytes of `data` into the memory of an array of `values`, from a `first` byte on."""
+    memoryview(values).cast("B")[first : first + len(data)] = data
 
 
 def longer(array: NDArray, room: int) -> NDArray:
@@ -166,10 +147,9 @@ class QuickCycles:
         self._controller = controller
         nodes, conf = controller.nodes, controller.conf
         self._cpus = nodes.cpus[0]
-        self._words = words = (len(nodes) + 63) // 64
+        self._words = (len(nodes) + 63) // 64
         self._first = conf.first_job_id
         self._rows: dict[Mask, int] = {}
-        self._places = Places(words)
         self._up: Mask = 0
         # How many jobs are known; the answers of the select plugin when it was noted who runs.
         self._seen = 0
@@ -213,10 +193,10 @@ class QuickCycles:
             controller.reservations.forget_plans()
             self.postponed = self.plans_idle_nodes = False
             return 0
-        count, first = len(entries), self._first
+        count = len(entries)
         self._make_room(count)
         state = self._state
-        np.subtract(controller.queue.numbers, first, out=state.jobs[:count])
+        put(state.jobs, controller.queue.numbers.tobytes())
         deep = count > controller.conf.scheduler.bf_max_job_test
         if deep and not self._picky.isdisjoint(state.jobs[:count].tolist()):
             return None  # who is tried in vain counts
@@ -267,9 +247,7 @@ class QuickCycles:
     def _see(self, job: JobRecord, place: int) -> None:
         """Note what is known of a `job`, in its place."""
         facts = self._facts_of(job)
-        known = self._state.known[place]
-        known[:TOLD] = facts
-        known[TOLD] = self._told(job, facts[0])
+        self._state.known[place, : TOLD + 1] = *facts, self._told(job, facts[0])
         if not takes_any_node(job, self._controller.nodes):
             self._picky.add(place)
 
@@ -288,29 +266,24 @@ class QuickCycles:
         if self._noted == self._controller.allocations.answers.version:
             return
         self._noted = self._controller.allocations.answers.version
-        jobs, state = self._controller.jobs, self._state
-        for job, runs in jobs.take_moves():
-            of_job = state.known[job.number - self._first]
-            if runs:
-                of_job[HELD] = self._places.take(job)
-            else:
-                self._places.give_back(int(of_job[HELD]))
-        count = len(jobs.ends_s)
-        if count > len(state.order):
+        jobs, state, size = self._controller.jobs, self._state, 8 * self._words
+        for slot, job in jobs.take_starts():
+            if slot >= len(state.held):
+                held = longer(state.held.T, 2 * slot + FEW).T.copy()
+                self._state = state = state._replace(held=held)
+            put(state.held, nodes_of(job).to_bytes(size, "little"), slot * size)
+        count = len(jobs.running)
+        if count > len(state.running):
             room = 2 * count
-            state = state._replace(
-                **zeros(("order", "ends"), room),
+            self._state = state = state._replace(
+                **zeros(("running", "ends"), room),
                 later_free=np.zeros((room + 1, self._words), dtype=np.uint64),
                 later_counts=np.zeros((room + 1, len(state.masks)), dtype=np.int64),
             )
-        if state.held is not self._places.held:
-            state = state._replace(held=self._places.held)
-        self._state = state
-        if count:
-            np.subtract(jobs.numbers, self._first, out=state.order[:count])
-            state.ends[:count] = jobs.ends_s
+        put(state.running, jobs.slots.tobytes())
+        put(state.ends, jobs.ends_s.tobytes())
         state.numbers[RUNNING] = count
-        state.idle[:] = words_of(self._controller.allocations.idle, self._words)
+        put(state.idle, self._controller.allocations.idle.to_bytes(size, "little"))
 
     def _go_through(self, entries: list[Entry], date: float) -> bool:
         """Run the kernel, and start the jobs that it finds can start; False: some are not plain."""
@@ -381,7 +354,7 @@ def zeros(names: Iterable[str], length: int) -> dict[str, NDArray]:
 
 def state_for(slots: int, words: int) -> CycleState:
     """The state of a kernel for so many slots, and nodes of so many words."""
-    many = zeros(("jobs", "planned", "tested", "new", "order", "ends"), FEW)
+    many = zeros(("jobs", "planned", "tested", "new", "running", "ends"), FEW)
     many |= zeros(("slot_begin", "slot_end", "following"), slots)
     sets = ("up", "idle", "planned_nodes", "chosen", "left", "usable")
     one: dict[str, Any] = {name: np.zeros(words, dtype=np.uint64) for name in sets}
