@@ -187,10 +187,7 @@ def requested(
     """
     nodes = request.least_nodes if nodes is None else nodes
     if cpus is None:
-        tasks = request.tasks
-        if tasks is None:
-            tasks = nodes * (request.tasks_per_node or 1)
-        cpus = tasks * request.cpus_per_task
+        cpus = request.cpus_on(nodes)
     memory = 0
     if request.memory_per_node_MiB is not None:
         memory = request.memory_per_node_MiB * nodes
@@ -211,14 +208,6 @@ def requested(
     for name, count in request.licenses.items():
         found[f"license/{name}"] = count
     return found
-
-
-def cpus_requested(request: JobRequest) -> int:
-    """The CPUs that a `request` asks for, at least: those of `requested`."""
-    tasks = request.tasks
-    if tasks is None:
-        tasks = request.least_nodes * (request.tasks_per_node or 1)
-    return tasks * request.cpus_per_task
 
 
 class Asking(Protocol):

@@ -17,7 +17,6 @@ from ptaskmodel.slurm.accounts.facts import (
     Accounts,
     Amounts,
     billed,
-    cpus_requested,
     gres_names,
     requested_by,
 )
@@ -350,10 +349,11 @@ class Multifactor:
         if key not in self._of_members:
             self._of_members[key] = self._of_member(part, account, member.qos)
         association, partition, qos = self._of_members[key]
-        size = first_size = self._weighted_size(job, cpus_requested(request))
+        cpus = request.cpus_on(request.least_nodes)
+        size = first_size = self._weighted_size(job, cpus)
         if request.cpus_raised > 1 and self._conf.enforce_part_limits == "NO":
             # MaxMemPerCPU raises them when the job is first tried, which is after this.
-            first_size = self._weighted_size(job, cpus_requested(request) // request.cpus_raised)
+            first_size = self._weighted_size(job, cpus // request.cpus_raised)
         tres = 0.0
         if of.weight_tres:
             tres = self._tres_term(requested_by(job, part, self._conf), part)

@@ -139,6 +139,20 @@ class JobRequest:
             return self.least_cpus
         return None if self.tasks is None else self.tasks * self.cpus_per_task
 
+    def cpus_on(self, nodes: int) -> int:
+        """Return how many CPUs it asks for, on as few `nodes` as it asks for.
+
+        With a range of nodes, sbatch counts one task, and slurmctld those of nodes only if they are
+        more than the CPUs of that.
+        """
+        if self.tasks is not None:
+            return self.tasks * self.cpus_per_task
+        tasks = nodes * (self.tasks_per_node or 1)
+        is_range = self.max_nodes not in (None, self.min_nodes)
+        if is_range and (self.tasks_per_node is None or tasks <= self.cpus_per_task):
+            tasks = 1
+        return tasks * self.cpus_per_task
+
     @property
     def gives_memory(self) -> bool:
         """Whether it asked for memory of a node or a CPU."""
