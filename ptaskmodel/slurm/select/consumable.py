@@ -31,6 +31,7 @@ from ptaskmodel.slurm.select.offers import (
     gpus_left,
     mask_of,
     piece_of,
+    unit_of,
 )
 from ptaskmodel.slurm.select.plain_fit import Choice, PlainFit, suits
 from ptaskmodel.slurm.select.switches import Leaves, Tree
@@ -347,7 +348,7 @@ class Consumable(Trials):
         by_sockets = need.partition.name in self._by_sockets
         sockets = self._sockets(need, line, free, own)
         spare_MiB = self._taken.spare_MiB(node)
-        unit = None if self._of_cpus else piece_of(need, line, by_sockets)
+        unit = None if self._of_cpus else unit_of(need, line, by_sockets)
         held = 0 if own is None else own & ~free
         tasks = self._least_tasks(need)
         cpus = cpus_offered(need, line, sockets, held, unit, spare_MiB, tasks)

@@ -252,6 +252,11 @@ def piece_of(need: Need, line: NodeLine, by_sockets: bool) -> int:
     return cpus_of_core(need, line) * (line.cores_per_socket if whole else 1)
 
 
+def unit_of(need: Need, line: NodeLine, by_sockets: bool) -> int:
+    """Of how many CPUs memory may be missing: those of a job that takes one of each core."""
+    return 1 if need.one_thread else piece_of(need, line, by_sockets)
+
+
 def free_sockets(line: NodeLine, free: Mask, own: Mask | None, by_sockets: bool) -> list[Mask]:
     """The free cores of each socket.
 
