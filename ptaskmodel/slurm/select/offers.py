@@ -253,7 +253,11 @@ def piece_of(need: Need, line: NodeLine, by_sockets: bool) -> int:
 
 
 def unit_of(need: Need, line: NodeLine, by_sockets: bool) -> int:
-    """Of how many CPUs memory may be missing: those of a job that takes one of each core."""
+    """Return in steps of how many CPUs a node of a `line` offers less where memory lacks.
+
+    need: of the job; by one CPU if it uses one of each core. by_sockets: whether whole sockets are
+    taken.
+    """
     return 1 if need.one_thread else piece_of(need, line, by_sockets)
 
 
