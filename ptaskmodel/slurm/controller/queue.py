@@ -38,12 +38,12 @@ Reasons = tuple[str | None, ...]
 
 
 class Entry(NamedTuple):
-    """A job in one of its partitions. key: the place in the queue.
+    """A job in one of its partitions. key: the place in the queue, which follows the priority.
 
     One that prefers some features stands there twice: first as it likes, then as it must.
     """
 
-    key: tuple[Any, ...]
+    key: list[Any]
     which: int
     job: JobRecord
 
@@ -54,7 +54,7 @@ class Entry(NamedTuple):
 
 
 # An Entry of a tuple, in half the time.
-_entry: Callable[[tuple[tuple[Any, ...], int, JobRecord]], Entry] = partial(tuple.__new__, Entry)
+_entry: Callable[[tuple[list[Any], int, JobRecord]], Entry] = partial(tuple.__new__, Entry)
 
 
 class Queue:
@@ -105,7 +105,7 @@ class Queue:
         # The reason last told of each job, or array, and those who may have another one.
         self._told: dict[str, str] = {}
         self._reasoned: dict[str, JobRecord] = {}
-        self._keys: dict[JobRecord, list[tuple[Any, ...]]] = {}
+        self._keys: dict[JobRecord, list[list[Any]]] = {}
         # Those of the entries that are in a reservation.
         self._reserved: dict[JobRecord, None] = {}
 
@@ -188,18 +188,10 @@ class Queue:
 
     def sort(self) -> None:
         """Put all entries in the order of new priorities."""
-        found = []
-        for entry in self._entries:  # their order hardly changes
-            before, which, job = entry
-            priority = -int(job.priorities[which])
-            if before[PRIORITY] != priority:
-                key = (*before[:PRIORITY], priority, *before[PRIORITY + 1 :])
-                keys = self._keys[job]
-                keys[keys.index(before)] = key
-                entry = _entry((key, which, job))
-            found.append(entry)
-        unsorted = found.copy()
-        found.sort()
+        unsorted = self._entries
+        for key, which, job in unsorted:
+            key[PRIORITY] = -int(job.priorities[which])
+        found = sorted(unsorted)  # their order hardly changes
         self._entries, self._ordered = found, None
         if any(map(is_not, found, unsorted)):
             self._numbers = self._numbers_of(found)
@@ -398,12 +390,12 @@ def _is_found_now(job: JobRecord) -> bool:
     return job.request.array is not None and job.reason != BEGIN
 
 
-def _keys(job: JobRecord) -> list[tuple[Any, ...]]:
+def _keys(job: JobRecord) -> list[list[Any]]:
     """The places of a job: reservation, tier, priority, submission, array ..."""
     array = job.request.array
     ends = [()] if job.request.prefer is None else [(LIKED,), (PLAIN_FEATURES,)]
     return [
-        (
+        [
             job.reservation is None,
             -partition.tier,
             -int(priority),
@@ -413,7 +405,7 @@ def _keys(job: JobRecord) -> list[tuple[Any, ...]]:
             job.number,
             which,
             *end,
-        )
+        ]
         for which, (partition, priority) in enumerate(
             zip(job.partitions, job.priorities, strict=True)
         )
