@@ -7,7 +7,8 @@ Source: Slurm 22.05, Scheduling Configuration Guide.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptaskmodel.batch.machine.host_sets import Mask
@@ -393,6 +394,9 @@ def _is_queued(
     return True
 
 
+_job_of, _reason_of = itemgetter(-1), attrgetter("reason")
+
+
 def _all_wait(
     controller: Controller,
     entries: Iterable[Entry],
@@ -404,16 +408,18 @@ def _all_wait(
     steady: bool,
 ) -> None:
     """Go through the rest of a pass whose partitions are all blocked: `most` entries at most."""
-    entries = list(entries)
-    jobs = [entry[-1] for entry in entries[:most]]
+    left_over = iter(entries)
+    first = list(islice(left_over, most))
+    jobs = list(map(_job_of, first))
     if jobs and (steady or taken.issuperset(jobs)):
         # Each has one entry, which nobody has looked at yet: it is pending.
-        for job in [job for job in jobs if job.reason in NOT_TOLD]:
-            job.wait_for("Priority")
+        if not NOT_TOLD.isdisjoint(map(_reason_of, jobs)):
+            for job in [job for job in jobs if job.reason in NOT_TOLD]:
+                job.wait_for("Priority")
         controller.events.change_at(now)
         return
     left = most
-    for entry in entries:
+    for entry in chain(first, left_over):
         if left <= 0:
             break
         job = entry[-1]

@@ -198,7 +198,7 @@ class QuickCycles:
         state = self._state
         put(state.jobs, controller.queue.numbers.tobytes())
         deep = count > controller.conf.scheduler.bf_max_job_test
-        if deep and not self._picky.isdisjoint(state.jobs[:count].tolist()):
+        if deep and self._picky and not self._picky.isdisjoint(state.jobs[:count].tolist()):
             return None  # who is tried in vain counts
         entries = entries.copy()  # without those that start
         numbers = state.numbers
