@@ -23,13 +23,11 @@ from ptaskmodel.slurm.accounts.fair_share import Member, Members
 from ptaskmodel.slurm.conf.facts import EXCLUSIVE, Conf, Nodes, Partition
 from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.gpus import completed
+from ptaskmodel.slurm.jobs.memory_limits import first_nodes_of, over_memory, with_cpus_for_memory
 from ptaskmodel.slurm.jobs.needs import (
     Need,
-    first_nodes_of,
     limit_min,
     need_of,
-    over_memory,
-    with_cpus_for_memory,
     with_named_nodes,
 )
 from ptaskmodel.slurm.jobs.record import JobRecord
@@ -470,7 +468,7 @@ class Admission:
 
     def _refuses(self, job: JobRecord, member: Member) -> str | None:
         try:
-            completed(job.request, self._conf)
+            completed(job.request, self._conf, min(p.min_nodes for p in job.partitions))
         except ValueError:
             return "InvalidGRES"
         qos = self._members.qos(member)

@@ -97,6 +97,9 @@ class Submission:
             limited = rules.limited(job)
         late = reason is not None and is_found_late(job, reason)
         possible = reason is not None or limited is not None or rules.could_start(job, now)
+        if not possible and len(job.partitions) == 1 and job.reservation is None:
+            # Without nodes in use the others may suffice, as they no longer follow each other.
+            possible = self._allocations.has_nodes_for(job)
         if not possible:
             late = not (job.needs[0].portions and self._allocations.lacks_portion(job))
         if late:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ptaskmodel.slurm.conf.facts import CONS_TRES, Conf, Gres, Partition
-from ptaskmodel.slurm.jobs.request import JobRequest
+from ptaskmodel.slurm.jobs.request import UNBOUNDED, JobRequest
 
 GPU = "gpu"
 _Kind = tuple[str, str | None]
@@ -69,13 +69,22 @@ class GresAsk:
 
 
 class _Counts(NamedTuple):
-    """What a job asks for of tasks and nodes, as sbatch counts it; None: not given."""
+    """What a job asks for of tasks and nodes, as sbatch counts it; None: not given.
+
+    fewest: nodes that its partitions ask for at least.
+    """
 
     tasks: int | None
     min_nodes: int | None
     max_nodes: int | None
     tasks_per_node: int | None
     cpus_per_task: int | None
+    fewest: int
+
+    @property
+    def least(self) -> int:
+        """The least number of nodes."""
+        return max(self.min_nodes or 1, self.fewest)
 
 
 def is_plain(request: JobRequest) -> bool:
@@ -148,26 +157,31 @@ def with_defaults(
 
 
 def asked(request: JobRequest, partition: Partition, conf: Conf) -> tuple[GresAsk, ...]:
-    """What a `request` asks for in a `partition`; none if that is a number of each node alone.
+    """What a `request` asks for in a `partition`.
 
-    conf: of the cluster.
+    conf: of the cluster. Unless it is of select/cons_tres, nothing if that is a number of each node
+    alone.
     """
+    plain = is_plain(request)
+    if plain and not request.gres:
+        return ()
     try:
         asks = with_defaults(asks_of(request), request, partition, conf)
     except ValueError:
         return ()  # it is refused
-    if is_plain(request) and not any(ask.cpus_default or ask.memory_each for ask in asks):
-        return ()
-    return asks
+    with_more = any(ask.cpus_default or ask.memory_each for ask in asks)
+    return asks if with_more or not plain or conf.select_type == CONS_TRES else ()
 
 
-def completed(request: JobRequest, conf: Conf) -> JobRequest:
+def completed(request: JobRequest, conf: Conf, fewest: int = 1) -> JobRequest:
     """The `request` with the tasks, nodes and CPUs that follow from its GPUs.
 
-    conf: of the cluster. Raises ValueError if sbatch refuses it.
+    conf: of the cluster. fewest: the least MinNodes of its partitions. Raises ValueError if sbatch
+    or slurmctld refuses it.
     """
     request = _with_tasks_of_sockets(request)
-    if is_plain(request):
+    names_more = (request.min_nodes or 0) > (request.max_nodes or UNBOUNDED)
+    if is_plain(request) or names_more:
         return request
     if conf.select_type != CONS_TRES:
         raise ValueError("select/cons_tres alone counts GPUs of a job, a task or a socket")
@@ -187,6 +201,7 @@ def completed(request: JobRequest, conf: Conf) -> JobRequest:
         request.max_nodes and min(request.max_nodes, most or request.max_nodes),
         request.tasks_per_node,
         request.cpus_per_task if request.cpus_are_given else None,
+        fewest,
     )
     # What sbatch takes for the least number of CPUs, before it looks at GPUs.
     cpus = counts.tasks or (counts.min_nodes or 1 if counts.min_nodes == counts.max_nodes else 1)
@@ -210,11 +225,15 @@ def completed(request: JobRequest, conf: Conf) -> JobRequest:
     for ask in asks:
         ask, counts = _consistent(ask, counts, request)
         done.append(ask)
-    if counts.tasks is not None and counts.tasks > cpus:
-        cpus = counts.tasks * (counts.cpus_per_task or 1)
+    tasks = counts.tasks  # as slurmctld counts them
+    if tasks is None and counts.tasks_per_node:
+        tasks = counts.tasks_per_node * counts.least
+    if tasks is not None and tasks > cpus:
+        cpus = tasks * (counts.cpus_per_task or 1)
     return replace(
         request,
-        tasks=counts.tasks,
+        tasks=counts.tasks and max(counts.tasks, counts.min_nodes or 0),
+        fewer_tasks=counts.tasks,
         min_nodes=counts.min_nodes,
         max_nodes=counts.max_nodes,
         tasks_per_node=counts.tasks_per_node,
@@ -274,8 +293,7 @@ def _consistent(ask: GresAsk, counts: _Counts, request: JobRequest) -> tuple[Gre
         nodes = job // node
         if (counts.min_nodes or 0) > nodes or nodes > (counts.max_nodes or nodes):
             raise ValueError(f"{ask.name}: {nodes} nodes are not as many as asked for")
-        tasks = counts.tasks and max(counts.tasks, nodes)  # each has one, if fewer are asked for
-        counts = counts._replace(min_nodes=nodes, max_nodes=nodes, tasks=tasks)
+        counts = counts._replace(min_nodes=nodes, max_nodes=nodes, fewest=nodes)
     if node and socket and request.sockets_per_node != node // socket:
         raise ValueError(f"{ask.name}: the sockets of a node differ from --sockets-per-node")
     if ask.tasks_each and counts.tasks is not None and counts.tasks % ask.tasks_each:
@@ -293,7 +311,7 @@ def _consistent(ask: GresAsk, counts: _Counts, request: JobRequest) -> tuple[Gre
         each = _same(counts.cpus_per_task, ask.cpus_each * task, "CPUs of a task")
         counts = counts._replace(cpus_per_task=each)
     if ask.per_job:
-        if (counts.min_nodes or 0) > ask.per_job:
+        if counts.least > ask.per_job:
             raise ValueError(f"{ask.name}: there are fewer than nodes")
         if counts.max_nodes is not None:
             counts = counts._replace(max_nodes=min(counts.max_nodes, ask.per_job))

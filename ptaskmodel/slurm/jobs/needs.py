@@ -61,7 +61,8 @@ class Need:
     run where it does (1: none beside it). hoped: how many where backfill of select/linear plans it,
     whatever it asks for. force: whether they share whatever they asked for.
     sharing: the same as cons_tres sees it. tasks_asked: 0 if it did not say; tasks_on_one: those of
-    a job that asked for one node. cpus_per_node: the least on each, without those of MaxMemPerCPU.
+    a job that asked for one node; one_task_each: whether it asked for as many nodes as tasks.
+    cpus_per_node: the least on each, without those of MaxMemPerCPU.
     memory: (kind, MiB), None where it is not counted; memory_by_core: of one CPU of each core.
     gres: the least on each node. asks: what it asks for of GPUs, if that is not a number of each
     node alone. cpus_for_gpus, cpus_for_gpus_of_node: the CPUs that its GPUs want in all, and of
@@ -116,6 +117,7 @@ class Need:
     tasks_per_socket: int | None = None
     tasks_per_core: int | None = None
     memory_by_core: bool = False
+    one_task_each: bool = False
 
     @property
     def shaped(self) -> bool:
@@ -182,10 +184,11 @@ def need_of(
     of_core = request.tasks_per_core or (one_task and of_parts and 1) or None
     if required:
         least, most = (max(each, required.bit_count()) for each in (least, most))
-    asked = tasks or 0
+    asked = request.fewer_tasks or tasks or 0
     if tasks is None:
         asked = request.least_nodes * (request.tasks_per_node or 0)
         tasks = max(request.least_nodes, least) * (request.tasks_per_node or 1)
+    one_each = asked == least == most and bool(request.min_nodes or request.max_nodes)
     if partition.max_nodes is not None:
         most = min(most, partition.max_nodes)
     exclusive = exclusive or partition.over_subscribe == EXCLUSIVE
@@ -228,6 +231,7 @@ def need_of(
         tasks_per_socket=request.tasks_per_socket,
         tasks_per_core=of_core,
         memory_by_core=request.one_thread,
+        one_task_each=one_each,
     )
     need = _with_gpus(need, request, conf)
     asked_of = constraint_of(request)
@@ -322,13 +326,18 @@ def _memory(request: JobRequest, partition: Partition, conf: Conf) -> tuple[str,
     return memory_asked(request, partition, conf) if counts_memory(conf, partition) else None
 
 
-def memory_asked(request: JobRequest, partition: Partition, conf: Conf) -> tuple[str, int]:
-    """The memory that a job asks for, or gets by default, whether it is counted or not."""
-    per_gpu = [ask.memory_each for ask in gpus.asked(request, partition, conf)]
+def memory_asked(
+    request: JobRequest, partition: Partition, conf: Conf, by_gpu: bool = True
+) -> tuple[str, int]:
+    """The memory that a job asks for, or gets by default, whether it is counted or not.
+
+    by_gpu: whether that of GPUs counts, of which limits know nothing.
+    """
+    asks = gpus.asked(request, partition, conf) if by_gpu else ()
     given = (
         (PER_CPU, request.memory_per_cpu_MiB),
         (PER_NODE, request.memory_per_node_MiB),
-        (PER_GPU, max(per_gpu, default=0) or None),
+        (PER_GPU, max((ask.memory_each for ask in asks), default=0) or None),
         (PER_CPU, partition.def_mem_per_cpu_MiB),
         (PER_NODE, partition.def_mem_per_node_MiB),
         (PER_CPU, conf.def_mem_per_cpu_MiB),
@@ -422,73 +431,3 @@ def with_named_nodes(request: JobRequest, nodes: Nodes) -> JobRequest:
         least = max(least, len(named))
     request = replace(request, nodelist=tuple(nodes.names[k] for k in named))
     return request if most is None else replace(request, min_nodes=least, max_nodes=most)
-
-
-class FirstNode(NamedTuple):
-    """CPUs and memory (MiB) of a partition's first node."""
-
-    cpus: int
-    memory_MiB: int
-
-
-def first_nodes_of(nodes: Nodes) -> dict[str, FirstNode]:
-    """The first node of each partition that has some, by its name; `nodes` are the cluster's."""
-    firsts = {name: members(mask)[0] for name, mask in nodes.partitions.items() if mask}
-    return {name: FirstNode(nodes.cpus[k], nodes.memory_MiB[k]) for name, k in firsts.items()}
-
-
-def with_cpus_for_memory(
-    request: JobRequest, partition: Partition, conf: Conf, first: FirstNode
-) -> JobRequest:
-    """The request with as many CPUs as MaxMemPerCPU wants for its memory.
-
-    Memory for each CPU: its tasks get more CPUs, with less each. Memory of each node: more CPUs on
-    each node.
-    """
-    most = _limits(partition, conf)[0]
-    if not most:
-        return request
-    kind, amount = memory_asked(request, partition, conf)
-    if kind == PER_CPU:
-        factor = ceil(amount / most)
-        if factor <= 1:
-            return request
-        each = ceil(amount / factor)
-        return replace(
-            request,
-            cpus_per_task=request.cpus_per_task * factor,
-            memory_per_cpu_MiB=each,
-            cpus_raised=factor,
-        )
-    cpus = ceil((first.memory_MiB if kind == ALL else amount) / most)
-    return replace(request, least_cpus_per_node=max(request.least_cpus_per_node, cpus))
-
-
-def over_memory(request: JobRequest, partition: Partition, conf: Conf, first: FirstNode) -> bool:
-    """Whether MaxMemPerNode keeps a job from starting."""
-    per_cpu, most = _limits(partition, conf)
-    if per_cpu or not most:
-        return False
-    kind, amount = memory_asked(request, partition, conf)
-    if kind == ALL:
-        return first.memory_MiB > most
-    if kind == PER_CPU:
-        amount *= _cpus_on_one(request, partition, conf, first)
-    return amount > most
-
-
-def _limits(partition: Partition, conf: Conf) -> tuple[int | None, int | None]:
-    """The limit for each CPU, and the one for each node."""
-    own = partition.max_mem_per_cpu_MiB, partition.max_mem_per_node_MiB
-    return own if any(own) else (conf.max_mem_per_cpu_MiB, conf.max_mem_per_node_MiB)
-
-
-def _cpus_on_one(request: JobRequest, partition: Partition, conf: Conf, first: FirstNode) -> int:
-    """The CPUs that a job is taken to have on a node."""
-    whole = conf.select_type == LINEAR or partition.over_subscribe == EXCLUSIVE
-    if whole or request.exclusive == WHOLE_NODES:
-        return first.cpus
-    tasks = request.tasks_per_node or 1
-    if request.tasks_per_node is None and request.tasks is not None and request.max_nodes:
-        tasks = ceil(request.tasks / request.max_nodes)
-    return max(tasks * request.cpus_per_task, request.least_cpus_per_node)

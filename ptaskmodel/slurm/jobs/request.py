@@ -54,7 +54,8 @@ class JobRequest:
 
     partitions: none: the default one. limit_min: whole minutes, as sbatch rounds them up.
     cpus_are_given: whether it gave the CPUs of a task. least_cpus: in all, where they do not follow
-    from its tasks. least_cpus_per_node: as ``--mincpus``. memory: at most one of both; 0 asks for
+    from its tasks. fewer_tasks: those that it asked for, if its GPUs want more nodes.
+    least_cpus_per_node: as ``--mincpus``. memory: at most one of both; 0 asks for
     all of a node's. cpus_raised: by how much MaxMemPerCPU multiplied the CPUs of a task.
     gres: of each node; gpus, gpus_per_socket, gpus_per_task: as the options of
     these names, and so cpus, memory and tasks for each GPU. enforce_binding: as ``--gres-flags``.
@@ -79,6 +80,7 @@ class JobRequest:
     cpus_per_task: int = 1
     cpus_are_given: bool = False
     least_cpus: int | None = None
+    fewer_tasks: int | None = None
     tasks_per_node: int | None = None
     least_cpus_per_node: int = 1
     memory_per_node_MiB: int | None = None
@@ -145,6 +147,8 @@ class JobRequest:
         With a range of nodes, sbatch counts one task, and slurmctld those of nodes only if they are
         more than the CPUs of that.
         """
+        if self.least_cpus is not None:
+            return self.least_cpus
         if self.tasks is not None:
             return self.tasks * self.cpus_per_task
         tasks = nodes * (self.tasks_per_node or 1)
@@ -197,7 +201,7 @@ _OF_NODES = (
     *("memory_per_node_MiB", "memory_per_cpu_MiB", "gres", "constraint", "nodelist", "exclude"),
     *("gpus", "gpus_per_socket", "gpus_per_task", "cpus_per_gpu", "memory_per_gpu_MiB"),
     *("tasks_per_gpu", "enforce_binding"),
-    *("sockets_per_node", "cores_per_socket", "cpus_are_given", "least_cpus"),
+    *("sockets_per_node", "cores_per_socket", "cpus_are_given", "least_cpus", "fewer_tasks"),
     *("tasks_per_socket", "tasks_per_core"),
     *("contiguous", "spread", "one_thread", "switches", "switch_wait_s", "distribution"),
     *("exclusive", "oversubscribe"),

@@ -28,7 +28,6 @@ class ConsRes(Consumable):
 
     def __init__(self, conf: Conf, nodes: Nodes, tree: Tree | None = None) -> None:
         super().__init__(conf, nodes, tree)
-        self._tasks_of_gres = False
         # Whether nodes of one weight are looked at together, whatever a job asks for.
         self._preempts = conf.preempt_type != NEVER
         self._joins = self._preempts or tree is not None

@@ -14,9 +14,16 @@ from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members, of_ho
 from ptaskmodel.slurm.conf.facts import BY_TIER, NEVER, Conf, NodeLine, Nodes
 from ptaskmodel.slurm.jobs.needs import OVER_OTHERS, PER_GPU, Need
 from ptaskmodel.slurm.jobs.record import Allocation, End, Ends, JobRecord
-from ptaskmodel.slurm.select.cores import Used, free_cpus, held_cpus, joined, nodes_in
+from ptaskmodel.slurm.select.cores import (
+    Used,
+    free_cpus,
+    held_cpus,
+    joined,
+    nodes_in,
+    of_sockets,
+)
 from ptaskmodel.slurm.select.fitting import Style, dealt, fit, memory_of, takes_any
-from ptaskmodel.slurm.select.gpus import cpus_and_tasks, with_gpus, with_units
+from ptaskmodel.slurm.select.gpus import cpus_and_tasks, kept, offer_of, with_units
 from ptaskmodel.slurm.select.occupancy import Occupancy, Trials, in_groups
 from ptaskmodel.slurm.select.offers import (
     Room,
@@ -24,7 +31,6 @@ from ptaskmodel.slurm.select.offers import (
     asks_gpus,
     beside,
     cores_taken,
-    cpus_of_tasks,
     cpus_offered,
     favour,
     free_sockets,
@@ -53,8 +59,6 @@ class Consumable(Trials):
             for p in conf.partitions
             if any(word.startswith("CR_SOCKET") for word in conf.unit_words(p))
         )
-        # Whether a node offers a job with GRES no more CPUs than its tasks need.
-        self._tasks_of_gres = True
         # Nodes that count as heavier by one, until they are weighed anew.
         self.heavier = 0
         self._of_cpus = any(word in words for word in ("CR_CPU", "CR_CPU_MEMORY"))
@@ -62,7 +66,7 @@ class Consumable(Trials):
         self._busy_first = conf.scheduler.bf_busy_nodes
         self._gang = conf.gang
         self._by_tier = conf.preempt_type == BY_TIER
-        # Whether jobs that would share cores keep away from nodes that others have for themselves.
+        # Whether a start keeps away from nodes that others have for themselves.
         self._keeps = not conf.gang and conf.preempt_type == NEVER
         self._full = tuple(first_hosts(count) for count in nodes.cores)
         self._today = self._left = Occupancy(conf, nodes)
@@ -205,7 +209,7 @@ class Consumable(Trials):
         nodes counts already: of each line of nodes some of which are among them, the others are
         heavier. seen: the nodes that are weighed so; for backfill, those of its map alone.
         """
-        if need.sharing == OVER_OTHERS and self._keeps:
+        if self._keeps:
             within &= ~self._taken.whole
         self.weigh(need.nodes & seen, counted)
         found = self._start(need, within, leaves, counted)
@@ -355,14 +359,12 @@ class Consumable(Trials):
         gpus = gpus_left(need, line, self._taken.gres[node]) if cpus else None
         if gpus is None:
             return None
-        resources, offered = cpus, None
+        offer = None
         if need.asks:
-            offered = with_gpus(need, line, sockets, cpus, spare_MiB, self._taken.gres[node])
-            if offered is None:
+            offer = offer_of(need, line, sockets, cpus, spare_MiB, self._taken.gres[node])
+            if offer is None:
                 return None
-            cpus, gpus = offered.cpus, offered.gpus
-        elif self._tasks_of_gres and need.gres and not need.whole:
-            cpus = cpus_of_tasks(need, cpus)
+            cpus, gpus = offer.cpus, offer.gpus
         room = Room(
             node,
             cpus,
@@ -372,10 +374,9 @@ class Consumable(Trials):
             required=bool(need.required >> node & 1),
             piece=piece_of(need, line, by_sockets),
             gpus=gpus,
-            resources=resources,
         )
-        if offered is not None:
-            room.offer_gpus(offered)
+        if offer is not None:
+            room.offer_units(offer)
         return room
 
     def plain_for(self, need: Need) -> PlainFit | None:
@@ -385,9 +386,12 @@ class Consumable(Trials):
 
     def of_choice(self, need: Need, choice: Choice, gone: Iterable[JobRecord]) -> Allocation:
         """What a job with a `need` gets by its `choice` of nodes when others are `gone`."""
-        used, units = self._today.without(gone, of_hosts(node for node, _ in choice))
-        rooms = [Room(node, cpus) for node, cpus in choice]
-        found = self._of_nodes(need, rooms, [cpus for _, cpus in choice], used, None)
+        used, units = self._today.without(gone, of_hosts(node for node, _, _ in choice))
+        rooms = [Room(node, cpus) for node, cpus, _ in choice]
+        for room, (node, _, selected) in zip(rooms if need.gres else (), choice, strict=False):
+            free = of_sockets(self.nodes.lines[node], self._full[node] & ~used[node])
+            room.keep(kept([each.bit_count() for each in free], selected))
+        found = self._of_nodes(need, rooms, [cpus for _, cpus, _ in choice], used, None)
         return with_units(need, found, [0] * len(rooms), self.nodes.lines, units)
 
     # --- which cores ------------------------------------------------------------------------
@@ -425,7 +429,7 @@ class Consumable(Trials):
             if not need.whole:
                 own = mine[node] if mine is not None and touched else None
                 sockets = self._sockets(need, line, taken, own)
-                counted = taken = cores_taken(need, line, sockets, count, by_sockets)
+                counted = taken = cores_taken(need, line, sockets, count, by_sockets, room.counts)
             held.append(taken)
             cpus.append(count if by_cpus or not count else counted.bit_count() * line.threads)
             if need.memory is not None:

@@ -14,7 +14,6 @@ from ptaskmodel.kernels.decorators import entry, jit
 from ptaskmodel.slurm.select.bitsets import meet, trailing_zeros
 from ptaskmodel.slurm.select.offer_kernel import (
     ANCHOR,
-    ASKS,
     CPUS,
     CPUS_EACH,
     CPUS_PER_NODE,
@@ -53,11 +52,10 @@ from ptaskmodel.slurm.select.offer_kernel import (
     deal,
     ended_by,
     enough_after,
-    lets_in,
-    list_rooms,
     look_at,
     note_free,
 )
+from ptaskmodel.slurm.select.room_kernel import lets_in, list_rooms, select
 
 # So many jobs of a group that goes on make one of their own.
 MOST_REMOVED = 202
@@ -303,7 +301,7 @@ def _attempt(s, need, count, left, least, most):
     t[T_SPARE], t[T_ROOM], t[T_CHOSEN] = t[T_NODES] - least, most, 0
     t[T_FEWEST] = 1 if s.facts[IS_CONS_RES] else need[CPUS_PER_TASK] * need[LEAST_TASKS]
     t[T_MOST_CPUS], t[T_UNITS] = need[CPUS], need[PER_JOB]
-    if need[ASKS]:
+    if need[GPUS]:
         if need[PER_JOB]:
             t[T_NODES] = least
         t[T_FEWEST] = 1
@@ -331,9 +329,9 @@ def _take(s, need, i):
         piece = np.int64(1) if need[ONE_THREAD] else s.threads[s.node[i]]
         left = t[T_MOST_CPUS] - max(t[T_LEAST] - 1, np.int64(0)) * piece
         if s.cpus[i] > left:
-            s.cpus[i] = max(left, need[CPUS_PER_NODE], need[GPU_CPUS_OF_NODE])
-            s.whole_cpus[i] = min(s.cpus[i], s.whole_cpus[i])
+            s.cpus[i] = s.avail[i] = max(left, need[CPUS_PER_NODE], need[GPU_CPUS_OF_NODE])
             s.resources[i] = s.cpus[i] + s.gpus[i]
+        s.whole_cpus[i] = min(s.avail[i], s.whole_cpus[i])
     cpus = s.cpus[i]
     if need[PER_JOB]:
         units = s.units[i]
@@ -364,6 +362,8 @@ def _by_runs(s, need, count):
     if musts > 0:
         for i in range(count):
             if s.kept[i] and s.required[i]:
+                if need[GPUS]:
+                    select(s, need, i)
                 if t[T_ROOM] <= 0 or s.cpus[i] < max(t[T_FEWEST], 1):
                     return False
                 _take(s, need, i)
@@ -371,7 +371,7 @@ def _by_runs(s, need, count):
             return True
         if t[T_ROOM] <= 0:
             return False
-    runs = _runs(s, count)
+    runs = _runs(s, need, count)
     while t[T_ROOM] > 0:
         best = _best(s, runs)
         if best < 0:
@@ -394,14 +394,18 @@ def _begin_run(s, r, weight):
 
 
 @jit
-def _runs(s, count):
+def _runs(s, need, count):
     """List the runs of consecutive nodes of one weight; how many. Weight -1: none yet."""
     r, before = np.int64(0), np.int64(-2)
     _begin_run(s, r, -1)
     run, fewest = s.run, s.taking[T_FEWEST]
     for i in range(count):
         s.is_open[i] = 0
-        if not s.kept[i] or (s.cpus[i] < fewest and not s.required[i]):
+        if not s.kept[i]:
+            continue
+        if need[GPUS] and not s.required[i]:
+            select(s, need, i)
+        if s.cpus[i] < fewest and not s.required[i]:
             continue
         if s.node[i] != before + 1:
             r += run[r, RUN_NODES] > 0

@@ -45,13 +45,15 @@ def fit(
     if len(rooms) < least or sum(room.cpus for room in rooms) < need.cpus:
         return None
 
-    def attempt(among: Sequence[Room]) -> list[Room] | None:
-        taking = Taking(need, least, most)
+    def attempt(among: Sequence[Room], first: bool = False) -> list[Room] | None:
+        taking = Taking(need, least, most, first=first)
+        for room in among if need.asks else ():
+            room.begin()
         if len(among) < least or not _taken(taking, among, style, busy):
             return None
         return sorted(taking.chosen.values(), key=lambda room: room.node)
 
-    found = attempt(rooms)
+    found = attempt(rooms, True)
     if found is not None:
         return found
     if len(rooms) <= least:
@@ -226,10 +228,10 @@ def _runs(taking: Taking, rooms: Iterable[Room]) -> tuple[list[_Run], dict[int, 
     found: list[_Run] = []
     run = _Run(None)
     open_rooms: dict[int, Room] = {}
-    contiguous, fewest = taking.need.contiguous, taking.fewest
+    contiguous = taking.need.contiguous
     before = -1
     for room in rooms:
-        if room.cpus < fewest and not room.required:
+        if not (room.required or taking.offers(room)):
             continue
         if room.node != before + 1:
             if run.nodes:

@@ -1,13 +1,13 @@
-"""What an available node offers a job that asks for GPUs in all, for each task or socket, with CPUs
-or with memory, and how many it gets of each.
+"""Generic resources of select/cons_tres: what a node offers with them, and what a job gets of them.
 
-`Consumable` asks for jobs that have `Need.asks`; others ask for a number of each node alone.
+`Consumable` makes a `GpuOffer` of each node; `fitting` selects cores of it whenever it looks at the
+node. Source: `gres_select_filter_remove_unusable`, `_select_cores` and
+`gres_select_filter_sock_core` of Slurm 22.05.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 from ptaskmodel.batch.machine.host_sets import Mask
@@ -17,95 +17,169 @@ from ptaskmodel.slurm.jobs.needs import PER_GPU, Need
 from ptaskmodel.slurm.jobs.record import Allocation
 from ptaskmodel.slurm.select import cores
 from ptaskmodel.slurm.select.fitting import dealt
-from ptaskmodel.slurm.select.offers import InUse, Offered, Room, cpus_of_core
+from ptaskmodel.slurm.select.offers import InUse, Room, Selected, cpus_of_core, free_units
 
 
-def with_gpus(
-    need: Need, line: NodeLine, sockets: Sequence[Mask], cpus: int, free_MiB: int, used: InUse
-) -> Offered | None:
-    """What a node with so many `cpus` offers a job of a `need` with its GPUs; None: too little.
+class GpuOffer:
+    """What a node of a `line` offers a job of a `need`, which stays while nodes are taken.
 
-    line: of the node. sockets: free cores. free_MiB: memory. used: GPUs.
-    Source: `gres_select_filter_remove_unusable`, `gres_select_filter_sock_core`.
+    counts: free cores of each socket. cpus: that tasks may use. free: of each kind of `Need.asks`,
+    the free units. usable: of each kind, the units that count, and the most that the job may use, 0
+    being no limit. gpus: in all; near: as many as the job could use. whole_cpus: those
+    that it uses of all cores.
     """
-    free_cores = sum(each.bit_count() for each in sockets)
+
+    __slots__ = (
+        *("_known", "_need", "_order", "counts", "cpus", "free", "gpus", "line", "most", "near"),
+        *("units", "whole_cpus"),
+    )
+
+    def __init__(
+        self,
+        need: Need,
+        line: NodeLine,
+        counts: tuple[int, ...],
+        cpus: int,
+        free: Sequence[int],
+        usable: Sequence[tuple[int, int]],
+    ) -> None:
+        self._need, self.line, self.counts, self.free = need, line, counts, free
+        self.cpus = cpus - (cpus % need.cpus_per_task if need.whole_tasks else 0)
+        self.units = tuple(units for units, _ in usable)
+        self.most = [most for _, most in usable]
+        self.whole_cpus = sum(counts) * cpus_of_core(need, line)
+        self.gpus = self.near = 0
+        for ask, (units, most) in zip(need.asks, usable, strict=True):
+            if ask.is_gpu:
+                self.gpus += units
+                self.near += min(units, most or units)
+        # Units of sockets come first.
+        self._order = sorted(range(len(free)), key=lambda k: need.asks[k].per_socket == 0)
+        self._known: dict[tuple[object, ...], Selected] = {}
+
+    def select(self, room: Room, left: Sequence[int], first: bool) -> Selected:
+        """What it offers as a `room` of which some may be taken already.
+
+        left: of each kind, the units that the job still lacks in all. first: whether nodes are
+        chosen for the first time.
+        """
+        key = room.avail, room.units, room.counts, tuple(left), first
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._select(*key)
+        return found
+
+    def _select(
+        self,
+        avail: int,
+        units: tuple[int, ...],
+        counts: tuple[int, ...],
+        left: tuple[int, ...],
+        first: bool,
+    ) -> Selected:
+        need, each = self._need, self._need.cpus_per_task
+        step, tasks = tasks_on(need, self.line.cpus)
+        tasks = min(tasks, avail // each) if avail // each >= step else 0
+        cpus, found, least, threads = avail, list(units), step, self.line.threads
+        explicit, least_cores = False, 0
+        for k in self._order if tasks else ():
+            ask = need.asks[k]
+            limit = self.most[k]
+            if limit and 0 < left[k] < limit:
+                limit = left[k]
+            if limit and max(ask.per_node, ask.per_socket * max(need.sockets, 1)) > limit:
+                return _NOTHING
+            if ask.per_node and ask.per_task:
+                if not least <= ask.per_node // ask.per_task <= tasks:
+                    return _NOTHING
+                if tasks > ask.per_node // ask.per_task:
+                    tasks = limit
+            with_cpus, given = _cpus_with(need, ask)
+            explicit = explicit or given
+            usable = self.free[k]
+            if with_cpus:
+                usable = min(usable, cpus // with_cpus, limit or cpus)
+            if usable == 0 or max(ask.per_node, ask.per_task) > usable:
+                return _NOTHING
+            if ask.per_task:
+                tasks = min(tasks, usable // ask.per_task)
+            least, tasks = least // step * step, tasks // step * step
+            if tasks == 0:
+                return _NOTHING
+            there = sum(counts)
+            wanted, tasks = self._cores_wanted(least, tasks, there)
+            bound = first or need.enforce_binding
+            used = sum(map(bool, counts)) if bound else len(counts)
+            if with_cpus:
+                count = ask.per_node or ask.per_socket * used or ask.per_task * tasks or usable
+                wanted = max(wanted, cores.cores_for(count * with_cpus, threads))
+            if need.enforce_binding:
+                wanted = max(wanted, used)
+                if wanted * cpus_of_core(need, self.line) > cpus:
+                    return _NOTHING
+                least_cores = min(least_cores or wanted, wanted)
+            if wanted > there:
+                return _NOTHING
+            if wanted < there:
+                counts = kept(counts, wanted)
+                # A core that goes takes all of its CPUs along, even from a last one in part.
+                spared = cores.cores_for(cpus, threads) - wanted
+                cpus -= max(0, spared) * threads
+            if with_cpus:
+                found[k] = min(found[k], cpus // with_cpus)
+                if max(ask.per_node, ask.per_task) > found[k]:
+                    return _NOTHING
+        cpus = cpus if explicit else min(cpus, tasks * each)
+        if not tasks:
+            return _NOTHING
+        least_cpus = least_cores * cpus_of_core(need, self.line)
+        return Selected(cpus, tuple(found), counts, least_cpus)
+
+    def _cores_wanted(self, least: int, tasks: int, there: int) -> tuple[int, int]:
+        """The cores for as many tasks as fit on those that are `there`, and how many tasks.
+
+        If not even as many as must fit do, there may be one task less.
+        """
+        each, threads = self._need.cpus_per_task, cpus_of_core(self._need, self.line)
+        while tasks >= least:
+            wanted = cores.cores_for(tasks * each, threads)
+            if wanted <= there:
+                return wanted, tasks
+            tasks -= 1
+        return tasks * each, tasks
+
+
+_NOTHING = Selected(0, (), (), 0)
+
+
+def kept(counts: Sequence[int], cores: int) -> tuple[int, ...]:
+    """Of the `counts` of cores of sockets those that stay where only so many `cores` do.
+
+    Each time the fullest socket, the first of equals, loses one.
+    """
+    left = list(counts)
+    for _ in range(sum(counts) - cores):
+        left[left.index(max(left))] -= 1
+    return tuple(left)
+
+
+def offer_of(
+    need: Need, line: NodeLine, sockets: Sequence[Mask], cpus: int, free_MiB: int, used: InUse
+) -> GpuOffer | None:
+    """What a node offers a job of a `need` with its generic resources; None: too little.
+
+    line: of the node. sockets: free cores. cpus: that it offers. free_MiB: memory. used: units.
+    """
+    counts = tuple(each.bit_count() for each in sockets)
     limit_MiB = None if need.memory is None else free_MiB
-    filtered = [
-        _usable(need, ask, line, _free_units(ask, line, used), cpus, free_cores, limit_MiB)
-        for ask in need.asks
-    ]
-    units, most = [0] * len(filtered), [0] * len(filtered)
-    for k, one in enumerate(filtered):
-        if one is None:
+    free = [free_units(ask, line, used) for ask in need.asks]
+    usable = []
+    for ask, units in zip(need.asks, free, strict=True):
+        found = _usable(need, ask, line, units, cpus, sum(counts), limit_MiB)
+        if found is None:
             return None
-        units[k], most[k] = one
-    gpus = sum(count for ask, count in zip(need.asks, units, strict=True) if ask.is_gpu)
-    near = sum(
-        min(count, limit or count)
-        for ask, count, limit in zip(need.asks, units, most, strict=True)
-        if ask.is_gpu
-    )
-    of_whole = free_cores * cpus_of_core(need, line)
-    least, tasks = _tasks_on(need, line)
-    each = need.cpus_per_task
-    cpus -= cpus % each if need.whole_tasks else 0
-    tasks = min(tasks, cpus // each) if cpus // each >= least else 0
-    step, explicit, wanted = least, False, 0
-    active = sum(map(bool, sockets))
-    for k, ask in enumerate(need.asks):
-        limit = min(most[k], ask.per_job or most[k])
-        if limit and max(ask.per_node, ask.per_socket * max(need.sockets, 1)) > limit:
-            return None
-        if ask.per_node and ask.per_task:
-            if not least <= ask.per_node // ask.per_task <= tasks:
-                return None
-            tasks = limit
-        with_cpus, given = _cpus_with(need, ask)
-        explicit = explicit or given
-        usable = _free_units(ask, line, used)
-        if with_cpus:
-            usable = min(usable, cpus // with_cpus, limit or cpus)
-        if usable == 0 or max(ask.per_node, ask.per_task) > usable:
-            return None
-        if ask.per_task:
-            tasks = min(tasks, usable // ask.per_task)
-        least, tasks = least // step * step, tasks // step * step
-        if tasks == 0:
-            return None
-        wanted, tasks = _cores_wanted(need, line, least, tasks, free_cores)
-        if with_cpus:
-            count = ask.per_node or ask.per_socket * active or ask.per_task * tasks or usable or 1
-            wanted = max(wanted, cores.cores_for(count * with_cpus, line.threads))
-        if need.enforce_binding:
-            wanted = max(wanted, active)
-        if wanted > free_cores or (
-            need.enforce_binding and wanted * cpus_of_core(need, line) > cpus
-        ):
-            return None
-        # A core that is not wanted takes all of its CPUs along, even from a last one in part.
-        spared = cores.cores_for(cpus, line.threads) - wanted
-        cpus -= max(0, spared) * line.threads
-        free_cores = wanted
-        if with_cpus:
-            units[k] = min(units[k], cpus // with_cpus)
-            if max(ask.per_node, ask.per_task) > units[k]:
-                return None
-    if not explicit:
-        cpus = min(cpus, tasks * each)
-    if need.whole:
-        return Offered(cpus, of_whole, 0, tuple(units), gpus, near)
-    least_cpus = wanted * cpus_of_core(need, line) if need.enforce_binding else 0
-    return Offered(cpus, free_cores * line.threads, least_cpus, tuple(units), gpus, near)
-
-
-def _free_units(ask: GresAsk, line: NodeLine, used: InUse) -> int:
-    """How many units of a kind are free on a node."""
-    taken = sum(
-        count
-        for (name, kind), count in used.items()
-        if name == ask.name and (ask.type is None or kind in (None, ask.type))
-    )
-    return amount_of(Gres(ask.name, ask.type, 1), line.gres) - taken
+        usable.append(found)
+    return GpuOffer(need, line, counts, cpus, free, usable)
 
 
 def _cpus_with(need: Need, ask: GresAsk) -> tuple[int, bool]:
@@ -154,34 +228,16 @@ def _usable(
     return None if units < fewest or 0 < most < fewest else (units, most)
 
 
-def _tasks_on(need: Need, line: NodeLine) -> tuple[int, int]:
-    """How many tasks of a job a node must hold, and may."""
-    unlimited = line.cpus
+def tasks_on(need: Need, unlimited: int) -> tuple[int, int]:
+    """How many tasks of a job with a `need` a node must hold, and may; unlimited: any number."""
     if need.tasks_per_node:
         return need.tasks_per_node, need.tasks_per_node
     if any(ask.tasks_each for ask in need.asks):
         each = need.tasks_asked // max(need.least, 1)
         return each, each
-    if need.most == 1:
-        return (need.tasks_asked, need.tasks_asked) if need.tasks_asked else (1, unlimited)
-    if need.tasks_asked == 1 or need.tasks_asked == need.least == need.most:
-        return 1, 1
-    return 1, unlimited
-
-
-def _cores_wanted(
-    need: Need, line: NodeLine, least: int, tasks: int, free_cores: int
-) -> tuple[int, int]:
-    """The cores for as many tasks as fit on some free ones, and how many tasks."""
-    threads = cpus_of_core(need, line)
-    each = need.cpus_per_task
-    if need.one_thread and each % threads:
-        each += threads - each % threads
-    while True:
-        wanted = cores.cores_for(tasks * each, threads)
-        if wanted <= free_cores or tasks <= least:
-            return wanted, tasks
-        tasks -= 1
+    if need.tasks_on_one:
+        return need.tasks_on_one, need.tasks_on_one
+    return 1, 1 if need.tasks_asked == 1 or need.one_task_each else unlimited
 
 
 def cpus_and_tasks(
@@ -213,30 +269,30 @@ class _Node(NamedTuple):
     cores: Mask
 
 
-def units_of_nodes(
+def _units_of_nodes(
     need: Need,
+    asks: Sequence[GresAsk],
     tasks: Sequence[int],
     cores_held: Sequence[Mask],
     lines: Sequence[NodeLine],
     used: Sequence[InUse],
-) -> tuple[tuple[Gres, ...], ...]:
-    """The GPUs that a job of a `need` gets of each node that it takes.
+) -> list[list[int]]:
+    """How many units of each kind, of some `asks`, a job is given of each node that it takes.
 
     tasks, cores_held: its tasks and cores there. lines, used: of each node, its line and the units
-    in use. A node whose GPUs have no types notes none if a job is given more than are free.
-    Source: `gres_select_filter_select_and_set` and `_job_alloc`.
+    in use. Of units without types it may be given more than are free.
+    Source: `gres_select_filter_select_and_set`.
     """
     columns = []
-    for ask in need.asks or [GresAsk(one.name, one.type, 0, one.count) for one in need.gres]:
-        free = [_free_units(ask, line, units) for line, units in zip(lines, used, strict=True)]
+    for ask in asks:
+        free = [free_units(ask, line, units) for line, units in zip(lines, used, strict=True)]
         nodes = list(map(_Node, lines, free, tasks, cores_held))
         counts = _counts(need, ask, nodes)
         for k, node in enumerate(nodes):
-            if counts[k] > node.free:
-                counts[k] = node.free if _has_types(ask, node.line) else 0
-        found = zip(lines, used, counts, strict=True)
-        columns.append([_by_type(ask, line, units, count) for line, units, count in found])
-    return tuple(tuple(chain.from_iterable(row)) for row in zip(*columns, strict=True))
+            if _has_types(ask, node.line):
+                counts[k] = min(counts[k], node.free)
+        columns.append(counts)
+    return columns
 
 
 def _by_type(ask: GresAsk, line: NodeLine, used: InUse, count: int) -> Iterator[Gres]:
@@ -308,26 +364,30 @@ def with_units(
     """What a job of a `need` gets with its generic resources, and the memory that comes with them.
 
     held: its nodes, cores and CPUs. tasks: of each of these. lines, used: of all nodes, as
-    `units_of_nodes` has them.
+    `_units_of_nodes` has them.
     """
-    if not need.gres:
+    asks = need.asks or [GresAsk(one.name, one.type, 0, one.count) for one in need.gres]
+    if not asks:
         return held
     nodes = cores.nodes_in(held.nodes)
     lines, used = [lines[node] for node in nodes], [used[node] for node in nodes]
-    gres = units_of_nodes(need, tasks, held.cores, lines, used)
+    counts = _units_of_nodes(need, asks, tasks, held.cores, lines, used)
+    gres = []
+    for k, (line, units) in enumerate(zip(lines, used, strict=True)):
+        found: list[Gres] = []
+        for ask, column in zip(asks, counts, strict=True):
+            # Of units that are only counted a node notes none if a job is given more than are free.
+            count = column[k] if column[k] <= free_units(ask, line, units) else 0
+            found.extend(_by_type(ask, line, units, count))
+        gres.append(tuple(found))
     if need.memory is None or need.memory[0] != PER_GPU:
-        return held._replace(gres=gres)
-    memory = [_memory_with(need, line, units) for line, units in zip(lines, gres, strict=True)]
-    return held._replace(gres=gres, memory_MiB=tuple(memory))
+        return held._replace(gres=tuple(gres))
+    memory = [_memory_with(need, line, row) for line, *row in zip(lines, *counts, strict=True)]
+    return held._replace(gres=tuple(gres), memory_MiB=tuple(memory))
 
 
-def _memory_with(need: Need, line: NodeLine, gres: Sequence[Gres]) -> int:
-    """The memory that comes with the GPUs of a node, MiB."""
-    assert need.memory is not None
-    assert need.memory[0] == PER_GPU
+def _memory_with(need: Need, line: NodeLine, counts: Sequence[int]) -> int:
+    """The memory that comes with so many units of each kind that a node gives, MiB."""
     if need.whole:
-        return sum(
-            ask.memory_each * amount_of(Gres(ask.name, None, 1), line.gres) for ask in need.asks
-        )
-    each = {ask.name: ask.memory_each for ask in need.asks}
-    return sum(each[one.name] * one.count for one in gres)
+        counts = [amount_of(Gres(ask.name, None, 1), line.gres) for ask in need.asks]
+    return sum(ask.memory_each * n for ask, n in zip(need.asks, counts, strict=True))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.slurm.select.bitsets import add_number, ones, sum_of, trailing_zeros
+from ptaskmodel.slurm.select.bitsets import add_number, sum_of
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -21,11 +21,11 @@ Words = NDArray[np.uint64]
 CPUS, LEAST, WANTED, MOST, CPUS_PER_TASK, LEAST_TASKS, TASKS_ASKED = range(7)
 TASKS_PER_NODE, CPUS_PER_NODE, WHOLE, ALONE, MEMORY_KIND, MEMORY_MIB, LEAST_MIB = range(7, 14)
 ONE_THREAD, FITS_IF_FREE, SIZE = range(14, 17)
-# Of GPUs: the least on each node, 0: none; their type; whether there is a `GresAsk`, and its facts;
+# Of GPUs: the least on each node, 0: none; their type; the facts of its `GresAsk`;
 # `Need.cpus_for_gpus` and the same of each node; how many tasks a node must hold, and may.
-GPUS, GPU_TYPE, ASKS, PER_JOB, PER_NODE, CPUS_EACH, CPUS_DEFAULT, MEMORY_EACH = range(17, 25)
-GPU_CPUS, GPU_CPUS_OF_NODE, TASKS_LEAST, TASKS_MOST = range(25, 29)
-NEEDS = 29
+GPUS, GPU_TYPE, PER_JOB, PER_NODE, CPUS_EACH, CPUS_DEFAULT, MEMORY_EACH = range(17, 24)
+GPU_CPUS, GPU_CPUS_OF_NODE, TASKS_LEAST, TASKS_MOST = range(24, 28)
+NEEDS = 28
 NO_MEMORY, OF_NODE, OF_CPU, OF_ALL, OF_GPU = range(5)
 # GPU_TYPE of a job that takes any, and of a node without types; TASKS_MOST without a limit.
 ANY_TYPE, NO_LIMIT = -1, 0
@@ -56,10 +56,11 @@ class SharedNodes(NamedTuple):
     and the GPUs. ahead: the free cores of each node after each STRIDE ends, in binary: the last
     digits of all nodes as words, then the digits before these, and so on. spans: of SPAN jobs.
 
-    The available nodes: node, cpus, whole_cpus, gpus, units, resources (see `Room`), weight,
-    whether it must be; kept: whether it is not dropped; is_open: whether runs hold it; taken:
-    whether the job takes it. run: of each run of these its anchor, CPUs, nodes, first, last,
-    weight, GPUs. given, tasks: of each, what `deal` gives.
+    The available nodes: node, cpus, avail, whole_cpus, gpus, units, resources (see `Room`),
+    weight, whether it must be; selected: how many of its free cores, there, are selected; gpus_left
+    and limit: its free GPUs, and how many a job may use, 0: all; kept: whether it is not dropped;
+    is_open: whether runs hold it; taken: whether the job takes it. run: of each run of these its
+    anchor, CPUs, nodes, first, last, weight, GPUs. given, tasks: of each, what `deal` gives.
     """
 
     facts: Ints
@@ -90,8 +91,13 @@ class SharedNodes(NamedTuple):
     spans: Words
     node: Ints
     cpus: Ints
+    avail: Ints
+    there: Ints
+    selected: Ints
     whole_cpus: Ints
     gpus: Ints
+    gpus_left: Ints
+    limit: Ints
     units: Ints
     resources: Ints
     weight: Ints
@@ -237,164 +243,6 @@ def look_at(s, need, ended):
 
 
 @jit
-def lets_in(s, need, k, spare, present):
-    """Whether node `k` of `s` has the memory, in `spare`, for a `need`, beside those `present`."""
-    if need[MEMORY_KIND] == OF_ALL:
-        if spare[k] != s.memory[k]:
-            return False
-    elif spare[k] < need[LEAST_MIB]:
-        return False
-    return not (need[ALONE] and present[k] > 0)
-
-
-@jit
-def list_rooms(s, need, among, has_free, required, free, spare, present, spare_gpus, lists):
-    """List the nodes of some that will do; how many, 0: they cannot suffice.
-
-    Their GPUs, of `spare_gpus`, are noted if they are to be. lists: whether to do more than that.
-    """
-    count, found, cpus = np.int64(0), np.int64(0), np.int64(0)
-    notes = need[GPUS] and s.facts[NOTES_GPUS]
-    for w in range(len(among)):
-        word = among[w] & has_free[w]
-        while word != np.uint64(0):
-            bit = trailing_zeros(word)
-            k = w * 64 + bit
-            word &= word - np.uint64(1)
-            if not lets_in(s, need, k, spare, present):
-                continue
-            must = np.int64(required[w] >> np.uint64(bit) & np.uint64(1))
-            cpus += free[k] * s.threads[k]
-            offer = _offer(s, need, k, free[k], spare[k])
-            if offer > 0:
-                whole, gpus, units, near = offer, np.int64(0), np.int64(0), np.int64(0)
-                resources = offer
-                if need[GPUS]:
-                    offer, whole, gpus, units, near = _with_gpus(
-                        s, need, k, offer, free[k], spare[k], spare_gpus[k]
-                    )
-                    if offer == 0:
-                        continue
-                    resources += gpus
-                if notes:
-                    s.favours[k] = s.noted[k] = min(near, LIGHTEST)
-                elif s.all_gpus[k] > 0:
-                    s.facts[READS_NOTES] = 1
-                if not lists:
-                    continue
-                s.node[count], s.cpus[count], s.resources[count] = k, offer, resources
-                s.whole_cpus[count], s.gpus[count], s.units[count] = whole, gpus, units
-                s.weight[count] = (s.weights[k] << 8) + LIGHTEST - np.int64(s.favours[k])
-                s.required[count], s.kept[count] = must, 1
-                found += must
-                count += 1
-    asked = np.int64(0)
-    for w in range(len(required)):
-        asked += ones(required[w])
-    return np.int64(0) if cpus < need[CPUS] or found < asked else count
-
-
-@jit
-def _with_gpus(s, need, k, cpus, free, spare, left):
-    """What a node with so many CPUs and GPUs left offers a job that asks for GPUs.
-
-    CPUs (0: it will not do), CPUs of all cores that it offers, GPUs, those that count for it, and
-    those that are noted. See `gpus_left`, `cpus_of_tasks` and `gpus.with_gpus`.
-    """
-    none = np.int64(0)
-    nothing = none, none, none, none, none
-    other = need[GPU_TYPE] != ANY_TYPE and need[GPU_TYPE] != s.gpu_type[k]
-    if other or left < need[GPUS]:
-        return nothing
-    each = need[CPUS_PER_TASK]
-    if not need[ASKS]:
-        tasks = cpus // each
-        if need[TASKS_MOST] != NO_LIMIT:
-            tasks = min(tasks, need[TASKS_MOST])
-        return tasks * each, tasks * each, left, none, need[GPUS]
-    threads, per_node = s.threads[k], need[PER_NODE]
-    fewest = max(per_node, np.int64(1))
-    with_cpus = need[CPUS_EACH] if need[CPUS_EACH] else need[CPUS_DEFAULT]
-    if with_cpus and fewest > cpus // with_cpus:
-        return nothing
-    units, limit = left, none
-    if need[MEMORY_EACH] and need[MEMORY_KIND] != NO_MEMORY:
-        limit = spare // need[MEMORY_EACH]
-        units = min(units, limit)
-        if limit == 0:
-            return nothing
-    asked = per_node if per_node else need[PER_JOB]
-    if per_node and need[PER_JOB] and limit != 0 and limit <= per_node:
-        asked = need[PER_JOB]
-    if asked and (limit == 0 or limit > asked):
-        limit = asked
-    if with_cpus:
-        most = free * threads // with_cpus
-        if most == 0:
-            return nothing
-        limit = min(limit if limit else most, most)
-    if units < fewest or 0 < limit < fewest:
-        return nothing
-    gpus, near = units, min(units, limit if limit else units)
-    least = need[TASKS_LEAST]
-    tasks = need[TASKS_MOST] if need[TASKS_MOST] != NO_LIMIT else s.line_cpus[k]
-    tasks = min(tasks, cpus // each) if cpus // each >= least else none
-    usable = left
-    if with_cpus:
-        usable = min(usable, cpus // with_cpus, limit if limit else cpus)
-    if usable == 0 or per_node > usable or 0 < limit < per_node:
-        return nothing
-    tasks = tasks // least * least
-    if tasks == 0:
-        return nothing
-    of_core = np.int64(1) if need[ONE_THREAD] else threads
-    wanted = (tasks * each + of_core - 1) // of_core
-    while wanted > free and tasks > least:
-        tasks -= 1
-        wanted = (tasks * each + of_core - 1) // of_core
-    if with_cpus:
-        count = per_node if per_node else usable
-        wanted = max(wanted, (count * with_cpus + threads - 1) // threads)
-    if wanted > free:
-        return nothing
-    cpus -= max(none, (cpus + threads - 1) // threads - wanted) * threads
-    if with_cpus:
-        units = min(units, cpus // with_cpus)
-        if per_node > units:
-            return nothing
-    else:
-        cpus = min(cpus, tasks * each)
-    return cpus, wanted * threads, gpus, units, near if near else need[GPUS]
-
-
-@jit
-def _offer(s, need, k, free, spare):
-    """How many CPUs a node offers; 0: it will not do. See `cpus_offered`."""
-    if need[WHOLE] and free != s.cores[k]:
-        return np.int64(0)
-    each = np.int64(1) if need[ONE_THREAD] else s.threads[k]
-    cpus, step = free * each, need[CPUS_PER_TASK]
-    if cpus < need[CPUS_PER_NODE] or cpus < need[LEAST_TASKS] * step:
-        return np.int64(0)
-    if cpus < need[TASKS_PER_NODE]:
-        return np.int64(0)
-    if need[MEMORY_KIND] != OF_CPU:
-        return cpus
-    amount, fewer = need[MEMORY_MIB], np.int64(1) if s.facts[BY_CPUS] else each
-    if need[WHOLE]:
-        if amount * cpus > spare:
-            cpus = np.int64(0)
-    elif not s.facts[BY_CPUS] and need[ONE_THREAD] and step == 1:
-        amount, fewer = amount * s.threads[k], np.int64(1)
-    if amount * cpus > spare:
-        # As many steps as it takes.
-        over = cpus - spare // amount
-        cpus = max(np.int64(0), cpus - (over + fewer - 1) // fewer * fewer)
-    cpus -= cpus % step
-    return np.int64(0) if cpus < need[TASKS_PER_NODE] else cpus
-
-
-@jit
 def size_of(s, need, count):
     """How many CPUs a job has on the nodes that it takes, of those that are available."""
     if need[SIZE] != VARIES:
@@ -447,7 +295,7 @@ def _cpus_to_deal(s, need):
     nodes = s.taking[T_CHOSEN]
     each = max(need[TASKS_PER_NODE], need[CPUS_PER_NODE], np.int64(1))
     cpus = max(nodes * each, need[CPUS])
-    if need[ASKS]:
+    if need[GPUS]:
         with_cpus = need[CPUS_EACH] if need[CPUS_EACH] else need[CPUS_DEFAULT]
         gpus = need[PER_JOB] if need[PER_JOB] else need[PER_NODE] * nodes
         cpus = max(cpus, with_cpus * gpus)

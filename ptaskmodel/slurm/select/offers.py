@@ -6,11 +6,11 @@ Limits of partitions apply. Source: `_allocate_sc` and `can_job_run_on_node` of 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ptaskmodel.batch.machine.host_sets import Mask, lowest, members
-from ptaskmodel.slurm.conf.facts import NodeLine
-from ptaskmodel.slurm.jobs.gpus import GPU, amount_of
+from ptaskmodel.slurm.conf.facts import Gres, NodeLine
+from ptaskmodel.slurm.jobs.gpus import GPU, GresAsk, amount_of
 from ptaskmodel.slurm.jobs.needs import ALL, PER_CPU, Need
 from ptaskmodel.slurm.select import cores
 
@@ -20,19 +20,30 @@ InUse = Mapping[tuple[str, str | None], int]
 LIGHTEST = 255
 
 
-class Offered(NamedTuple):
-    """What a node offers a job that asks for GPUs as `Need.asks` has them.
+class Selected(NamedTuple):
+    """What is selected of a node for a job with generic resources; no CPUs: it will not do.
 
-    whole_cpus: of all cores that are left to it; least_cpus: of those that it must take. units: of
-    each kind of GPU. gpus: in all; near: as many as it could use.
+    units: of each kind of `Need.asks`. counts: cores of each socket. least_cpus: of the cores that
+    it must take.
     """
 
     cpus: int
-    whole_cpus: int
-    least_cpus: int
     units: tuple[int, ...]
-    gpus: int
+    counts: tuple[int, ...]
+    least_cpus: int
+
+
+class Offer(Protocol):
+    """What a node offers such a job; see `gpus.GpuOffer`."""
+
+    counts: tuple[int, ...]
+    cpus: int
+    line: NodeLine
     near: int
+    units: tuple[int, ...]
+    whole_cpus: int
+
+    def select(self, room: Room, left: Sequence[int], first: bool) -> Selected: ...
 
 
 class Room:
@@ -40,18 +51,23 @@ class Room:
 
     cpus: what it offers; less once the job needs no more of it. free: CPUs of its free cores, of
     ``total``. resources: CPUs and GPUs, by which poor nodes are dropped. piece: CPUs that are kept
-    for each further node. required: whether the job must have it. units: of GPUs as `Need.asks`
-    has them, how many; whole_cpus: CPUs of all cores that it offers such a job, least_cpus: of
-    those that it must take. near: GPUs that make it lighter.
+    for each further node. required: whether the job must have it.
+
+    Of a job with generic resources, offer: what it offers, of which cores are selected: units,
+    counts, least_cpus as `Selected` has them. avail: CPUs that tasks may use; whole_cpus: those of
+    the selected cores, or of all if it takes the whole node. near: GPUs that make it lighter.
     """
 
     __slots__ = (
+        "avail",
+        "counts",
         "cpus",
         "free",
         "gpus",
         "least_cpus",
         "near",
         "node",
+        "offer",
         "piece",
         "required",
         "resources",
@@ -72,7 +88,6 @@ class Room:
         required: bool = False,
         piece: int = 1,
         gpus: int = 0,
-        resources: int | None = None,
     ) -> None:
         self.node = node
         self.cpus = cpus
@@ -82,14 +97,39 @@ class Room:
         self.required = required
         self.piece = piece
         self.gpus = gpus
-        self.resources = (cpus if resources is None else resources) + gpus
+        self.resources = cpus + gpus
         self.units: tuple[int, ...] = ()
-        self.near = self.whole_cpus = self.least_cpus = 0
+        self.counts: tuple[int, ...] = ()
+        self.offer: Offer | None = None
+        self.near = self.avail = self.whole_cpus = self.least_cpus = 0
 
-    def offer_gpus(self, offered: Offered) -> None:
-        """Set what is `offered` to a job that asks for GPUs other than a number of each node."""
-        self.units, self.near = offered.units, offered.near
-        self.whole_cpus, self.least_cpus = offered.whole_cpus, offered.least_cpus
+    def offer_units(self, offer: Offer) -> None:
+        """Set what is offered to a job with generic resources, its `offer`."""
+        self.offer, self.units, self.near = offer, offer.units, offer.near
+        self.avail, self.whole_cpus = offer.cpus, offer.whole_cpus
+
+    def keep(self, counts: tuple[int, ...]) -> None:
+        """Select so many cores of each socket, the `counts`."""
+        self.counts = counts
+
+    def begin(self) -> None:
+        """Offer all free cores again."""
+        if self.offer is not None:
+            self.counts = self.offer.counts
+
+    def select(self, left: Sequence[int], first: bool, whole: bool) -> None:
+        """Select cores for a job that lacks so many units of each kind, `left`.
+
+        first: whether nodes are chosen for the first time. whole: whether it takes whole nodes.
+        """
+        if self.offer is None:
+            return
+        found = self.offer.select(self, left, first)
+        self.cpus = found.cpus
+        if self.cpus:
+            self.units, self.counts, self.least_cpus = found[1:]
+            if not whole:
+                self.whole_cpus = sum(self.counts) * self.offer.line.threads
 
     def of(self, node: int, required: bool) -> Room:
         """What another node like this one offers; it can be taken in part."""
@@ -100,6 +140,7 @@ class Room:
         other.gpus, other.resources = self.gpus, self.resources
         other.units, other.near = self.units, self.near
         other.whole_cpus, other.least_cpus = self.whole_cpus, self.least_cpus
+        other.avail, other.counts, other.offer = self.avail, self.counts, self.offer
         return other
 
     def weigh(self, noted: int) -> None:
@@ -112,16 +153,20 @@ class Taking:
 
     cpus: as many as must be had; most_cpus: as many as are taken. nodes: as many as are wanted;
     least: as many as there must be; room: as many as may be. fewest: the CPUs that the tasks on any
-    node need. units: of GPUs as `Need.asks` has them, those that the job asks for in all.
+    node need. units: of `Need.asks`, those that the job asks for in all. first: whether nodes are
+    chosen for the first time.
     """
 
     __slots__ = (
-        *("chosen", "cpus", "fewest", "least", "most_cpus", "need", "nodes", "room", "spare"),
-        "units",
+        *("chosen", "cpus", "fewest", "first", "least", "most_cpus", "need", "nodes", "room"),
+        *("spare", "units"),
     )
 
-    def __init__(self, need: Need, least: int, most: int, fewest: int | None = None) -> None:
+    def __init__(
+        self, need: Need, least: int, most: int, fewest: int | None = None, first: bool = True
+    ) -> None:
         self.need = need
+        self.first = first
         self.cpus = need.cpus
         tasks = need.tasks_per_node or _tasks_of_parts(need) or need.tasks_on_one or 1
         self.fewest = need.cpus_per_task * tasks if fewest is None else fewest
@@ -146,6 +191,8 @@ class Taking:
 
     def offers(self, room: Room) -> int:
         """What a node offers, if its tasks fit: CPUs."""
+        if self.units:
+            room.select(self.units, self.first, self.need.whole)
         return room.cpus if room.cpus >= self.fewest else 0
 
     def cap(self, room: Room) -> int:
@@ -154,9 +201,9 @@ class Taking:
         if not need.whole:
             left = self.most_cpus - max(self.least - 1, 0) * room.piece
             if room.cpus > left:
-                room.cpus = max(left, need.cpus_per_node, need.cpus_for_gpus_of_node)
-                room.whole_cpus = min(room.cpus, room.whole_cpus)
+                room.cpus = room.avail = max(left, need.cpus_per_node, need.cpus_for_gpus_of_node)
                 room.resources = room.cpus + room.gpus
+            room.whole_cpus = min(room.avail, room.whole_cpus)
         return room.cpus
 
     def take(self, room: Room) -> None:
@@ -209,6 +256,16 @@ class Taking:
     def enough(self, nodes: int) -> bool:
         """Whether so many more nodes are what there must be."""
         return nodes >= self.nodes - self.spare
+
+
+def free_units(ask: GresAsk, line: NodeLine, used: InUse) -> int:
+    """How many units that an `ask` may have are free on a node of a `line`; used: in use there."""
+    taken = sum(
+        count
+        for (name, kind), count in used.items()
+        if name == ask.name and (ask.type is None or kind in (None, ask.type))
+    )
+    return amount_of(Gres(ask.name, ask.type, 1), line.gres) - taken
 
 
 def asks_gpus(need: Need) -> bool:
@@ -318,16 +375,24 @@ def _without_spare(need: Need, sockets: list[Mask], cpus: int, each: int) -> lis
 
 
 def cores_taken(
-    need: Need, line: NodeLine, sockets: list[Mask], cpus: int, by_sockets: bool
+    need: Need,
+    line: NodeLine,
+    sockets: list[Mask],
+    cpus: int,
+    by_sockets: bool,
+    counts: Sequence[int] = (),
 ) -> Mask:
     """The cores of a node for so many `cpus` of a `need`, of those that are free on its `sockets`.
 
-    line: of the node. by_sockets: whether whole sockets are taken. Without CPUs, a node whose cores
-    are taken socket after socket keeps them all.
+    line: of the node. by_sockets: whether whole sockets are taken. counts: how many cores of each
+    socket are selected, if not all. Without CPUs, a node whose cores are taken socket after socket
+    keeps them all.
     """
     each, there = cpus_of_core(need, line), sum(sockets)
+    if counts:
+        sockets = [lowest(each, count) for each, count in zip(sockets, counts, strict=True)]
     if need.block and not cpus:
-        return there
+        return sum(sockets)
     sockets = _for_tasks(need, line, sockets)
     if need.block:
         taken = cores.block(sockets, cores.cores_for(cpus, each), line.boards)
@@ -395,18 +460,6 @@ def cpus_offered(
         cpus = max(0, cpus - fewer)
     cpus -= cpus % need.cpus_per_task
     return 0 if cpus < (need.tasks_per_node or 0) else cpus
-
-
-def cpus_of_tasks(need: Need, cpus: int) -> int:
-    """How many of a node's CPUs a job with GRES is offered: those of its tasks."""
-    most = cpus // need.cpus_per_task
-    if need.tasks_per_node:
-        most = min(most, need.tasks_per_node)
-    elif need.tasks_on_one:
-        most = min(most, need.tasks_on_one)
-    elif need.tasks == 1 or need.tasks == need.least == need.most:
-        most = min(most, 1)
-    return most * need.cpus_per_task
 
 
 def memory_on_each(need: Need) -> int | None:

@@ -32,7 +32,7 @@ from ptaskmodel.slurm.select import offer_kernel as kernel
 from ptaskmodel.slurm.select.bitsets import words_of
 from ptaskmodel.slurm.select.cores import cores_for, nodes_in
 from ptaskmodel.slurm.select.fitting import memory_of, takes_any
-from ptaskmodel.slurm.select.gpus import with_units
+from ptaskmodel.slurm.select.gpus import tasks_on, with_units
 from ptaskmodel.slurm.select.offer_kernel import (
     NEEDS,
     OF_ALL,
@@ -56,8 +56,8 @@ _OF_ENDS = (
     *("trial_free", "trial_spare", "trial_present", "trial_gpus", "trial_has_free"),
 )
 
-# The nodes that a job takes, and the CPUs that it is given of each.
-Choice = list[tuple[int, int]]
+# The nodes that a job takes, the CPUs that it is given of each, and how many cores are selected.
+Choice = list[tuple[int, int, int]]
 
 
 def suits(conf: Conf) -> bool:
@@ -315,25 +315,11 @@ class PlainFit:
         )
 
     def _set_gpus(self, need: Need, found: NDArray) -> None:
-        """Set the numbers of a need's GPUs; see `gpus.with_gpus` and `offers.cpus_of_tasks`."""
+        """Set the numbers of a need's GPUs; see `gpus.GpuOffer`."""
         (one,) = need.gres
         found[kernel.GPUS], found[kernel.GPU_TYPE] = one.count, self._type_of(one.type)
-        least, most = 1, kernel.NO_LIMIT
-        if need.tasks_per_node:
-            least = most = need.tasks_per_node
-        elif need.asks and need.most == 1 and need.tasks_asked:
-            least = most = need.tasks_asked
-        elif not need.asks and need.tasks_on_one:
-            most = need.tasks_on_one
-        else:
-            tasks = need.tasks_asked if need.asks else need.tasks
-            if not (need.asks and need.most == 1) and (
-                tasks == 1 or tasks == need.least == need.most
-            ):
-                most = 1
-        found[kernel.TASKS_LEAST], found[kernel.TASKS_MOST] = least, most
+        found[kernel.TASKS_LEAST], found[kernel.TASKS_MOST] = tasks_on(need, kernel.NO_LIMIT)
         for ask in need.asks:
-            found[kernel.ASKS] = True
             found[kernel.PER_JOB], found[kernel.PER_NODE] = ask.per_job, ask.per_node
             found[kernel.CPUS_EACH], found[kernel.CPUS_DEFAULT] = ask.cpus_each, ask.cpus_default
             found[kernel.MEMORY_EACH] = ask.memory_each
@@ -382,7 +368,8 @@ class PlainFit:
     def _choice(self, count: int) -> Choice:
         state = self.state
         places = np.flatnonzero(state.taken[:count])
-        return list(zip(state.node[places].tolist(), state.given[places].tolist(), strict=True))
+        columns = state.node, state.given, state.selected
+        return list(zip(*(column[places].tolist() for column in columns), strict=True))
 
     def counts(self, need: Need) -> bool:
         """Whether a job with a `need` has as many CPUs, whichever the cores are."""
@@ -393,21 +380,21 @@ class PlainFit:
         cores.
         """
         cpus, memory, cores = [], [], []
-        for node, given in choice:
+        for node, given, selected in choice:
             line, free = self._nodes.lines[node], int(self.state.trial_free[node])
             held = min(cores_for(given, cpus_of_core(need, line)), free)
             if need.whole or (need.block and not given):
-                held = free
+                held = free if need.whole else selected
             cores.append(first_hosts(held))
             by_hand = not given or (self._by_cpus and not need.whole)
             cpus.append(given if by_hand else held * line.threads)
             if need.memory is not None:
                 memory.append(memory_of(need, self._nodes.memory_MiB[node], cpus[-1]))
-        nodes = of_hosts(node for node, _ in choice)
+        nodes = of_hosts(node for node, _, _ in choice)
         found = Allocation(nodes, len(choice), tuple(cores), tuple(cpus), tuple(memory))
         if need.gres:
             used: list[InUse] = [{}] * len(self._nodes)
-            for node, _ in choice:
+            for node, _, _ in choice:
                 taken = self.state.all_gpus[node] - self.state.trial_gpus[node]
                 kind = next(one.type for one in self._nodes.lines[node].gres if one.name == GPU)
                 used[node] = {(GPU, kind): int(taken)}
@@ -455,7 +442,8 @@ def shared_nodes(count: int, cores: int = 1) -> SharedNodes:
     of_nodes = ("cores", "threads", "weights", "memory", "line_cpus", "all_gpus", "gpu_type")
     left = ("free", "spare", "present", "spare_gpus")
     trial = ("trial_free", "trial_spare", "trial_present", "trial_gpus", "given", "tasks")
-    offered = ("node", "cpus", "whole_cpus", "gpus", "units", "resources", "weight", "required")
+    offered = ("node", "cpus", "avail", "there", "selected", "whole_cpus", "gpus", "gpus_left")
+    offered += ("limit", "units", "resources", "weight", "required")
     choice = ("kept", "is_open", "taken")
     names = (*of_nodes, *left, *trial, *offered, *choice)
     arrays: dict[str, Any] = {name: np.zeros(count, np.int64) for name in names}

@@ -1,0 +1,202 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
+"""Which shared nodes will do for a job, and what is selected of them, for `fit_kernel`.
+
+Cores are numbers here, not sets. Results equal those of `offers` and `gpus`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ptaskmodel.kernels.decorators import jit
+from ptaskmodel.slurm.select.bitsets import ones, trailing_zeros
+from ptaskmodel.slurm.select.offer_kernel import (
+    ALONE,
+    ANY_TYPE,
+    BY_CPUS,
+    CPUS,
+    CPUS_DEFAULT,
+    CPUS_EACH,
+    CPUS_PER_NODE,
+    CPUS_PER_TASK,
+    GPU_TYPE,
+    GPUS,
+    LEAST_MIB,
+    LEAST_TASKS,
+    LIGHTEST,
+    MEMORY_EACH,
+    MEMORY_KIND,
+    MEMORY_MIB,
+    NO_LIMIT,
+    NO_MEMORY,
+    NOTES_GPUS,
+    OF_ALL,
+    OF_CPU,
+    ONE_THREAD,
+    PER_JOB,
+    PER_NODE,
+    READS_NOTES,
+    T_UNITS,
+    TASKS_LEAST,
+    TASKS_MOST,
+    TASKS_PER_NODE,
+    WHOLE,
+)
+
+
+@jit
+def lets_in(s, need, k, spare, present):
+    """Whether node `k` of `s` has the memory, in `spare`, for a `need`, beside those `present`."""
+    if need[MEMORY_KIND] == OF_ALL:
+        if spare[k] != s.memory[k]:
+            return False
+    elif spare[k] < need[LEAST_MIB]:
+        return False
+    return not (need[ALONE] and present[k] > 0)
+
+
+@jit
+def list_rooms(s, need, among, has_free, required, free, spare, present, spare_gpus, lists):
+    """List the nodes of some that will do; how many, 0: they cannot suffice.
+
+    Their GPUs, of `spare_gpus`, are noted if they are to be. lists: whether to do more than that.
+    """
+    count, found, cpus = np.int64(0), np.int64(0), np.int64(0)
+    notes = need[GPUS] and s.facts[NOTES_GPUS]
+    for w in range(len(among)):
+        word = among[w] & has_free[w]
+        while word != np.uint64(0):
+            bit = trailing_zeros(word)
+            k = w * 64 + bit
+            word &= word - np.uint64(1)
+            if not lets_in(s, need, k, spare, present):
+                continue
+            must = np.int64(required[w] >> np.uint64(bit) & np.uint64(1))
+            cpus += free[k] * s.threads[k]
+            offer = _offer(s, need, k, free[k], spare[k])
+            if offer > 0:
+                gpus, limit, near = np.int64(0), np.int64(0), np.int64(0)
+                if need[GPUS]:
+                    gpus, limit = _usable_gpus(s, need, k, offer, free[k], spare[k], spare_gpus[k])
+                    if gpus == 0:
+                        continue
+                    near = min(gpus, limit) if limit else gpus
+                if notes:
+                    s.favours[k] = s.noted[k] = min(near, LIGHTEST)
+                elif s.all_gpus[k] > 0:
+                    s.facts[READS_NOTES] = 1
+                if not lists:
+                    continue
+                s.node[count], s.cpus[count], s.resources[count] = k, offer, offer + gpus
+                s.avail[count], s.whole_cpus[count], s.there[count] = offer, offer, free[k]
+                s.gpus[count], s.units[count], s.limit[count] = gpus, gpus, limit
+                s.selected[count], s.gpus_left[count] = free[k], spare_gpus[k]
+                s.weight[count] = (s.weights[k] << 8) + LIGHTEST - np.int64(s.favours[k])
+                s.required[count], s.kept[count] = must, 1
+                found += must
+                count += 1
+    asked = np.int64(0)
+    for w in range(len(required)):
+        asked += ones(required[w])
+    return np.int64(0) if cpus < need[CPUS] or found < asked else count
+
+
+@jit
+def _usable_gpus(s, need, k, cpus, free, spare, left):
+    """How many GPUs of a node count for a job, and how many it may use (0: no limit).
+
+    0 of them: it will not do. See `gpus_left` and `gpus.offer_of`.
+    """
+    none = np.int64(0)
+    other = need[GPU_TYPE] != ANY_TYPE and need[GPU_TYPE] != s.gpu_type[k]
+    if other or left < need[GPUS]:
+        return none, none
+    fewest = max(need[PER_NODE], np.int64(1))
+    with_cpus = need[CPUS_EACH] if need[CPUS_EACH] else need[CPUS_DEFAULT]
+    if with_cpus and fewest > cpus // with_cpus:
+        return none, none
+    units, limit = left, none
+    if need[MEMORY_EACH] and need[MEMORY_KIND] != NO_MEMORY:
+        limit = spare // need[MEMORY_EACH]
+        units = min(units, limit)
+        if limit == 0:
+            return none, none
+    asked = need[PER_NODE] if need[PER_NODE] else need[PER_JOB]
+    if need[PER_NODE] and need[PER_JOB] and limit != 0 and limit <= need[PER_NODE]:
+        asked = need[PER_JOB]
+    if asked and (limit == 0 or limit > asked):
+        limit = asked
+    if with_cpus:
+        most = free * s.threads[k] // with_cpus
+        if most == 0:
+            return none, none
+        limit = min(limit if limit else most, most)
+    return (none, none) if units < fewest or 0 < limit < fewest else (units, limit)
+
+
+@jit
+def select(s, need, i):
+    """Select cores of available node `i` of `s` for a `need` with GPUs. See `GpuOffer.select`."""
+    k, each, cpus, free = s.node[i], need[CPUS_PER_TASK], s.avail[i], s.there[i]
+    threads, per_node, limit = s.threads[k], need[PER_NODE], s.limit[i]
+    s.cpus[i] = 0
+    with_cpus = need[CPUS_EACH] if need[CPUS_EACH] else need[CPUS_DEFAULT]
+    least, lacking = need[TASKS_LEAST], s.taking[T_UNITS]
+    if limit and 0 < lacking < limit:
+        limit = lacking
+    tasks = need[TASKS_MOST] if need[TASKS_MOST] != NO_LIMIT else s.line_cpus[k]
+    tasks = min(tasks, cpus // each) if cpus // each >= least else np.int64(0)
+    usable = s.gpus_left[i]
+    if with_cpus:
+        usable = min(usable, cpus // with_cpus, limit if limit else cpus)
+    if usable == 0 or per_node > usable or 0 < limit < per_node:
+        return
+    tasks = tasks // least * least
+    if tasks == 0:
+        return
+    of_core = np.int64(1) if need[ONE_THREAD] else threads
+    wanted = (tasks * each + of_core - 1) // of_core
+    while wanted > free and tasks >= least:
+        tasks -= 1
+        wanted = (tasks * each + of_core - 1) // of_core if tasks >= least else tasks * each
+    if with_cpus:
+        count = per_node if per_node else usable
+        wanted = max(wanted, (count * with_cpus + threads - 1) // threads)
+    if wanted > free or tasks == 0:
+        return
+    if wanted < free:
+        cpus -= max(np.int64(0), (cpus + threads - 1) // threads - wanted) * threads
+    if with_cpus:
+        if per_node > min(s.units[i], cpus // with_cpus):
+            return
+        s.units[i] = min(s.units[i], cpus // with_cpus)
+    else:
+        cpus = min(cpus, tasks * each)
+    s.cpus[i], s.selected[i], s.whole_cpus[i] = cpus, wanted, wanted * threads
+
+
+@jit
+def _offer(s, need, k, free, spare):
+    """How many CPUs a node offers; 0: it will not do. See `cpus_offered`."""
+    if need[WHOLE] and free != s.cores[k]:
+        return np.int64(0)
+    each = np.int64(1) if need[ONE_THREAD] else s.threads[k]
+    cpus, step = free * each, need[CPUS_PER_TASK]
+    if cpus < need[CPUS_PER_NODE] or cpus < need[LEAST_TASKS] * step:
+        return np.int64(0)
+    if cpus < need[TASKS_PER_NODE]:
+        return np.int64(0)
+    if need[MEMORY_KIND] != OF_CPU:
+        return cpus
+    amount, fewer = need[MEMORY_MIB], np.int64(1) if s.facts[BY_CPUS] else each
+    if need[WHOLE]:
+        if amount * cpus > spare:
+            cpus = np.int64(0)
+    elif not s.facts[BY_CPUS] and need[ONE_THREAD] and step == 1:
+        amount, fewer = amount * s.threads[k], np.int64(1)
+    if amount * cpus > spare:
+        # As many steps as it takes.
+        over = cpus - spare // amount
+        cpus = max(np.int64(0), cpus - (over + fewer - 1) // fewer * fewer)
+    cpus -= cpus % step
+    return np.int64(0) if cpus < need[TASKS_PER_NODE] else cpus
