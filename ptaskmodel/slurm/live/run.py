@@ -88,8 +88,9 @@ def _calls(text: str) -> Iterator[tuple[int, list[str]]]:
 
 def _tell(cluster: Cluster, words: list[str], where: str = "") -> None:
     answer = cluster.client("sacctmgr", "-i", *words)
-    # It ends with 1 where nothing new was added.
-    if answer.status not in (0, 1) or "error" in answer.text.lower():
+    # It ends with 1 where nothing new was added, and so it does for an unknown DefaultQOS.
+    text = answer.text.lower()
+    if answer.status not in (0, 1) or "error" in text or "you gave a bad" in text:
         said = " ".join(answer.text.split())
         raise LiveFault(f"{where}sacctmgr {' '.join(words)[:80]}: {said[:200]}")
 

@@ -305,17 +305,17 @@ def cpus_of_core(need: Need, line: NodeLine) -> int:
 
 def piece_of(need: Need, line: NodeLine, by_sockets: bool) -> int:
     """The least that a job is given of a node, in CPUs."""
-    whole = by_sockets and need.tasks_per_core is None
-    return cpus_of_core(need, line) * (line.cores_per_socket if whole else 1)
+    return cpus_of_core(need, line) * (line.cores_per_socket if by_sockets else 1)
 
 
 def unit_of(need: Need, line: NodeLine, by_sockets: bool) -> int:
     """Return in steps of how many CPUs a node of a `line` offers less where memory lacks.
 
-    need: of the job; by one CPU if it uses one of each core. by_sockets: whether whole sockets are
-    taken.
+    need: of the job; by those of a core if it says how many it uses. by_sockets: whether whole
+    sockets are taken.
     """
-    return 1 if need.one_thread else piece_of(need, line, by_sockets)
+    bounded = need.one_thread or need.tasks_per_core is not None
+    return cpus_of_core(need, line) if bounded else piece_of(need, line, by_sockets)
 
 
 def free_sockets(line: NodeLine, free: Mask, own: Mask | None, by_sockets: bool) -> list[Mask]:

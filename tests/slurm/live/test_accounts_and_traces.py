@@ -88,6 +88,19 @@ def test_shares_and_limits_of_accounts_decide_alike(tmp_path):
 
 
 @needs_slurm
+@pytest.mark.skipif(not has_database(), reason="slurmdbd or MariaDB is not installed")
+def test_an_unknown_default_qos_is_said_with_its_line(tmp_path, capsys):
+    conf, jobs = written(tmp_path, OF_USERS, CORES)
+    conf.write_text(ENFORCED + conf.read_text())
+    accounts = tmp_path / "accounts.txt"
+    accounts.write_text("add account physics\nadd user daemon Account=physics DefaultQOS=none\n")
+    words = ["--accounts", str(accounts), "-o", str(tmp_path / "out")]
+    assert main(["slurm-live", str(conf), str(jobs), *words]) != 0
+    told = capsys.readouterr().err
+    assert "line 2 of the accounts" in told and "bad default qos 'none'" in told
+
+
+@needs_slurm
 def test_jobs_that_are_traces_end_when_the_platform_says(tmp_path):
     written(tmp_path, PAIRS)
     nodes = tmp_path / "nodes.xml"
