@@ -97,7 +97,8 @@ def test_an_unknown_default_qos_is_said_with_its_line(tmp_path, capsys):
     words = ["--accounts", str(accounts), "-o", str(tmp_path / "out")]
     assert main(["slurm-live", str(conf), str(jobs), *words]) != 0
     told = capsys.readouterr().err
-    assert "line 2 of the accounts" in told and "bad default qos 'none'" in told
+    assert "line 2 of the accounts" in told
+    assert "bad default qos 'none'" in told
 
 
 @needs_slurm
