@@ -382,7 +382,7 @@ class PlainFit:
         cpus, memory, cores = [], [], []
         for node, given, selected in choice:
             line, free = self._nodes.lines[node], int(self.state.trial_free[node])
-            held = min(cores_for(given, cpus_of_core(need, line)), free)
+            held = min(cores_for(given, cpus_of_core(need, line)), selected)
             if need.whole or (need.block and not given):
                 held = free if need.whole else selected
             cores.append(first_hosts(held))
