@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 import ptaskmodel as pm
+from ptaskmodel.workload.jobs import TOGETHER, Job, JobMaker
+from ptaskmodel.workload.works import DelayWork
 
 pandas = pytest.importorskip("pandas")
 
@@ -28,3 +32,10 @@ def test_columns_that_are_not_read_are_named():
     notes = pm.workload_from_frame([ROW | {"walltime": 9.0, "colour": "red"}]).notes
     assert notes == ("columns that are not used: walltime (did you mean walltime_s?), colour",)
     assert pm.workload_from_frame(pm.workload_from_frame([ROW]).frame()).notes == ()
+
+
+def test_jobs_that_a_maker_makes_equal_others():
+    maker, work = JobMaker(), DelayWork(3.0)
+    for k in range(TOGETHER + 1):
+        made, other = (make(f"j{k}", 1.5 * k, k, "w", work) for make in (maker.make, Job))
+        assert all(getattr(made, each.name) == getattr(other, each.name) for each in fields(Job))

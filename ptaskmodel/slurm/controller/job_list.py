@@ -24,7 +24,7 @@ from ptaskmodel.slurm.conf.phases import AT_ONCE_S, AT_ONE_DATE_S, Phases, secon
 from ptaskmodel.slurm.controller.admission import Ended
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.jobs.request import JobRequest
-from ptaskmodel.workload.jobs import Job
+from ptaskmodel.workload.jobs import JobMaker
 from ptaskmodel.workload.works import (
     MAX_DEPTH,
     MAX_STAGES,
@@ -63,6 +63,7 @@ class Running:
         self._longer_s = longer_s
         self._told = told or {}
         self._jobs: dict[int, JobRecord] = {}
+        self._runs = JobMaker()
 
     def own(self, attempts: Iterable[Attempt]) -> list[Attempt]:
         """Return those of some `attempts` that are of these jobs."""
@@ -80,7 +81,7 @@ class Running:
             work = DelayWork(UNTIL_TOLD_S)
         elif self._longer_s:
             work = _followed_by(work, self._longer_s)
-        run = Job(job.id, date, allocation.size, job.id, work)
+        run = self._runs.make(job.id, date, allocation.size, job.id, work)
         place = self._place(allocation.nodes)
         cores = self._tasks(job) if work.duration_s is None else None
         number = next(self._numbers)
