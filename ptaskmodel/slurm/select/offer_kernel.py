@@ -265,7 +265,7 @@ def size_of(s, need, count):
             cpus += s.given[i]
         else:
             each = np.int64(1) if need[ONE_THREAD] else s.threads[k]
-            cpus += (s.given[i] + each - 1) // each * s.threads[k]
+            cpus += min((s.given[i] + each - 1) // each, s.selected[i]) * s.threads[k]
     return cpus
 
 
