@@ -10,7 +10,9 @@ from ptaskmodel.slurm import loop
 from ptaskmodel.slurm.conf.phases import drawn
 from ptaskmodel.slurm.conf.reservations import Reservation, Reserved
 from ptaskmodel.slurm.event_log import Watch
+from ptaskmodel.slurm.jobs.request import Command
 from ptaskmodel.slurm.run import simulate_slurm
+from ptaskmodel.slurm.scheduling import main, steady
 from ptaskmodel.slurm.select import plugin
 
 DAY_S = 86_400
@@ -87,3 +89,38 @@ def test_answers_that_are_known(tmp_path, monkeypatch, select):
     quick = told(conf, jobs)
     monkeypatch.setattr(plugin.Answers, "_known", lambda _, kept, need, within, ask: ask())
     assert told(conf, jobs) == quick
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_starts_where_the_number_of_idle_nodes_decides(tmp_path, monkeypatch, seed):
+    draw = random.Random(seed)
+    text = LINEAR.replace("basic", "multifactor") + DATABASE if seed % 2 else LINEAR
+    text += "SchedulerParameters=default_queue_depth=6\nSlurmdTimeout=60\n"
+    text += "NodeName=n[1-30] CPUs=8\nPartitionName=p Nodes=ALL Default=YES MaxTime=60\n"
+    jobs = []
+    for k in range(140):
+        date = 15 * k * draw.random()
+        more = {"nodelist": ("n3",)} if draw.random() < 0.05 else {}
+        if draw.random() < 0.15:
+            what = draw.choice(["hold", "requeue", "cancel"])
+            more["commands"] = (Command(date + 400, what), Command(date + 700, "release"))
+        nodes = draw.choice([1, 2, 3, 5, 8, 13, 21, 29, (2, 6)])
+        limit = draw.choice([5, 20, 40, 90])
+        jobs.append(job(f"j{k}", date, draw.randint(1, 1500), limit, nodes=nodes, **more))
+    fails = {"n4": [(300.0, False), (2500.0, True)], "n9": [(900.0, False), (9000.0, True)]}
+    conf, failures = conf_of(tmp_path, text), fails if seed in (0, 3) else None
+    looks, look = [], steady.SteadyStarts.start
+    monkeypatch.setattr(
+        steady.SteadyStarts,
+        "start",
+        lambda self, entries, *rest, **more: (
+            looks.append((len(entries), left := look(self, entries, *rest, **more))) or left
+        ),
+    )
+    quick = told(conf, jobs, seed, failures=failures)
+    settled = [count for count, left in looks if count and not left]
+    assert len(settled) > 100
+    monkeypatch.setattr(main, "is_steady", lambda controller: False)
+    monkeypatch.setattr(main, "repeats", lambda controller: False)
+    assert told(conf, jobs, seed, failures=failures) == quick
+    assert len(quick[1][0]) > 400
