@@ -65,6 +65,7 @@ class Controller:
             rules.eligible,
             events.change_at,
             rules.arrays.is_full,
+            lambda entry: rules.takes_whole(entry.job, entry.job.partitions[entry.which]),
             Precedence(preemption, jobs.place).order,
             conf.first_job_id,
         )

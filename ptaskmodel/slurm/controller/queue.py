@@ -63,9 +63,9 @@ class Queue:
     dependencies: says whether those of a job are "ready", "waiting" or "never" fulfilled;
     eligible: told since when a job may be looked at; changed: told when reasons to wait were new
     to those who keep accounts, which counts as a change of jobs; is_full: says whether as many
-    tasks of a job's array run as may at once; order: puts entries, which come
-    in the order of their keys, into the order in which they are looked at; first: the number of the
-    first job.
+    tasks of a job's array run as may at once; takes_whole: says whether the partition of an entry
+    takes it with its whole limit; order: puts entries, which come in the order of their keys, into
+    the order in which they are looked at; first: the number of the first job.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class Queue:
         eligible: Callable[[JobRecord, int], None] = lambda job, since: None,
         changed: Callable[[int], None] = lambda now: None,
         is_full: Callable[[JobRecord], bool] = lambda job: False,
+        takes_whole: Callable[[Entry], bool] = lambda entry: True,
         order: Callable[[list[Entry]], list[Entry]] = lambda entries: entries,
         first: int = 0,
     ) -> None:
@@ -90,6 +91,7 @@ class Queue:
         self._tell_eligible = eligible
         self._tell_changed = changed
         self._is_full = is_full
+        self._takes_whole = takes_whole
         # Tasks of arrays of which only some may run at once; those whose age does not count yet;
         # the arrays of which so many run that nobody looks at the others.
         self._limited: dict[str, dict[JobRecord, None]] = {}
@@ -102,6 +104,8 @@ class Queue:
         # partition: nobody looks at them, however many there are.
         self._untold: dict[JobRecord, None] = {}
         self._hopeless: dict[JobRecord, None] = {}
+        # Who may have to be shortened: the main scheduler leaves them out before it sorts.
+        self._shorter: dict[JobRecord, None] = {}
         # The reason last told of each job, or array, and those who may have another one.
         self._told: dict[str, str] = {}
         self._reasoned: dict[str, JobRecord] = {}
@@ -116,11 +120,14 @@ class Queue:
     def entries(self) -> list[Entry]:
         """The entries of the last test, or of the next one without newly eligible jobs."""
         if self._ordered is None:
-            full, entries = self._full, self._entries
-            if full:
-                entries = [entry for entry in entries if entry.job.request.array_id not in full]
-            self._ordered = self._order(entries)
+            self._ordered = self._order(self._looked_at())
         return self._ordered
+
+    def _looked_at(self) -> list[Entry]:
+        full, entries = self._full, self._entries
+        if full:
+            entries = [entry for entry in entries if entry.job.request.array_id not in full]
+        return entries
 
     @property
     def numbers(self) -> array[int]:
@@ -239,7 +246,12 @@ class Queue:
             self._end_reservations(now)
         if self._limited:
             self._look_at_arrays()
+        if whole and self._shorter:
+            return self._order([entry for entry in self._looked_at() if self._is_taken(entry)])
         return self.entries
+
+    def _is_taken(self, entry: Entry) -> bool:
+        return entry.job not in self._shorter or self._takes_whole(entry)
 
     def _begin_ages(self, now: int) -> None:
         """The age of tasks counts from when the limit of their array lets them be looked at.
@@ -296,9 +308,12 @@ class Queue:
     def _put_in(self, job: JobRecord) -> None:
         if job in self._barred:
             self._untold[job] = None
-            if all(self._barred[job][0]):
+            least, most = self._barred[job]
+            if all(least):
                 self._hopeless[job] = None
                 return
+            if least != most:
+                self._shorter[job] = None
         self._keys[job] = keys = _keys(job)
         if job.reservation is not None:
             self._reserved[job] = None
@@ -317,6 +332,7 @@ class Queue:
         if job in self._hopeless:
             del self._hopeless[job]
             return
+        self._shorter.pop(job, None)
         if self._reserved:
             self._reserved.pop(job, None)
         if _has_limit(job):

@@ -99,6 +99,10 @@ class Rules:
             return job.number
         return self._first.setdefault(job.request.array_id, job.number)
 
+    def takes_whole(self, job: JobRecord, partition: Partition) -> bool:
+        """Return whether a `partition` takes a `job` with its whole limit."""
+        return self.waits_for(job, partition, whole=True) is None
+
     def could_start(self, job: JobRecord, now: int) -> bool:
         """Whether a job fits on an empty machine, or asks for more than its partition takes.
 

@@ -380,7 +380,7 @@ def _is_queued(
     Of an array a task is rejected, as all behind it in the same partition, until it starts.
     """
     job = entry.job
-    if controller.rules.waits_for(job, job.partitions[entry.which], whole=True) is not None:
+    if not controller.rules.takes_whole(job, job.partitions[entry.which]):
         return False
     if job.request.array is None and len(job.partitions) == 1:
         taken.add(job)
