@@ -164,7 +164,7 @@ class Preemption:
         exempt = self._conf.preempt_exempt_time_min * 60
         # Jobs of one QOS stand behind others by priorities, which change.
         by_rank = any(map(self._within, self._accounts.qos.values() if self._accounts else ()))
-        mine, until_s = self.standing(Entry((), 0, job)), now + 1 if by_rank else inf
+        mine, until_s = self.standing(Entry([], 0, job)), now + 1 if by_rank else inf
         if self._conf.preempt_type == BY_TIER or by_rank:
             found = [each for each in live if self._may(mine, need, each)]
         else:
@@ -208,7 +208,7 @@ class Preemption:
     def _may(self, mine: Standing, need: Need, other: Preemptable) -> bool:
         if self._conf.preempt_type == BY_TIER:
             return need.partition.tier > other.job.partition.tier
-        return self.may(mine, self.standing(Entry((), 0, other.job)))
+        return self.may(mine, self.standing(Entry([], 0, other.job)))
 
     def _within(self, qos: Qos) -> bool:
         return WITHIN in self._conf.preempt_mode or WITHIN in (qos.preempt_mode or ())

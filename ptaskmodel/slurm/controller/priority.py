@@ -166,7 +166,7 @@ class Basic:
 
 _NO_FACTORS = np.empty(0)
 FOREVER_min = 0xFFFFFFFF
-FACTORS = ("age", "assoc", "fairshare", JOB_SIZE, "partition", "qos", "tres")
+FACTORS = ("age", "assoc", "fairshare", "jobsize", "partition", "qos", "tres")
 
 
 class Multifactor:

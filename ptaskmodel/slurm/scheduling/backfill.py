@@ -26,6 +26,7 @@ from ptaskmodel.slurm.jobs.record import (
     PENDING,
     RUNNING,
     Allocation,
+    Ends,
     JobRecord,
     is_account_limit,
 )
@@ -402,7 +403,8 @@ class Cycle:
             found = allocations.place(job, way, among, self._now)
             if found is not None:
                 return self._now, found
-        answers, ends = allocations.answers, self._ends
+        answers = allocations.answers
+        ends: Ends = self._ends
         victims = allocations.victims.candidates(job, need, self._now)
         if victims:
             # All of them are gone at once, whoever would have to make room.

@@ -119,7 +119,7 @@ def takes_any_node(job: JobRecord, nodes: Nodes) -> bool:
 
 def put(values: NDArray, data: bytes, first: int = 0) -> None:
     """Put the bytes of `data` into the memory of an array of `values`, from a `first` byte on."""
-    memoryview(values).cast("B")[first : first + len(data)] = data
+    values.data.cast("B")[first : first + len(data)] = data
 
 
 def longer(array: NDArray, room: int) -> NDArray:

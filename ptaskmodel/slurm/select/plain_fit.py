@@ -442,8 +442,10 @@ def shared_nodes(count: int, cores: int = 1) -> SharedNodes:
     of_nodes = ("cores", "threads", "weights", "memory", "line_cpus", "all_gpus", "gpu_type")
     left = ("free", "spare", "present", "spare_gpus")
     trial = ("trial_free", "trial_spare", "trial_present", "trial_gpus", "given", "tasks")
-    offered = ("node", "cpus", "avail", "there", "selected", "whole_cpus", "gpus", "gpus_left")
-    offered += ("limit", "units", "resources", "weight", "required")
+    offered = (
+        *("node", "cpus", "avail", "there", "selected", "whole_cpus", "gpus", "gpus_left"),
+        *("limit", "units", "resources", "weight", "required"),
+    )
     choice = ("kept", "is_open", "taken")
     names = (*of_nodes, *left, *trial, *offered, *choice)
     arrays: dict[str, Any] = {name: np.zeros(count, np.int64) for name in names}
