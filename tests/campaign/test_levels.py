@@ -139,7 +139,7 @@ def test_the_page_is_well_made_and_tells_the_p_of_the_terminal(campaign, browser
     found = paired(campaign.frame(), ["rule", "load"], ["slow"], {"rule": "calm"}, ["load"])
     assert all(f"({p_value(p)})" in said[0].replace("worse, ", "") for p in found["p_holm"])
     text = well_made(browser, tmp_path / "r.html")
-    assert "Jobs that end: calm 90 %, wild 10 %." in text
+    assert "Jobs that end: calm 90\u00a0%, wild 10\u00a0%." in text
     assert "Trade-offs" not in text
     titles = browser.execute_script(
         "return [...document.querySelectorAll('[role=img]')].map((one) => one.ariaLabel)"

@@ -79,7 +79,7 @@ def test_requests_of_closed_loops_are_told_by_loop(tmp_path):
     )
     page = tmp_path / "page.html"
     assert main(["report", str(tmp_path / "out"), "-o", str(page)]) == 0
-    text = page.read_text()
+    text = page.read_text().replace("\u00a0%", " %")
     assert "Half of a&#x27;s requests take up to 2 s, 1 % more than 2 s; half of b&#x27;s" in text
     assert '<p class="answer">a and b cost each other 3 s on link ' in text
     assert "2 clients lost 6 s to 2 clients; client" in text
