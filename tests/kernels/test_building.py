@@ -219,3 +219,11 @@ def test_no_more_processes_compile_than_memory_serves(monkeypatch, free_bytes, p
 
     monkeypatch.setattr(building, "_cores", lambda: 4)
     assert building.processes_for(free_bytes) == processes
+
+
+def test_the_kernels_are_found_with_numpy_and_numba_alone():
+    # A wheel is built where nothing else is installed.
+    others = ("click", "lxml", "msgspec", "networkx", "pandas", "scipy")
+    blocked = f"import sys; sys.modules.update(dict.fromkeys({others}))"
+    code = f"{blocked}\nfrom ptaskmodel.kernels.building import listed\nassert listed()"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -21,7 +21,7 @@ from ptaskmodel.slurm.conf.facts import (
 )
 from ptaskmodel.slurm.conf.reservations import Asker, Reserved
 from ptaskmodel.slurm.controller.admission import is_tried
-from ptaskmodel.slurm.controller.job_list import Cleaning, Events, JobList, nodes_of
+from ptaskmodel.slurm.controller.job_list import Cleaning, Events, JobList
 from ptaskmodel.slurm.controller.preemption import Preemption
 from ptaskmodel.slurm.controller.queue import RESERVATION_DELETED, Queue
 from ptaskmodel.slurm.controller.rules import Rules
@@ -30,7 +30,7 @@ from ptaskmodel.slurm.jobs import record
 from ptaskmodel.slurm.jobs.constraints import by_constraint, exceeds, first_by_constraint
 from ptaskmodel.slurm.jobs.gpus import GPU
 from ptaskmodel.slurm.jobs.needs import Need
-from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord
+from ptaskmodel.slurm.jobs.record import Allocation, Ends, JobRecord, nodes_of
 from ptaskmodel.slurm.select.consumable import Consumable
 from ptaskmodel.slurm.select.plugin import Answers, date_of, select_of
 from ptaskmodel.slurm.select.switches import Leaves

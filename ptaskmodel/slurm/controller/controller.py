@@ -23,13 +23,13 @@ from ptaskmodel.errors import SlurmError, shown
 from ptaskmodel.slurm.conf.facts import REQUEUE, Conf, Nodes
 from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.controller.allocations import Allocations, Reservations
-from ptaskmodel.slurm.controller.job_list import Events, JobList, Note, Running, nodes_of
+from ptaskmodel.slurm.controller.job_list import Events, JobList, Note, Running
 from ptaskmodel.slurm.controller.preemption import Precedence, Preemption
 from ptaskmodel.slurm.controller.queue import Queue
 from ptaskmodel.slurm.controller.rules import Rules
 from ptaskmodel.slurm.controller.start_and_end import Runs, Submission, Suspension
 from ptaskmodel.slurm.jobs import record
-from ptaskmodel.slurm.jobs.record import JobRecord, outstaying, over_limit
+from ptaskmodel.slurm.jobs.record import JobRecord, nodes_of, outstaying, over_limit
 
 
 class Controller:

@@ -22,7 +22,7 @@ from ptaskmodel.batch.machine.host_sets import Mask, members
 from ptaskmodel.slurm.conf.facts import Conf, Partition
 from ptaskmodel.slurm.conf.phases import AT_ONCE_S, AT_ONE_DATE_S, Phases, second_of
 from ptaskmodel.slurm.controller.admission import Ended
-from ptaskmodel.slurm.jobs.record import JobRecord
+from ptaskmodel.slurm.jobs.record import JobRecord, nodes_of
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.workload.jobs import JobMaker
 from ptaskmodel.workload.works import (
@@ -180,11 +180,6 @@ class Completing(NamedTuple):
     at_once: bool
     requeued: bool
     killed: bool
-
-
-def nodes_of(job: JobRecord) -> Mask:
-    """The nodes that a job has, or had."""
-    return 0 if job.allocation is None else job.allocation.nodes
 
 
 class Cleaning:

@@ -395,6 +395,11 @@ def of_resource(whose: str, kind: str, resource: str) -> str:
     return whose + kind.format(label)
 
 
+def nodes_of(job: JobRecord) -> Mask:
+    """The nodes that a job has, or had."""
+    return 0 if job.allocation is None else job.allocation.nodes
+
+
 def is_account_limit(reason: str) -> bool:
     """Whether a reason names a limit of a QOS or an association."""
     return reason.startswith(ACCOUNT_LIMITS)

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.slurm.conf.facts import LINEAR, Conf, Nodes
-from ptaskmodel.slurm.controller.job_list import nodes_of
 from ptaskmodel.slurm.controller.queue import Entry
 from ptaskmodel.slurm.jobs.needs import Need
-from ptaskmodel.slurm.jobs.record import PENDING, Allocation, JobRecord
+from ptaskmodel.slurm.jobs.record import PENDING, Allocation, JobRecord, nodes_of
 from ptaskmodel.slurm.scheduling.backfill_kernel import (
     DONE,
     FACTS,
