@@ -234,13 +234,15 @@ class Allocations:
             self._leaves[name] = tree.leaves_of(need)
         return None if (found := self._leaves[name]) is None else found.at(now)
 
-    def may_wait_for(self, need: Need, left: Mask) -> bool:
-        """Whether a job whose `need` does not fit on the nodes `left` waits for them.
+    def may_wait_for(self, job: JobRecord, need: Need, left: Mask) -> bool:
+        """Return whether a `job` whose `need` does not fit on the nodes `left` waits for them.
 
         If so, it stops others. It waits if the nodes would be enough without the other jobs, or if
-        some of them are of no use now.
+        some of them are of no use now, even if they lack generic resources.
         """
-        return self._rules.fits(need, left) or bool(need.nodes & left & ~self._of_use(need))
+        if self._rules.fits(need, left):
+            return True
+        return bool(self._rules.looked_at(job, need) & left & ~self._of_use(need))
 
     def has_nodes_for(self, job: JobRecord) -> bool:
         """Return whether a `job` would fit if only the jobs that share no nodes ran.

@@ -29,7 +29,7 @@ from ptaskmodel.slurm.controller.priority import priorities_of, sizes_of
 from ptaskmodel.slurm.controller.queue import ARRAY_LIMIT
 from ptaskmodel.slurm.jobs.constraints import by_constraint
 from ptaskmodel.slurm.jobs.dependencies import Arrays, Dependencies
-from ptaskmodel.slurm.jobs.needs import Need
+from ptaskmodel.slurm.jobs.needs import Need, nodes_fitting
 from ptaskmodel.slurm.jobs.record import Allocation, JobRecord
 from ptaskmodel.slurm.jobs.request import OF_USER, UNBOUNDED, JobRequest, preferring
 from ptaskmodel.slurm.select.offers import asks_gpus
@@ -148,6 +148,13 @@ class Rules:
             job.set_needs(self.needs(job, whole=all(need.whole for need in job.needs)))
             if self.limits.enforced:
                 job.set_needs(self.within_limits(job))
+
+    def looked_at(self, job: JobRecord, need: Need) -> Mask:
+        """Return the nodes where a `job` with a `need` is tried: some lack generic resources."""
+        if not job.request.gres:
+            return need.nodes
+        request = replace(preferring(job.request) if job.prefers else job.request, gres=())
+        return nodes_fitting(request, need.partition, self._nodes, self._conf)
 
     def could_ever(self, need: Need) -> bool:
         """Whether a job fits on an empty machine."""

@@ -193,7 +193,7 @@ def need_of(
         most = min(most, partition.max_nodes)
     exclusive = exclusive or partition.over_subscribe == EXCLUSIVE
     whole = linear or exclusive or request.exclusive == WHOLE_NODES
-    fitting = _fitting(request, partition, nodes, conf, whole)
+    fitting = nodes_fitting(request, partition, nodes, conf)
     each = (request.tasks_per_node or 1) if asked > 1 else 1
     need = Need(
         partition,
@@ -349,10 +349,11 @@ def memory_asked(
     return ALL, 0
 
 
-def _fitting(
-    request: JobRequest, partition: Partition, nodes: Nodes, conf: Conf, whole: bool
-) -> Mask:
-    """The nodes of a partition that could run some of the job, if they were free."""
+def nodes_fitting(request: JobRequest, partition: Partition, nodes: Nodes, conf: Conf) -> Mask:
+    """Return the `nodes` of a `partition` that could run some of a `request`, if they were free.
+
+    conf: of the cluster.
+    """
     found = nodes.partitions[partition.name] & nodes.usable & ~nodes.mask(request.exclude)
     asked = _memory(request, partition, conf)
     shape = request.sockets_per_node or request.cores_per_socket

@@ -338,7 +338,7 @@ class _Pass:
         self.is_plain = False
         if self._partitions[name] & controller.nodes.up & ~within:
             stops = not need.required & ~within and controller.allocations.may_wait_for(
-                need, self._partitions[name] & within
+                job, need, self._partitions[name] & within
             )
             if not stops:
                 controller.queue.waits_because(job, NOT_AVAILABLE)

@@ -335,13 +335,17 @@ def _sockets_of(ask: GresAsk, node: _Node) -> int:
 def _of_job(need: Need, ask: GresAsk, nodes: Sequence[_Node]) -> list[int]:
     """How many units of those that a job asks for in all it gets of each node.
 
-    At least one stays for each node that follows. Of units with types, what the CPUs of nodes do
-    not allow is dealt in the end.
+    At least one stays for each node that follows. Where fewer than that are left, units without
+    types are given as many as are free. Of units with types, what the CPUs of nodes do not allow is
+    dealt in the end.
     """
     each = ask.cpus_each or ask.tasks_each * need.cpus_per_task
     left, counts = ask.per_job, []
     for k, node in enumerate(nodes):
-        most = min(node.free, left - (len(nodes) - 1 - k))
+        most = left - (len(nodes) - 1 - k)
+        if most < 0 and not _has_types(ask, node.line):
+            most = node.free
+        most = min(node.free, most)
         if each and _has_types(ask, node.line):
             most = min(most, node.cores.bit_count() * node.line.threads // each)
         counts.append(max(most, 0))
