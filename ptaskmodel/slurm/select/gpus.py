@@ -343,7 +343,7 @@ def _of_job(need: Need, ask: GresAsk, nodes: Sequence[_Node]) -> list[int]:
     left, counts = ask.per_job, []
     for k, node in enumerate(nodes):
         most = left - (len(nodes) - 1 - k)
-        if most < 0 and not _has_types(ask, node.line):
+        if most < 0 < ask.per_job and not _has_types(ask, node.line):
             most = node.free
         most = min(node.free, most)
         if each and _has_types(ask, node.line):
