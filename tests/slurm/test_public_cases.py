@@ -19,7 +19,7 @@ NodeName=z1 CPUs=16 Sockets=2 CoresPerSocket=8 ThreadsPerCore=1 RealMemory=64000
 PartitionName=p Nodes=n[1-2] Default=YES MaxTime=2-00:00:00 State=UP
 PartitionName=all Nodes=n[1-2],z1 MaxTime=1-00:00:00 State=UP
 """
-HEADER = "JobID|JobName|Partition|Submit|Start|End|Elapsed|Timelimit|ReqNodes|ReqCPUS|State\n"
+HEADER = "JobID|JobName|Partition|Submit|Start|End|Elapsed|Timelimit|NNodes|ReqCPUS|State\n"
 DAY = "2024-03-01T"
 
 

@@ -2,7 +2,9 @@
 
 import contextlib
 from dataclasses import replace
+from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,8 @@ from slurm.small_clusters import FOUR, LINEAR, conf_of, job, run
 from ptaskmodel.errors import SlurmError, WorkloadError
 from ptaskmodel.results.tables.slurm import sacct_row, write_sacct
 from ptaskmodel.slurm.conf.facts import Conf, Gres, Partition
+from ptaskmodel.slurm.conf.reading import read_conf
+from ptaskmodel.slurm.event_log import hostlist
 from ptaskmodel.slurm.jobs.request import ArrayTask, Command
 from ptaskmodel.slurm.jobs.sacct import looks_like, read_sacct
 from ptaskmodel.slurm.jobs.submissions import CPUS, NODES, read_submissions, submissions_of
@@ -22,9 +26,10 @@ from ptaskmodel.workload.works import DelayWork
 
 HEADER = (
     "JobID|JobName|User|Account|QOS|Partition|Submit|Eligible|Start|End|Elapsed|Timelimit|"
-    "ReqNodes|ReqCPUS|ReqTRES|State|ExitCode\n"
+    "ReqNodes|NNodes|ReqCPUS|ReqTRES|State|ExitCode\n"
 )
 DAY = "2024-01-31T"
+ACCOUNTED = Path(__file__).parent / "reference" / "accounting"
 
 
 def row(job, state="COMPLETED", **changes):
@@ -41,6 +46,7 @@ def row(job, state="COMPLETED", **changes):
         "Elapsed": "01:00:05",
         "Timelimit": "1-02:00:00",
         "ReqNodes": "2",
+        "NNodes": "2",
         "ReqCPUS": "16",
         "ReqTRES": "billing=16,cpu=16,gres/gpu:a=4,gres/gpu=4,license/x=1,mem=64G,node=2",
         "ExitCode": "0:0",
@@ -332,3 +338,27 @@ def test_a_line_without_bars_that_goes_on_with_the_text_before_is_told(tmp_path)
     found = read_sacct(path)
     assert [job.id for job in found.jobs] == ["1", "3", "4"]
     assert [remark.line for remark in found.remarks] == [4, None]
+
+
+@pytest.mark.parametrize(("left_out", "untold"), [("JobName", []), ("SubmitLine", [9])])
+def test_jobs_that_name_no_number_of_nodes_run_where_they_ran(tmp_path, left_out, untold):
+    """ReqNodes is the fewest that they may have; from the accounting of the real Slurm.
+
+    untold: jobs with tasks of two CPUs, which only the command line tells.
+    """
+    log = pd.read_csv(ACCOUNTED / "sacct.txt", sep="|")
+    log.drop(columns=left_out).to_csv(tmp_path / "log.txt", sep="|", index=False)
+    conf = read_conf(ACCOUNTED / "slurm.conf")
+    found, _ = run(conf, read_submissions(tmp_path / "log.txt", conf).jobs)
+    ran_on = [hostlist(found.nodes.names_of(job.allocation.nodes)) for job in found.jobs]
+    differ = log.JobID[log.NodeList != ran_on]
+    assert list(differ) == untold
+
+
+def test_a_log_that_does_not_tell_how_many_nodes_jobs_got(tmp_path):
+    header = HEADER.replace("NNodes|", "")
+    found = read(tmp_path, row("1").replace("|2|2|16|", "|2|16|"), header=header)
+    assert (found.jobs[0].min_nodes, found.jobs[0].max_nodes) == (2, 2)
+    assert [one.text for one in found.remarks] == [
+        "1 job does not tell how many nodes it got: as many as ReqNodes; print NNodes and AllocTRES"
+    ]

@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 T0 = int(datetime(2024, 3, 4, tzinfo=UTC).timestamp())
 DAYS, JOBS, SEED = 1, 150, 4
 COLUMNS = "JobID|JobName|User|Account|Partition|QOS|Submit|Eligible|Start|End|Elapsed|Timelimit"
-COLUMNS += "|ReqNodes|ReqCPUS|State"
+COLUMNS += "|ReqNodes|NNodes|ReqCPUS|State"
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def line(job: JobRecord) -> str:
     limit = f"{(request.limit_min or 0) // 60:02d}:{(request.limit_min or 0) % 60:02d}:00"
     texts = (request.id, request.name, request.user, request.account, job.partition.name, "normal")
     dates = map(date, (job.submit_s, job.submit_s, job.start_s, end))
-    size = (str(request.min_nodes), str(request.tasks), job.state)
+    size = (request.min_nodes, request.max_nodes, request.tasks, job.state)
     return "|".join(map(str, (*texts, *dates, elapsed, limit, *size)))
 
 

@@ -32,11 +32,11 @@ OF_SUBMIT_LINE = (
 )
 # What it tells of a log without columns of TRES.
 OF_TRES = ("gpus", "gres")
-# What tells how large a job is.
-SIZES = (
-    *("reqtres", "alloctres", "reqnodes", "nnodes", "allocnodes"),
-    *("reqcpus", "ncpus", "alloccpus"),
-)
+# What it tells of a job that names no number of nodes.
+MEMORY = ("memory_per_cpu_MiB", "memory_per_node_MiB")
+# What tells how large a job is; what it got beside what it asked for.
+GOT = ("nnodes", "allocnodes", "alloctres")
+SIZES = ("reqtres", "reqnodes", *GOT, "reqcpus", "ncpus", "alloccpus")
 _OF_SIZE = (*SIZES, "reqmem")
 ALIGNED_s = 60
 # Sizes, states, dates and lengths of time that are read once, as many jobs have the same.
@@ -175,7 +175,7 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
     open_ended: set[str] = set()
     lines: dict[str, int | None] = {}
     notes: _Notes = _Notes()
-    number = silent = stateless = 0
+    number = silent = stateless = pinned = 0
     for line, place, row in rows:
         if not isinstance(row, str) and _is_step(row["jobid"]):
             continue
@@ -188,6 +188,7 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
             continue
         stateless += bool(jobs) and not isinstance(row, str) and not row.get("state")
         silent += bool(jobs) and not isinstance(row, str) and not any(map(row.get, SIZES))
+        pinned += bool(jobs) and not isinstance(row, str) and _is_pinned(row, jobs[0].fields)
         for job in jobs:
             before = found.get(job.id)
             if before is not None:  # -D: it was requeued
@@ -208,6 +209,11 @@ def _found(rows: Iterable[_Placed], account: Account) -> _Found:
     if silent:
         text = several(silent, "job tells", "jobs tell")
         account.assumed(f"{text} no nodes and CPUs: 1 each; print ReqNodes and ReqCPUS")
+    if pinned:
+        text = several(pinned, "job does not tell", "jobs do not tell")
+        account.assumed(
+            f"{text} how many nodes it got: as many as ReqNodes; print NNodes and AllocTRES"
+        )
     for what, count in sorted(notes.items()):
         account.left_out(several(count, *what))
     if stateless:
@@ -298,12 +304,21 @@ def _jobs(row: Row | str, where: str, notes: _Notes) -> tuple[list[_Job], bool]:
         "user": row.get("user") or None,
         "account": row.get("account") or None,
         "qos": row.get("qos") or None,
-        **_size(*map(row.get, _OF_SIZE)),
     }
-    if line := row.get("submitline"):
-        for name, value in _of_submit_line(line, notes, told=_has_tres(row)).items():
-            if not fields.get(name):
-                fields[name] = value
+    line = _of_submit_line(row.get("submitline", ""), notes)
+    is_open = "tasks" in line and "min_nodes" not in line
+    fields |= _size(is_open, *map(row.get, _OF_SIZE))
+    if is_open and any(name in line for name in MEMORY):
+        fields = {name: value for name, value in fields.items() if name not in MEMORY}
+    wanted = OF_SUBMIT_LINE if _has_tres(row) else OF_SUBMIT_LINE + OF_TRES
+    for name in wanted + MEMORY * is_open:
+        if name in line and not fields.get(name):
+            fields[name] = line[name]
+    cpus_per_task = line.get("cpus_per_task", 1)
+    if line.get("tasks", 0) * cpus_per_task == fields["tasks"]:
+        fields |= {"tasks": line["tasks"], "cpus_per_task": cpus_per_task}
+    if line.get("min_nodes") == (fields["min_nodes"] or 1):
+        fields |= {name: line[name] for name in ("min_nodes", "max_nodes")}
     eligible = _value(row, "eligible", _date)
     begin = eligible if eligible is not None and eligible > submit else None
     commands: tuple[Command, ...] = ()
@@ -332,16 +347,20 @@ def _jobs(row: Row | str, where: str, notes: _Notes) -> tuple[list[_Job], bool]:
     ], is_open_ended
 
 
+def _is_pinned(row: Row, fields: Mapping[str, Any]) -> bool:
+    """Whether a job with some CPUs a node may have had more nodes than the fewest it asked for."""
+    told = row.get("submitline") or any(map(row.get, GOT))
+    asked = any(map(row.get, ("reqtres", "reqnodes")))
+    return asked and not told and bool(fields["max_nodes"] < fields["tasks"])
+
+
 def _has_tres(row: Row) -> bool:
     """Whether columns of a row say which GPUs its job asked for."""
     return any(row.get(name) for name in ("reqtres", "alloctres"))
 
 
-def _of_submit_line(line: str, notes: _Notes, *, told: bool) -> dict[str, Any]:
-    """What the options of a command line of sbatch tell that no column does; {}: of none.
-
-    told: whether columns say which GPUs its job asked for.
-    """
+def _of_submit_line(line: str, notes: _Notes) -> dict[str, Any]:
+    """What the options of a command line of sbatch tell; {}: of none."""
     command, _, rest = line.partition(" ")
     if command.rpartition("/")[2] != "sbatch":
         return {}
@@ -353,26 +372,44 @@ def _of_submit_line(line: str, notes: _Notes, *, told: bool) -> dict[str, Any]:
     if "gpus_per_task" in found and "tasks" in found:
         each = found["gpus_per_task"]
         found["gpus"] = tuple(replace(one, count=one.count * found["tasks"]) for one in each)
-    wanted = OF_SUBMIT_LINE if told else OF_SUBMIT_LINE + OF_TRES
-    return {name: found[name] for name in wanted if name in found}
+    return found
 
 
 @lru_cache(KEPT)
-def _size(*texts: str | None) -> Mapping[str, Any]:
-    """What the columns _OF_SIZE of a row say of nodes, CPUs, memory and other resources."""
+def _size(is_open: bool, *texts: str | None) -> Mapping[str, Any]:
+    """What the columns _OF_SIZE of a row say of nodes, CPUs, memory and other resources.
+
+    Slurm logs the fewest nodes that a job asked for, and its memory and GPUs on these. A job that
+    got more named no number of nodes; of memory and GPUs it then had as much as it had asked for
+    if it asked by CPU or for all of it, else more. is_open: whether its command line names none.
+    """
     row = {name: text for name, text in zip(_OF_SIZE, texts, strict=True) if text is not None}
-    asked = _value(row, "reqtres", values.tres) or _value(row, "alloctres", values.tres) or {}
-    nodes = _count(row, "reqnodes", "nnodes", "allocnodes") or asked.get("node") or 1
+    had = _value(row, "alloctres", values.tres) or {}
+    asked = _value(row, "reqtres", values.tres) or had
+    nodes = _count(row, "reqnodes") or asked.get("node") or _count(row, "nnodes", "allocnodes") or 1
     cpus = _count(row, "reqcpus", "ncpus", "alloccpus") or asked.get("cpu") or nodes
-    found: dict[str, Any] = {"min_nodes": nodes, "max_nodes": nodes, "tasks": max(cpus, nodes)}
+    cpus = max(cpus, nodes)
+    found: dict[str, Any] = {"min_nodes": nodes, "max_nodes": nodes, "tasks": cpus}
+    of_all = ["mem"] if is_open else []
+    got = _count(row, "nnodes", "allocnodes") or had.get("node") or nodes
+    if got > nodes:
+        of_all = [name for name in asked if had.get(name) in (None, asked[name])]
+    if nodes == 1 and (is_open or got > 1):
+        found |= {"min_nodes": None, "max_nodes": None}
+    elif got > nodes:
+        found["max_nodes"] = got
     memory = asked.get("mem")
-    if memory:
+    if memory and "mem" in of_all:
+        found["memory_per_cpu_MiB"] = math.ceil(memory / cpus)
+    elif memory:
         found["memory_per_node_MiB"] = math.ceil(memory / nodes)
     elif row.get("reqmem", "") not in (*NEVER, "?"):
         amount, per = _value(row, "reqmem", _memory)
         name = "memory_per_cpu_MiB" if per == "c" else "memory_per_node_MiB"
         found[name] = amount if per else math.ceil(amount / nodes)
-    found["gres"] = tuple(_gres(asked, nodes))
+    gpus = {name: asked[name] for name in of_all if name.startswith("gres/gpu")}
+    found["gpus"] = tuple(_gres(gpus, 1))
+    found["gres"] = tuple(_gres({name: asked[name] for name in asked if name not in gpus}, nodes))
     found["licenses"] = {
         name.removeprefix("license/"): count
         for name, count in asked.items()
@@ -382,7 +419,7 @@ def _size(*texts: str | None) -> Mapping[str, Any]:
 
 
 def _gres(asked: Mapping[str, int | None], nodes: int) -> Iterator[Gres]:
-    """Generic resources of each node; those of a type stand for those of any."""
+    """Generic resources on each of `nodes`; those of a type stand for those of any."""
     typed = {name.split(":")[0] for name in asked if ":" in name}
     for name, count in asked.items():
         if name.startswith("gres/") and count and name not in typed:
