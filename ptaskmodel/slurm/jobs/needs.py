@@ -212,7 +212,7 @@ def need_of(
         whole,
         request.exclusive == OF_USER,
         _share(request, partition),
-        max(_share(request, partition), min(2, partition.max_share)),
+        max(_share(request, partition), 2),
         partition.over_subscribe == FORCE,
         _sharing(request, partition),
         _memory(request, partition, conf),

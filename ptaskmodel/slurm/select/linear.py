@@ -28,6 +28,11 @@ class Counts:
     def __init__(self) -> None:
         self.levels: list[Mask] = [0]
 
+    def copy(self) -> Counts:
+        other = Counts()
+        other.levels = self.levels[:]
+        return other
+
     def add(self, nodes: Mask) -> None:
         for k, level in enumerate(self.levels):
             self.levels[k] = level | nodes
@@ -61,7 +66,8 @@ class Linear:
         self._joins = preempts or tree is not None
         self.running = Counts()
         self.present = Counts()
-        self.exclusive: Mask = 0
+        # Jobs that share with none: two have a node if one of them is suspended for the other.
+        self.alone = Counts()
         self.memory = [0] * len(nodes)
         self.jobs: dict[JobRecord, None] = {}
         self.favours: bytearray | None = None
@@ -75,9 +81,8 @@ class Linear:
     def copy(self) -> Linear:
         """One on which jobs can be removed for a trial."""
         other = copy.copy(self)
-        other.running, other.present = Counts(), Counts()
-        other.running.levels = self.running.levels[:]
-        other.present.levels = self.present.levels[:]
+        other.running, other.present = self.running.copy(), self.present.copy()
+        other.alone = self.alone.copy()
         other.memory = self.memory[:]
         other.jobs = self.jobs.copy()
         other._ends, other._taken = None, {}
@@ -99,7 +104,7 @@ class Linear:
         self.running.add(allocation.nodes)
         self.present.add(allocation.nodes)
         if _alone(job):
-            self.exclusive |= allocation.nodes
+            self.alone.add(allocation.nodes)
         if allocation.memory_MiB:
             self._count_memory(allocation, 1)
 
@@ -112,7 +117,7 @@ class Linear:
             self.running.remove(allocation.nodes)
         self.present.remove(allocation.nodes)
         if _alone(job):
-            self.exclusive &= ~allocation.nodes
+            self.alone.remove(allocation.nodes)
         if allocation.memory_MiB:
             self._count_memory(allocation, -1)
 
@@ -132,7 +137,7 @@ class Linear:
         if job.state != "SUSPENDED":
             self.pause(job)
         if _alone(job):
-            self.exclusive &= ~nodes
+            self.alone.remove(nodes)
         for node in members(nodes):
             self.memory[node] = max(0, self.memory[node] - self.nodes.memory_MiB[node])
 
@@ -346,7 +351,7 @@ class Linear:
         return found
 
     def _taken_by(self, most: int) -> Mask:
-        return self.running.above(most) | self.present.above(most) | self.exclusive
+        return self.running.above(most) | self.present.above(most) | self.alone.above(0)
 
 
 def memory_on(need: Need, nodes: Nodes, node: int) -> int:
