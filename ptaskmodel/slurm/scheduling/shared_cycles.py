@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ptaskmodel.kernels.decorators import as_compiled
 from ptaskmodel.slurm.controller.queue import Entry
 from ptaskmodel.slurm.jobs.needs import Need
-from ptaskmodel.slurm.jobs.record import RUNNING, JobRecord
+from ptaskmodel.slurm.jobs.record import PENDING, RUNNING, JobRecord
 from ptaskmodel.slurm.scheduling import shared_kernel, slot_kernel
 from ptaskmodel.slurm.scheduling.shared_kernel import (
     CANNOT_START,
@@ -30,16 +30,20 @@ from ptaskmodel.slurm.scheduling.shared_state import (
     KIND,
     LIMITS,
     NOT_TOLD,
+    PREEMPTOR,
     TOLD,
+    WITHIN,
     SharedState,
 )
 from ptaskmodel.slurm.scheduling.slot_kernel import (
     CUTS,
+    EXEMPT_S,
     MOST_RULES,
     MOST_UNABLE,
     NOW,
     NUMBERS,
     POSITION,
+    PREEMPTS,
     RULES,
 )
 from ptaskmodel.slurm.scheduling.vectorised_backfill import (
@@ -48,12 +52,14 @@ from ptaskmodel.slurm.scheduling.vectorised_backfill import (
     QuickCycles,
     is_alone,
     longer,
+    put,
     zeros,
 )
+from ptaskmodel.slurm.scheduling.victim_classes import NO_CLASS, VictimClasses
 from ptaskmodel.slurm.select.bitsets import words_of
 from ptaskmodel.slurm.select.consumable import Consumable
 from ptaskmodel.slurm.select.offer_kernel import NEEDS, READS_NOTES, SIZE
-from ptaskmodel.slurm.select.plain_fit import PlainFit, shared_nodes
+from ptaskmodel.slurm.select.plain_fit import PlainFit, apart, shared_nodes
 from ptaskmodel.slurm.select.plugin import date_of
 
 if TYPE_CHECKING:
@@ -76,11 +82,16 @@ class SharedCycles(QuickCycles):
         self._needs: dict[Hashable, int] = {}
         # Where jobs are counted: by the limit, and whom it is to; kinds of jobs, by need and time.
         self._counted: dict[tuple[int, object], int] = {}
-        self._kinds: dict[tuple[int, int], int] = {}
+        self._kinds: dict[tuple[int, int, int], int] = {}
+        self._classes = VictimClasses(controller)
         # The notes of GPUs when the last cycle began.
         self._favours = b""
-        super().__init__(controller, cuts=cuts)
-        options = controller.conf.scheduler
+        self._preempts = controller.preemption.active
+        super().__init__(controller, cuts=cuts and not self._preempts)
+        conf, options = controller.conf, controller.conf.scheduler
+        numbers, preempts = self._state.numbers, self._classes.preempts
+        numbers[PREEMPTS], numbers[EXEMPT_S] = self._preempts, conf.preempt_exempt_time_min * 60
+        self._state = self._state._replace(preempts=preempts)
         self._state.most[:] = (
             options.bf_max_job_user_part,
             options.bf_max_job_part,
@@ -122,11 +133,29 @@ class SharedCycles(QuickCycles):
         state = self._state
         if count >= len(state.later_cpus):
             later = np.zeros((2 * count + 1, len(state.masks)), dtype=np.int64)
-            late = np.zeros(len(later), dtype=np.int64)
-            state = state._replace(late=late, later_cpus=later)
-        self._state = state = state._replace(nodes=self._plain.state)
+            late, stays = np.zeros(len(later), dtype=np.int64), np.arange(len(later))
+            state = state._replace(late=late, later_cpus=later, stays=stays)
+        nodes = self._plain.state
+        if state.nodes is not nodes:
+            without = apart(nodes) if self._preempts else nodes
+            state = state._replace(nodes=nodes, without=without)
+        self._state = state
+        if self._preempts:
+            self._note_victims()
+            state = self._state
         state.numbers[slot_kernel.RUNNING] = count
         state.idle[:] = words_of(self._controller.allocations.idle, self._words)
+
+    def _note_victims(self) -> None:
+        """Note which class each job that runs is of, and since when it runs."""
+        jobs, state = self._controller.jobs, self._state
+        for slot, job in jobs.take_starts():
+            if slot >= len(state.of_slot):
+                more = {"of_slot": longer(state.of_slot.T, 2 * slot + FEW).T.copy()}
+                more |= zeros(("running",), 2 * slot + FEW)
+                self._state = state = state._replace(**more)
+            state.of_slot[slot] = self._classes.of_running(job), job.start_s
+        put(state.running, jobs.slots.tobytes())
 
     def _note_late(self) -> None:
         """Note when jobs are expected to be over whose limits are."""
@@ -140,8 +169,7 @@ class SharedCycles(QuickCycles):
     def _go_through(self, entries: list[Entry], date: float) -> bool:
         numbers = self._state.numbers
         self._note_late()
-        cleaning = self._controller.allocations.cleaning.nodes
-        self._state.cleaning[:] = words_of(cleaning, self._words)
+        self._note_cleaning()
         outcome = until = 0
         while (status := shared_kernel.cycle(self._state, outcome, until)) != DONE:
             if status == NOT_PLAIN:
@@ -150,7 +178,12 @@ class SharedCycles(QuickCycles):
             outcome, until = self._start(job, date)
             self._note_who_runs()
             self._note_late()
+            self._note_cleaning()
         return True
+
+    def _note_cleaning(self) -> None:
+        cleaning = self._controller.allocations.cleaning.nodes
+        self._state.cleaning[:] = words_of(cleaning, self._words)
 
     def _start(self, job: JobRecord, date: float) -> tuple[int, int]:
         """Start a job on the nodes that are left for it: what became of it, and its end if whole.
@@ -162,9 +195,11 @@ class SharedCycles(QuickCycles):
         now = controller.events.second(date)
         found = controller.allocations.find(job, 0, among, now, planned=True)
         if found is None:
-            return CANNOT_START, 0
+            controller.end_victims(date)
+            return CANNOT_START if job.state == PENDING else HAS_STARTED, 0
         controller.runs.start(job, 0, found, date, BACKFILL)
-        if not job.need.whole or job.state != RUNNING:
+        stays = not self._preempts or self._classes.of_running(job) == NO_CLASS
+        if not (job.need.whole and stays) or job.state != RUNNING:
             return HAS_STARTED, 0
         state.chosen[:] = words_of(found.nodes, self._words)
         return HAS_STARTED, int(job.end_s)
@@ -174,9 +209,12 @@ class SharedCycles(QuickCycles):
 
     def _see(self, job: JobRecord, place: int) -> None:
         super()._see(job, place)
-        known = self._state.known
+        known, partitions = self._state.known, self._controller.nodes.partitions
         which, lasts = known[place, :2].tolist()
-        known[place, KIND] = kind = self._kinds.setdefault((which, lasts), len(self._kinds))
+        known[place, PREEMPTOR] = mine = self._classes.of_waiting(job)
+        known[place, WITHIN] = self._row_of(partitions[job.partitions[0].name])
+        kind = self._kinds.setdefault((which, lasts, mine), len(self._kinds))
+        known[place, KIND] = kind
         if kind >= len(self._state.failed):
             self._state = self._state._replace(**of_kinds(2 * kind, len(self._state.notes)))
         partition, user = job.partitions[0].name, job.request.user
@@ -245,6 +283,11 @@ def _state_for(slots: int, nodes: int) -> SharedState:
     return SharedState(
         numbers=np.zeros(NUMBERS, dtype=np.int64),
         nodes=shared_nodes(nodes),
+        without=shared_nodes(nodes),
+        stays=np.arange(FEW + 1),
+        preempts=np.zeros((1, 1), dtype=np.int64),
+        of_slot=np.zeros((FEW, 2), dtype=np.int64),
+        running=np.zeros(FEW, dtype=np.int64),
         needs=np.zeros((FEW, NEEDS), dtype=np.int64),
         musts=np.zeros((FEW, words), dtype=np.uint64),
         known=np.zeros((0, FACTS), dtype=np.int64),

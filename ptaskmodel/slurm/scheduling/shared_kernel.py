@@ -31,13 +31,16 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     MOST,
     NEW,
     NOW,
+    OF_PREEMPTOR,
     PLANS_IDLE,
     POSITION,
     POSTPONED,
+    PREEMPTS,
     RECORDS,
     ROOM,
     RULED_OUT,
     RUNNING,
+    STAYING,
     STEP,
     TESTED,
     UNABLE,
@@ -55,6 +58,11 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     rule_out,
     same_until,
     slot_at,
+)
+from ptaskmodel.slurm.scheduling.victim_kernel import (
+    UNKNOWN,
+    count_later_cpus,
+    plan_without_victims,
 )
 from ptaskmodel.slurm.select.bitsets import is_within, meet
 from ptaskmodel.slurm.select.fit_kernel import end_of, fit_in
@@ -109,8 +117,9 @@ def cycle(s, outcome, until):
         numbers[POSITION] += 1
         if full:
             numbers[POSITION] = numbers[ENTRIES]
-    if numbers[POSITION] < numbers[ENTRIES]:
-        _look_ahead(s)
+    numbers[OF_PREEMPTOR], numbers[STAYING] = UNKNOWN, numbers[RUNNING]
+    if numbers[POSITION] < numbers[ENTRIES] and not numbers[PREEMPTS]:
+        count_later_cpus(s)
     while numbers[POSITION] < numbers[ENTRIES]:
         if numbers[TESTED] >= numbers[MOST]:
             break
@@ -185,7 +194,7 @@ def _test_or_repeat(s, k):
 
     Jobs that may look at notes of others are tested anew.
     """
-    job, nodes = s.jobs[k], s.nodes
+    job, nodes, left = s.jobs[k], s.nodes, s.without
     which, kind, row = s.known[job, NEED], s.known[job, KIND], s.known[job, ROW]
     if which == IS_NOT_TESTED or _is_one_too_many(s, job):
         return 0
@@ -199,11 +208,14 @@ def _test_or_repeat(s, k):
             _note(nodes.favours, s.had_notes[kind])
             _note(s.notes, s.had_notes[kind])
         return 0
+    plan_without_victims(s, job)
     if notes:
         nodes.noted[:] = 0
-    read, nodes.facts[READS_NOTES] = nodes.facts[READS_NOTES], 0
+    read = nodes.facts[READS_NOTES]
+    nodes.facts[READS_NOTES] = left.facts[READS_NOTES] = 0
     version = s.map_version[row]
     status = _test(s, k)
+    nodes.facts[READS_NOTES] |= left.facts[READS_NOTES]
     if status == 0 and s.map_version[row] == version and not nodes.facts[READS_NOTES]:
         s.failed[kind], s.was_told[kind] = version, told
         s.was_tested[kind], s.had_size[kind] = s.tested[k], s.sizes[k]
@@ -230,11 +242,11 @@ def _test(s, k):
     job = s.jobs[k]
     which, lasts, row = s.known[job, NEED], s.known[job, SECONDS], s.known[job, ROW]
     numbers, need, must = s.numbers, s.needs[which], s.musts[which]
-    now, running, step = numbers[NOW], numbers[RUNNING], numbers[STEP]
+    now, running, step = numbers[NOW], numbers[STAYING], numbers[STEP]
     least = need[LEAST]
     # Whatever is reserved, so many of those that run must end before.
     fewest = fewest_ended(s.later_cpus, running, row, need[CPUS])
-    if need[GPUS] and s.nodes.facts[NOTES_GPUS]:
+    if need[GPUS] and s.without.facts[NOTES_GPUS]:
         fewest = np.int64(0)  # it notes what it finds whenever it is asked
     later, slot, crowded = now, np.int64(0), np.int64(-1)
     # Whether it counts as tested whatever the date, and until when it does else.
@@ -259,7 +271,7 @@ def _test(s, k):
             _last_until(numbers, s.slot_end[slot] - 1)
             if later == 0:
                 _last_until(numbers, same)
-        enough = fewest <= (ended_by(s.nodes.ends, running, later) if early else running)
+        enough = fewest <= (ended_by(s.without.ends, running, later) if early else running)
         if enough or not counts:
             if start >= crowded and not is_open:
                 crowded = crowded_until(
@@ -330,7 +342,7 @@ def _not_before(s, row, slot, start, lasts, need, fewest):
     whenever something has grown. What is free from the last of some of these dates until the entry
     ended that began at the first, is more than is free from any of them on.
     """
-    nodes, running, many = s.nodes, s.numbers[RUNNING], np.int64(MANY)
+    nodes, running, many = s.without, s.numbers[STAYING], np.int64(MANY)
     first = start
     start, slot = pass_over(s, row, slot, start, lasts, need[CPUS], need[LEAST])
     while True:
@@ -369,32 +381,25 @@ def _last_until(numbers, date):
 @jit
 def _date_of(s, k, need, must, fewest, latest):
     """When an entry fits on left; chosen: what it takes. -1: never, or after the latest date."""
-    numbers, nodes = s.numbers, s.nodes
-    count, date, running = np.int64(0), numbers[NOW], numbers[RUNNING]
+    numbers, nodes = s.numbers, s.without
+    count, date, running = np.int64(0), numbers[NOW], numbers[STAYING]
     most = running if latest == 0 else ended_by(nodes.ends, running, latest)
     enough = max(fewest, enough_after(nodes, s.left, need[CPUS], most))
     notes = need[GPUS] and nodes.facts[NOTES_GPUS]
     if enough > most and not notes:
         return np.int64(-1)
     if enough == 0 or notes:
-        count = fit_in(
-            nodes,
-            need,
-            s.left,
-            nodes.has_free,
-            must,
-            nodes.free,
-            nodes.spare,
-            nodes.present,
-            nodes.spare_gpus,
-        )
+        if running < numbers[RUNNING]:  # first beside its victims
+            count = _fit_now(s.nodes, need, s.left, must)
+        if count == 0:
+            count = _fit_now(nodes, need, s.left, must)
     if count == 0:
         ended, count = end_of(nodes, need, s.left, must, running, enough, most)
         if count == 0:
             return np.int64(-1)
         end = nodes.ends[ended - 1]
         _last_until(numbers, max(date, end - 1))
-        date = end if end > date else s.late[ended - 1]
+        date = end if end > date else s.late[s.stays[ended - 1]]
     for w in range(len(s.chosen)):
         s.chosen[w] = 0
     for i in range(count):
@@ -406,6 +411,13 @@ def _date_of(s, k, need, must, fewest, latest):
 
 
 @jit
+def _fit_now(nodes, need, left, must):
+    """How many nodes are available, where a job fits now, of those left; 0: it does not."""
+    spare, present, gpus = nodes.spare, nodes.present, nodes.spare_gpus
+    return fit_in(nodes, need, left, nodes.has_free, must, nodes.free, spare, present, gpus)
+
+
+@jit
 def _note_size(s, k):
     """Note the size of an entry if it is new."""
     job, size = s.jobs[k], s.sizes[k]
@@ -413,24 +425,3 @@ def _note_size(s, k):
         s.known[job, TOLD] = size
         s.new[s.numbers[NEW]] = k
         s.numbers[NEW] += 1
-
-
-@jit
-def _look_ahead(s):
-    """later_cpus: what is free when so many of those that run have ended."""
-    nodes = s.nodes
-    for row in range(len(s.masks)):
-        found = np.int64(0)
-        for k in range(len(nodes.free)):
-            if s.masks[row, k >> 6] >> np.uint64(k & 63) & np.uint64(1):
-                found += nodes.free[k] * nodes.threads[k]
-        s.later_cpus[0, row] = found
-    for j in range(s.numbers[RUNNING]):
-        for row in range(len(s.masks)):
-            s.later_cpus[j + 1, row] = s.later_cpus[j, row]
-        for h in range(nodes.first[j], nodes.last[j]):
-            k = nodes.held[0, h]
-            cpus = nodes.held[1, h] * nodes.threads[k]
-            for row in range(len(s.masks)):
-                if s.masks[row, k >> 6] >> np.uint64(k & 63) & np.uint64(1):
-                    s.later_cpus[j + 1, row] += cpus

@@ -13,9 +13,10 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 # What is known of each job, by its number: its row of needs, seconds, row of masks; how many CPUs
-# it was told to take; its kind: of jobs of one need and so many seconds; from COUNTED on, where it
-# is counted for each limit to tested jobs, -1: not. In place of the row of needs:
-NEED, SECONDS, ROW, TOLD, KIND, COUNTED = range(6)
+# it was told to take; its kind: of jobs of one need and so many seconds, that preempt the same;
+# its class as one that preempts, -1: none, and the row of masks of its partition; from COUNTED on,
+# where it is counted for each limit to tested jobs, -1: not. In place of the row of needs:
+NEED, SECONDS, ROW, TOLD, KIND, PREEMPTOR, WITHIN, COUNTED = range(8)
 LIMITS = 4
 FACTS = COUNTED + LIMITS
 IS_NOT_PLAIN, IS_NOT_TESTED = -1, -2
@@ -24,6 +25,11 @@ NOT_TOLD = -1
 
 class SharedState(NamedTuple):
     """As `CycleState`, but for: nodes, what they have, and the ends of the jobs that run.
+
+    without: the same without the jobs that an entry may preempt, for which it is planned; nodes
+    itself where no job preempts others. stays: of the jobs that run and stay, their places among
+    all. preempts: whether a class preempts another. of_slot: of each slot of jobs that run the
+    class, -1: it is never preempted, and the start; running: their slots, by end.
 
     needs, musts: of each row of needs its numbers, and the nodes that it must have. late: of the
     ends that are past, when the jobs are expected to be over. sizes: of each entry the CPUs that it
@@ -43,6 +49,11 @@ class SharedState(NamedTuple):
 
     numbers: Ints
     nodes: SharedNodes
+    without: SharedNodes
+    stays: Ints
+    preempts: Ints
+    of_slot: Ints
+    running: Ints
     needs: Ints
     musts: Words
     jobs: Ints

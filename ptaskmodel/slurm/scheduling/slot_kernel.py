@@ -16,7 +16,10 @@ from ptaskmodel.slurm.select.bitsets import meet, ones
 NOW, STEP, WINDOW, ENTRIES, POSITION, TESTED, MOST, RECORDS, ROOM = range(9)
 RUNNING, POSTPONED, PLANS_IDLE, NEW, UNTIL, RULED_OUT, CUTS, LAST_ABLE, UNABLE = range(9, 18)
 FULL, SURE, SURE_FROM, SURE_TO = range(18, 22)
-NUMBERS = 22
+# Of preemption: whether there is any; for how long no job is preempted, s; whose victims, on which
+# row of nodes, are left out; and how many of those that run are not.
+PREEMPTS, EXEMPT_S, OF_PREEMPTOR, OF_WITHIN, STAYING = range(22, 27)
+NUMBERS = 27
 NOT_PLANNED = -1
 # A date after all others.
 LAST = 2**62

@@ -27,6 +27,7 @@ from ptaskmodel.slurm.controller.controller import Controller
 from ptaskmodel.slurm.scheduling.backfill import Cycle, Statistics
 from ptaskmodel.slurm.scheduling.shared_cycles import SharedCycles
 from ptaskmodel.slurm.scheduling.vectorised_backfill import QuickCycles, suits
+from ptaskmodel.slurm.scheduling.victim_classes import ends_all_victims
 
 
 class BackfillThread:
@@ -55,6 +56,7 @@ class BackfillThread:
         self._costs = costs
         self._free = free
         plain = compiled and not costs.test_s and suits(conf, controller.nodes)
+        plain = plain and ends_all_victims(controller)
         self._quick: QuickCycles | None = None
         if plain:
             kind = QuickCycles if conf.select_type == LINEAR else SharedCycles

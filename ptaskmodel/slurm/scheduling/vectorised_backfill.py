@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.kernels.decorators import as_compiled
-from ptaskmodel.slurm.conf.facts import LINEAR, Conf, Nodes
+from ptaskmodel.slurm.conf.facts import LINEAR, NEVER, Conf, Nodes
 from ptaskmodel.slurm.controller.queue import Entry
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import PENDING, Allocation, JobRecord, nodes_of
@@ -71,7 +71,7 @@ def suits(conf: Conf, nodes: Nodes) -> bool:
     return (
         ((nodes.alike and len(nodes.sets) == 1) if whole else suits_numbers(conf))
         and not conf.switches
-        and conf.preempt_type == "preempt/none"
+        and (conf.preempt_type == NEVER or not whole)
         and not any(limits)
         and not (options.bf_busy_nodes or options.bf_running_job_reserve or options.bf_licenses)
         and not shared

@@ -53,8 +53,10 @@ _MEMORY = {PER_NODE: OF_NODE, PER_CPU: OF_CPU, ALL: OF_ALL, PER_GPU: OF_GPU}
 # What the kernels keep from one look at ends to the next.
 _OF_ENDS = (
     *("facts", "ahead", "spans"),
-    *("trial_free", "trial_spare", "trial_present", "trial_gpus", "trial_has_free"),
+    *("trial_free", "trial_spare", "trial_present", "trial_gpus", "trial_has_free", "has_free"),
 )
+# What they know of the jobs that run, and of what these leave.
+_OF_JOBS = ("ends", "first", "last", "free", "spare", "present", "spare_gpus")
 
 # The nodes that a job takes, the CPUs that it is given of each, and how many cores are selected.
 Choice = list[tuple[int, int, int]]
@@ -131,10 +133,9 @@ class PlainFit:
         other = object.__new__(PlainFit)
         other.__dict__.update(self.__dict__)
         free, spare, spare_gpus = other._left = self._left.copy()
-        present = self.state.present.copy()
-        other.state = self.state._replace(
-            free=free, spare=spare, spare_gpus=spare_gpus, present=present
-        )
+        present, has_free = self.state.present.copy(), self.state.has_free.copy()
+        left = {"free": free, "spare": spare, "spare_gpus": spare_gpus, "present": present}
+        other.state = self.state._replace(has_free=has_free, **left)
         other._held, other._noted = self._held.copy(), []
         return other
 
@@ -425,6 +426,12 @@ def _same(old: Ends, new: Ends) -> tuple[list[tuple[int, int, int]], list[int]]:
             fresh.append(j)
             j += 1
     return runs, fresh
+
+
+def apart(state: SharedNodes) -> SharedNodes:
+    """Return the `state` of kernels from which jobs can be removed, which hold what they held."""
+    own: dict[str, Any] = {name: getattr(state, name).copy() for name in (*_OF_ENDS, *_OF_JOBS)}
+    return state._replace(**own)
 
 
 def _room_ahead(running: int, words: int) -> NDArray:
