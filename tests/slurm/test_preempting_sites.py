@@ -1,6 +1,7 @@
 """What is remembered and compiled where jobs preempt each other changes no decision."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from slurm.small_clusters import conf_of, job
@@ -10,6 +11,7 @@ from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.controller.victims import Victims
 from ptaskmodel.slurm.event_log import Watch
 from ptaskmodel.slurm.run import simulate_slurm
+from ptaskmodel.slurm.scheduling.shared_cycles import SharedCycles
 from ptaskmodel.slurm.select.consumable import Consumable
 from ptaskmodel.slurm.select.plugin import Answers
 
@@ -111,4 +113,38 @@ def test_decisions_are_those_of_asking_each_time(tmp_path, seed, monkeypatch):
         ended = [(one.start_s, one.state, one.restarts) for one in run.jobs]
         found.append((watch.reasons, watch.events, ended))
     assert found[0] == found[1]
+    assert sum(one.restarts or one.state == "PREEMPTED" for one in run.jobs) > 2
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_compiled_cycles_are_those_of_python(tmp_path, seed, monkeypatch):
+    draw = random.Random(300 + seed)
+    text = SITE.format(
+        kind=["qos", "qos", "partition_prio"][seed % 3],
+        mode=draw.choice(["REQUEUE", "CANCEL"]),
+        exempt=draw.choice([0, 2, 7]),
+        options=draw.choice(["", ",preempt_youngest_first", ",bf_max_job_user=9", ",bf_window=30"]),
+        gpus=draw.choice(["2", "v:2"]),
+        tier=draw.choice([1, 5]),
+    )
+    (tmp_path / "accounts.txt").write_text(ACCOUNTS.replace(" GrpTRES=cpu=24", ""))
+    accounts, jobs = read_accounts(tmp_path / "accounts.txt"), workload(draw, 90)
+    jobs = [replace(one, partitions=one.partitions[:1]) for one in jobs]
+    tested, run_cycle = [], SharedCycles.run
+
+    def counted(cycles, date):
+        tested.append(run_cycle(cycles, date))
+        return tested[-1]
+
+    monkeypatch.setattr(SharedCycles, "run", counted)
+    found = []
+    for compiled in False, True:
+        watch = Watch()
+        conf = conf_of(tmp_path, text)
+        run = simulate_slurm(conf, jobs, accounts=accounts, watch=watch, compiled=compiled)
+        ended = [(one.start_s, one.state, one.restarts, one.tested_cpus) for one in run.jobs]
+        found.append((watch.reasons, watch.events, ended, run.loop.statistics))
+    assert found[0] == found[1]
+    assert None not in tested
+    assert sum(tested) > 100
     assert sum(one.restarts or one.state == "PREEMPTED" for one in run.jobs) > 2
