@@ -88,7 +88,7 @@ def _has_some(s, j, row):
 
 @jit
 def count_later_cpus(s):
-    """later_cpus: what is free when so many of those that stay have ended."""
+    """later_cpus of `s`: what is free when so many of those that stay have ended."""
     nodes = s.without
     for row in range(len(s.masks)):
         found = np.int64(0)
