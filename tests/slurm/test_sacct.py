@@ -340,19 +340,37 @@ def test_a_line_without_bars_that_goes_on_with_the_text_before_is_told(tmp_path)
     assert [remark.line for remark in found.remarks] == [4, None]
 
 
-@pytest.mark.parametrize(("left_out", "untold"), [("JobName", []), ("SubmitLine", [9])])
-def test_jobs_that_name_no_number_of_nodes_run_where_they_ran(tmp_path, left_out, untold):
-    """ReqNodes is the fewest that they may have; from the accounting of the real Slurm.
+@pytest.mark.parametrize(
+    ("case", "left_out", "untold"),
+    [
+        ("parts", "JobName", []),
+        ("parts", "SubmitLine", ["9"]),
+        ("threads", "JobName", []),
+        ("threads", "SubmitLine", []),
+    ],
+)
+def test_jobs_run_where_they_ran(tmp_path, case, left_out, untold):
+    """From the accounting of the real Slurm: jobs that name no number of nodes, and whole nodes.
 
     untold: jobs with tasks of two CPUs, which only the command line tells.
     """
-    log = pd.read_csv(ACCOUNTED / "sacct.txt", sep="|")
+    log = pd.read_csv(ACCOUNTED / case / "sacct.txt", sep="|", dtype=str)
     log.drop(columns=left_out).to_csv(tmp_path / "log.txt", sep="|", index=False)
-    conf = read_conf(ACCOUNTED / "slurm.conf")
-    found, _ = run(conf, read_submissions(tmp_path / "log.txt", conf).jobs)
-    ran_on = [hostlist(found.nodes.names_of(job.allocation.nodes)) for job in found.jobs]
-    differ = log.JobID[log.NodeList != ran_on]
-    assert list(differ) == untold
+    conf = read_conf(ACCOUNTED / case / "slurm.conf")
+    found, by_id = run(conf, read_submissions(tmp_path / "log.txt", conf).jobs)
+    log = log[log.State == "COMPLETED"].set_index("JobID")
+    cpus = log.AllocTRES.str.extract(r"cpu=(\d+)", expand=False).astype(int)
+    differ = [
+        name
+        for name, job in by_id.items()
+        if name in log.index
+        and (nodes_text(found, job), found.cpus_of(job)) != (log.NodeList[name], cpus[name])
+    ]
+    assert differ == untold
+
+
+def nodes_text(found, job):
+    return hostlist(found.nodes.names_of(job.allocation.nodes))
 
 
 def test_a_log_that_does_not_tell_how_many_nodes_jobs_got(tmp_path):

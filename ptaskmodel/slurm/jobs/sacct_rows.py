@@ -19,6 +19,7 @@ Row = Mapping[str, str]
 
 # Columns in which people write what they like.
 FREE = ("jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "extra")
+NEVER = ("", "Unknown", "None", "N/A", "NONE", "None assigned")
 JOB_ID = re.compile(
     r"(\d{1,10})(?:\+\d{1,10})?(?:_(?:(\d{1,10})|\[([^]|]*)\]))?(?:\.\S+)?", re.ASCII
 )
@@ -58,6 +59,20 @@ FORMS: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("exitcode", "derivedexitcode"), _CODE),
     **dict.fromkeys(("reqtres", "alloctres"), _TRES),
 }
+
+
+def value(row: Row, name: str, read: Callable[[str], Any]) -> Any:
+    """What `read` makes of the column `name` of a `row`; None: it is empty.
+
+    Raises SlurmError with the name.
+    """
+    text = row.get(name, "")
+    if not text:
+        return None
+    try:
+        return read(text)
+    except ValueError as fault:
+        raise SlurmError(f"{name} is {shown(text)}: {fault}") from None
 
 
 def table_rows(
@@ -353,6 +368,7 @@ _OF_JSON: Mapping[str, Callable[[Any], str]] = {
     "qos": _text("qos"),
     "partition": _text("partition"),
     "constraints": _text("constraints"),
+    "nodelist": _text("nodes"),
     "submit": _date("time", "submission"),
     "eligible": _date("time", "eligible"),
     "start": _date("time", "start"),

@@ -1,0 +1,184 @@
+"""How large the jobs of Slurm's accounting are: their nodes, CPUs, memory and other resources.
+
+Slurm logs the fewest nodes that a job asked for (ReqNodes), its memory and GPUs on these (ReqTRES),
+and what it got (NNodes, AllocTRES). What it asked for follows from both, and from its command line.
+Source: records of a real Slurm 22.05 and its database, in tests/slurm/reference/accounting.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from ptaskmodel.slurm.conf import values
+from ptaskmodel.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Gres, nodes_of
+from ptaskmodel.slurm.jobs.sacct_rows import NEVER, Row, value
+
+# What tells what a job got; what tells how large it is.
+GOT = ("nnodes", "allocnodes", "alloctres")
+SIZES = ("reqtres", "reqnodes", *GOT, "reqcpus", "ncpus", "alloccpus")
+_OF_SIZE = (*SIZES, "reqmem")
+_MEMORY = ("memory_per_cpu_MiB", "memory_per_node_MiB")
+_AMOUNT = re.compile(r"(.*?)([nc]?)")
+# Sizes that are read once, as many jobs have the same.
+_KEPT = 10_000
+
+
+class Shared(NamedTuple):
+    """Where jobs share nodes: the CPUs of these, with the threads of a core, and the partitions."""
+
+    nodes: Mapping[str, tuple[int, int]]
+    partitions: frozenset[str]
+
+    def is_whole(self, row: Row, cpus: int) -> bool:
+        """Whether the job of a `row` got all of its nodes, more than the `cpus` it asked for."""
+        if row.get("partition") not in self.partitions or row.get("nodelist", "") in NEVER:
+            return False
+        got = _count(row, "ncpus", "alloccpus")
+        got = got or (value(row, "alloctres", values.tres) or {}).get("cpu") or 0
+        if got <= cpus:
+            return False
+        found = [self.nodes.get(name) for name in _hosts(row["nodelist"])]
+        if None in found:
+            return False
+        known = [each for each in found if each is not None]
+        beside = sum(threads - 1 for _, threads in known)  # of cores that it got one thread of
+        return got == sum(each for each, _ in known) and got > cpus + beside
+
+
+NOWHERE = Shared({}, frozenset())
+
+
+def shared(conf: Conf) -> Shared:
+    """Where jobs share nodes with each other by cores or CPUs under `conf`."""
+    if conf.select_type == LINEAR or any("SOCKET" in each for each in conf.select_parameters):
+        return NOWHERE
+    nodes = nodes_of(conf)
+    threads = [line.threads for line in nodes.lines]
+    return Shared(
+        dict(zip(nodes.names, zip(nodes.cpus, threads, strict=True), strict=True)),
+        frozenset(one.name for one in conf.partitions if one.over_subscribe != EXCLUSIVE),
+    )
+
+
+def size(row: Row, line: Mapping[str, Any]) -> dict[str, Any]:
+    """What a `row` says of a job's size, as fields of its `JobRequest`.
+
+    line: what the options of its command line give; {}: it is not known. Of what columns tell, too,
+    they say only how it was asked for.
+    """
+    names_none = "tasks" in line and "min_nodes" not in line
+    found = dict(_of_columns(names_none, *map(row.get, _OF_SIZE)))
+    if not any(row.get(name) for name in ("reqtres", "alloctres")):
+        found |= {name: line[name] for name in ("gpus", "gres") if name in line}
+    each = line.get("cpus_per_task", 1)
+    if line.get("tasks", 0) * each == found["tasks"]:
+        found |= {"tasks": line["tasks"], "cpus_per_task": each}
+        if names_none and any(name in line for name in _MEMORY):
+            found |= {name: line.get(name) for name in _MEMORY}
+    if line.get("min_nodes") == (found["min_nodes"] or 1):
+        found |= {name: line[name] for name in ("min_nodes", "max_nodes")}
+    return found
+
+
+def is_pinned(row: Row, fields: Mapping[str, Any]) -> bool:
+    """Whether the job of a `row` may have had more nodes than the fewest that it asked for.
+
+    fields: of its `JobRequest`.
+    """
+    told = row.get("submitline") or any(map(row.get, GOT))
+    asked = any(map(row.get, ("reqtres", "reqnodes")))
+    return asked and not told and bool(fields["max_nodes"] < fields["tasks"])
+
+
+@lru_cache(_KEPT)
+def _of_columns(names_none: bool, *texts: str | None) -> Mapping[str, Any]:
+    """What the columns _OF_SIZE say. names_none: whether the job gave no number of nodes."""
+    row = {name: text for name, text in zip(_OF_SIZE, texts, strict=True) if text is not None}
+    had = value(row, "alloctres", values.tres) or {}
+    asked = value(row, "reqtres", values.tres) or had
+    nodes = _count(row, "reqnodes") or asked.get("node") or _count(row, "nnodes", "allocnodes") or 1
+    cpus = _count(row, "reqcpus", "ncpus", "alloccpus") or asked.get("cpu") or nodes
+    cpus = max(cpus, nodes)
+    got = max(_count(row, "nnodes", "allocnodes") or had.get("node") or nodes, nodes)
+    found: dict[str, Any] = {"min_nodes": nodes, "max_nodes": got, "tasks": cpus}
+    if nodes == 1 and (names_none or got > 1):
+        found |= {"min_nodes": None, "max_nodes": None}
+    found |= _memory(row, asked, had, nodes, cpus, names_none or got > nodes)
+    of_all = [
+        name
+        for name, count in asked.items()
+        if name.startswith("gres/gpu") and got > nodes and had.get(name) in (None, count)
+    ]
+    found["gpus"] = tuple(_gres({name: asked[name] for name in of_all}, 1))
+    found["gres"] = tuple(_gres({name: asked[name] for name in asked if name not in of_all}, nodes))
+    found["licenses"] = {
+        name.removeprefix("license/"): count
+        for name, count in asked.items()
+        if name.startswith("license/") and count
+    }
+    return found
+
+
+def _memory(
+    row: Row,
+    asked: Mapping[str, int | None],
+    had: Mapping[str, int | None],
+    nodes: int,
+    cpus: int,
+    names_none: bool,
+) -> Mapping[str, int]:
+    """The memory that a job asked for on so many nodes and CPUs, of each node or CPU.
+
+    What it asked for and what it had are in the ratio of the CPUs, or of the nodes.
+    """
+    total = asked.get("mem")
+    if total:
+        got, got_cpus, got_nodes = (had.get(name) for name in ("mem", "cpu", "node"))
+        by_cpu = not got or not got_cpus or got * cpus == total * got_cpus
+        by_node = not got or not got_nodes or got * nodes == total * got_nodes
+        if by_cpu and (names_none or not by_node):
+            return {"memory_per_cpu_MiB": math.ceil(total / cpus)}
+        return {"memory_per_node_MiB": math.ceil(total / nodes)}
+    if row.get("reqmem", "") in (*NEVER, "?"):
+        return {}
+    amount, per = value(row, "reqmem", _amount)
+    name = "memory_per_cpu_MiB" if per == "c" else "memory_per_node_MiB"
+    return {name: amount if per else math.ceil(amount / nodes)}
+
+
+def _gres(asked: Mapping[str, int | None], nodes: int) -> Iterator[Gres]:
+    """Generic resources on each of `nodes`; those of a type stand for those of any."""
+    typed = {name.split(":")[0] for name in asked if ":" in name}
+    for name, count in asked.items():
+        if name.startswith("gres/") and count and name not in typed:
+            kind, _, of_type = name.removeprefix("gres/").partition(":")
+            yield Gres(kind, of_type or None, math.ceil(count / nodes))
+
+
+def _count(row: Row, *names: str) -> int | None:
+    for name in names:
+        if row.get(name, "") not in NEVER:
+            count: int = value(row, name, values.counted)
+            if count:
+                return count
+    return None
+
+
+def _amount(text: str) -> tuple[int, str]:
+    """MiB, and whether of each CPU (c), each node (n) or all of the job."""
+    found = _AMOUNT.fullmatch(text)
+    amount, per = (found[1], found[2]) if found is not None else (text, "")
+    return values.mebibytes(amount.rstrip("?")), per
+
+
+@lru_cache(_KEPT)
+def _hosts(text: str) -> tuple[str, ...]:
+    """The names of a list of nodes; none if it cannot be read."""
+    try:
+        return values.hosts(text)
+    except ValueError:
+        return ("",)
