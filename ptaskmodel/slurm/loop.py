@@ -56,8 +56,8 @@ PURGE_S, LEAST_PURGE_S = 60, 10
 IDLE_S = 200.0
 # Pauses between passes that are not waited for: sched_min_interval is 2 us unless it is given.
 SHORT_PAUSE_US = 2
-# How often sbatch tries again where there are too many jobs.
-MOST_TRIES = 15
+# How often sbatch tries again where there are too many jobs; a try takes a moment, s, as recorded.
+MOST_TRIES, TRY_S = 15, 1e-6
 # Events between two calls that say how far it is.
 PROGRESS_EVERY = 256
 Progress = Callable[[float, int, int], None]
@@ -331,7 +331,7 @@ class Loop:
             arrays = controller.rules.arrays
             if controller.submission.is_full(arrays.size(request)) and not arrays.refuses(request):
                 if self._tried.get(array, 0) < MOST_TRIES:
-                    self._try_later(array, date)
+                    self._try_later(array, date + TRY_S)
                     return
                 reason = "MaxJobCount"
         if reason is None:
