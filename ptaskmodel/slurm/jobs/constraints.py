@@ -86,6 +86,7 @@ def _part(need: Need, place: int, required: Mask, apart: Mask) -> Need:
         wanted=max(count, required.bit_count()),
         cpus=count,
         kind=(need.kind, place, required, apart),
+        joined=True,
         portions=(),
     )
 

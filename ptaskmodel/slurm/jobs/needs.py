@@ -247,10 +247,12 @@ def need_of(
         (_with_feature(portion.feature, nodes), portion.nodes, portion.apart)
         for portion in asked_of.portions
     )
+    if portions:
+        joined = sum(bool(need.nodes & kind) for kind, _, apart in portions if apart) <= 1
     if portions and request.min_nodes is None and request.max_nodes is None:
         # That it has no more nodes than tasks is seen to by the choice, which may have to do more.
         need = replace(need, most=partition.max_nodes or UNBOUNDED)
-    return replace(need, ways=ways, portions=portions)
+    return replace(need, ways=ways, portions=portions, joined=joined)
 
 
 def _with_gpus(need: Need, request: JobRequest, conf: Conf) -> Need:
