@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import secrets
 import select
 import signal
@@ -251,16 +252,26 @@ def _gpus(asked: Sequence[Gres]) -> str | None:
 
 
 def _dependency(text: str | None, number_of: Mapping[str, int]) -> str:
-    """``afterok:a:b,after:c`` with Slurm's numbers for ids."""
+    """``afterok:a:b,after:c+5`` with Slurm's numbers for ids; ``?`` between parts stays."""
     kept = []
-    for part in (text or "").split(","):
+    for part in re.split("[,?]", text or ""):
         kind, *ids = part.strip().split(":")
-        numbers = [str(number_of[name]) for name in ids if name in number_of]
+        numbers = [number for name in ids if (number := _numbered(name, number_of))]
         if numbers:
             kept.append(":".join([kind, *numbers]))
         elif kind == "singleton":
             kept.append(kind)
-    return ",".join(kept)
+    return ("?" if "?" in (text or "") else ",").join(kept)
+
+
+def _numbered(text: str, number_of: Mapping[str, int]) -> str:
+    """Slurm's name for ``job``, ``job+minutes`` or ``array_index``; "" if it has none."""
+    name, plus, minutes = (text, "", "") if text in number_of else text.rpartition("+")
+    if name not in number_of:
+        return ""
+    array, line, index = name.rpartition("_")
+    is_task = number_of.get(array) == number_of[name] and index.isdigit()
+    return f"{number_of[name]}{line + index if is_task else ''}{plus}{minutes}"
 
 
 class Hello(NamedTuple):

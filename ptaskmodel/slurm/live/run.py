@@ -9,6 +9,7 @@ from __future__ import annotations
 import getpass
 import os
 import pwd
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,6 +48,13 @@ TABLES = ("mysql_system_tables", "mysql_performance_tables", "mysql_system_table
 SECONDS = 120
 # How long slurmdbd may take to be there, s of its own clock.
 PATIENCE_S = 300.0
+# The table of what is counted, in which slurmctld would enter resources only when it comes up.
+TRACKED = """create database slurm;
+create table slurm.tres_table (creation_time bigint unsigned not null,
+deleted tinyint default 0 not null, id int not null auto_increment, type tinytext not null,
+name tinytext not null default '', primary key (id), unique index udex (type(20), name(20)))
+auto_increment=1001;
+"""
 # Numbers that machines give to nobody, and that a container has.
 FIRST, LAST = 61_184, 65_519
 
@@ -107,6 +115,18 @@ def _load(cluster: Cluster, text: str) -> None:
     _tell(cluster, ["load", f"file={place}"])
 
 
+def tracked(conf: str) -> str:
+    """SQL that enters the resources of AccountingStorageTRES, which limits may name at once.
+
+    conf: the text of a slurm.conf.
+    """
+    found = re.findall(r"(?im)^AccountingStorageTRES=([\w,:/.-]+)", conf)
+    pairs = [name.partition("/") for name in ",".join(found).split(",") if "/" in name]
+    rows = [f"(1, '{kind.lower()}', '{name}')" for kind, _, name in pairs]
+    into = "insert ignore into slurm.tres_table (creation_time, type, name) values "
+    return f"{TRACKED}{into}{', '.join(rows)};\n" if rows else ""
+
+
 def _start_database(cluster: Cluster) -> str:
     """Start MariaDB with an empty database; its socket. There is no other way to it."""
     data, bin_ = cluster.path("data"), str(cluster.path("bin", "mariadbd"))
@@ -120,6 +140,7 @@ def _start_database(cluster: Cluster) -> str:
     environment = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
     try:
         sql = "".join((SQL / f"{name}.sql").read_text(encoding="utf-8") for name in TABLES)
+        sql += tracked(cluster.path("slurm.conf").read_text(encoding="utf-8"))
         subprocess.run(
             [*words, "--bootstrap", "--log-warnings=0"],
             input=f"create database mysql;\nuse mysql;\n{sql}",

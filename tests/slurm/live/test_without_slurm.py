@@ -11,6 +11,7 @@ from ptaskmodel.errors import SlurmError
 from ptaskmodel.slurm.conf.facts import nodes_of
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.jobs.job_table import read_jobs
+from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.live import programs, run
 from ptaskmodel.slurm.live import programs as building
 from ptaskmodel.slurm.live.cluster import read_failures
@@ -19,6 +20,7 @@ from ptaskmodel.slurm.live.processes import batches_of, sbatch_words
 from ptaskmodel.slurm.live.programs import LiveFault
 from ptaskmodel.slurm.live.reading import Event, event_of, in_order, over_of
 from ptaskmodel.slurm.live.settings import Place, gres_conf, most_gpus, slurm_conf
+from ptaskmodel.workload.works import DelayWork
 
 CONF = """ClusterName=big
 SlurmctldHost=head(10.0.0.1)
@@ -84,6 +86,29 @@ def test_requests_are_what_sbatch_was_told(tmp_path):
     words = sbatch_words(second, str, {"a": 12})
     assert {"--ntasks=4", "--cpus-per-task=2", "--mem=2048M", "--contiguous"} <= set(words)
     assert "--dependency=afterok:12" in words
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("after:a+5,singleton", "after:12+5,singleton"),
+        ("afterok:a?afternotok:b:gone", "afterok:12?afternotok:13"),
+        ("aftercorr:b,afterany:b_3", "aftercorr:13,afterany:13_3"),
+        ("afterok:gone?after:gone+1", None),
+    ],
+)
+def test_dependencies_have_numbers_of_slurm(given, told):
+    job = JobRequest("j", 0.0, DelayWork(1.0), dependency=given)
+    words = sbatch_words([job], str, {"a": 12, "b": 13, "b_3": 13})
+    found = [word for word in words if word.startswith("--dependency")]
+    assert found == ([] if told is None else [f"--dependency={told}"])
+
+
+def test_tracked_resources_are_in_the_database_before_the_limits():
+    conf = "ClusterName=c\nAccountingStorageTRES=gres/gpu,License/x,cpu,gres/gpu:a\n"
+    rows = "(1, 'gres', 'gpu'), (1, 'license', 'x'), (1, 'gres', 'gpu:a');\n"
+    assert run.tracked(conf).endswith(rows)
+    assert run.tracked("ClusterName=c\n") == ""
 
 
 @pytest.mark.parametrize(
