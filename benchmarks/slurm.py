@@ -1,14 +1,15 @@
 """What a simulated Slurm costs: a month of a large cluster, its priorities and backfill cycles.
 
     python benchmarks/slurm.py [--jobs 100000] [--days 30] [--nodes 1000] [--load 0.9]
-                               [--shared | --preempt | --log FILE --first-day DAY]
+                               [--shared | --preempt | --gpus | --log FILE --first-day DAY]
                                [--count-tests] [--against REVISION]
 
 Prints JSON. Whole nodes, shares of 100 users in 10 accounts, priority/multifactor, backfill every
 30 s with 500 tests. Sizes are powers of 2 drawn from 1 to 256 nodes, run times are log-normal and
 scaled to the load, limits 1.1 to 5 times as long, submissions uniform. --shared: nodes are shared
 by jobs of so many cores (select/cons_tres), 32 a node. --preempt: so they are, memory counts, and a
-tenth of the jobs are in a partition that requeues those of the other. --log: the jobs of an SWF log
+tenth of the jobs are in a partition that requeues those of the other. --gpus: nodes have 48 cores
+and 4 GPUs; jobs ask for 1 to 8 GPUs in the ways of GPU_ASKS. --log: the jobs of an SWF log
 (.gz) from a day on, for --days, each with as many cores as it had processors; nodes are shared.
 --count-tests: jobs that can no longer start in a cycle are tested, too.
 --against: then the same with an older revision (1dc2338 knows
@@ -30,8 +31,10 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
+from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.conf.phases import Costs
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest
@@ -59,9 +62,17 @@ PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 PartitionName=high Nodes=ALL MaxTime=3-0 PriorityTier=10
 """
+GPUS = """DefMemPerCPU=4000
+GresTypes=gpu
+"""
 HIGH = 0.1
 USERS, ACCOUNTS = 100, 10
 CORES = 32
+GPU_CORES, GPUS_A_NODE = 48, 4
+GPU_ASKS = (
+    *("gres", "gres of two nodes", "tasks", "tasks of two nodes", "of tasks", "of tasks with CPUs"),
+    *("in all", "in all, with CPUs", "in all, with memory", "in all, with CPUs and memory"),
+)
 
 
 def workload(
@@ -125,6 +136,53 @@ def from_log(path: Path, first_day: float, days: float) -> list[JobRequest]:
     return jobs
 
 
+def with_gpus(count: int, days: float, nodes: int, load: float, seed: int = 1) -> list[JobRequest]:
+    """Jobs that ask for so much of the time of the nodes' GPUs."""
+    draw = random.Random(seed)
+    span_s = days * DAY_S
+    asked = [_asked(draw) for _ in range(count)]
+    runs_s = [min(max(draw.lognormvariate(7.5, 1.5), 30.0), 2.0 * DAY_S) for _ in range(count)]
+    work_s = sum(gpus * run_s for (gpus, _), run_s in zip(asked, runs_s, strict=True))
+    factor = load * nodes * GPUS_A_NODE * span_s / work_s
+    dates = sorted(draw.uniform(0, span_s) for _ in range(count))
+    jobs = []
+    for k, (date_s, (_, options)) in enumerate(zip(dates, asked, strict=True)):
+        run_s = max(runs_s[k] * factor, 10.0)
+        limit = int(run_s / 60 * draw.choice([1.1, 1.5, 3, 5])) + 1
+        options |= {"user": f"u{draw.randrange(USERS)}", "limit_min": min(limit, 30 * 1440)}
+        jobs.append(JobRequest(f"j{k}", date_s, DelayWork(run_s), **options))
+    return jobs
+
+
+def _asked(draw: random.Random) -> tuple[int, dict[str, Any]]:
+    """How many GPUs a job asks for, and how: in one of the ways of GPU_ASKS."""
+    way, of_node = draw.choice(GPU_ASKS), draw.choice([1, 1, 1, 2, 2, 4])
+    gpus, cpus = draw.choice([1, 1, 2, 2, 3, 4, 6, 8]), draw.choice([2, 4, 6, 8, 12])
+    of_each = (Gres("gpu", None, of_node),)
+    of_task = {"cpus_per_task": cpus, "cpus_are_given": True}
+    two = {"min_nodes": 2, "max_nodes": 2}
+    options: dict[str, Any] = {"gpus": (Gres("gpu", None, gpus),)}
+    match way:
+        case "gres":
+            return of_node, {"gres": of_each, "tasks": 1, **of_task}
+        case "gres of two nodes":
+            return 2 * of_node, {"gres": of_each, **two}
+        case "tasks of two nodes":
+            of_task["cpus_per_task"] = min(cpus, 8)
+            return 2 * of_node, {"gres": of_each, "tasks_per_node": of_node, **two, **of_task}
+        case "tasks":
+            one = {"min_nodes": 1, "max_nodes": 1}
+            return of_node, {"gres": of_each, "tasks": cpus, **one}
+        case "of tasks" | "of tasks with CPUs":
+            options = {"gpus_per_task": (Gres("gpu", None, 1),), "tasks": gpus}
+            return gpus, options | (of_task if way == "of tasks with CPUs" else {})
+    if "CPUs" in way:
+        options["cpus_per_gpu"] = cpus
+    if "memory" in way:
+        options["memory_per_gpu_MiB"] = 1000 * draw.choice([8, 16, 32, 48])
+    return gpus, options
+
+
 def prior(jobs: list[JobRequest]) -> list[JobRequest]:
     """The same jobs, some of them in the partition that preempts."""
     draw = random.Random(5)
@@ -138,15 +196,18 @@ def simulated(
     preempt: bool = False,
     cores: int = CORES,
     counts: bool = True,
+    gpus: bool = False,
 ) -> tuple[SlurmRun, float]:
     """A run, and its seconds on a processor."""
     with tempfile.TemporaryDirectory() as place:
         conf_file, accounts_file = Path(place, "slurm.conf"), Path(place, "accounts.txt")
-        unit = "CR_Core_Memory" if preempt else "CR_Core"
+        unit = "CR_Core_Memory" if preempt or gpus else "CR_Core"
         select = f"cons_tres\nSelectTypeParameters={unit}" if shared else "linear"
         memory = " RealMemory=96000" if preempt else ""
+        if gpus:
+            memory, cores = f" RealMemory=384000 Gres=gpu:{GPUS_A_NODE}", GPU_CORES
         text = CONF.format(nodes=nodes, select=select, memory=memory, half=cores // 2, cores=cores)
-        conf_file.write_text(text + (PREEMPT if preempt else ""))
+        conf_file.write_text((GPUS if gpus else "") + text + (PREEMPT if preempt else ""))
         lines = [f"add account a{k}" for k in range(ACCOUNTS)]
         lines += [f"add user u{k} account=a{k % ACCOUNTS}" for k in range(USERS)]
         accounts_file.write_text("\n".join(lines) + "\n")
@@ -184,6 +245,8 @@ def main() -> None:
     parser.add_argument("--load", type=float, default=0.9)
     parser.add_argument("--shared", action="store_true")
     parser.add_argument("--preempt", action="store_true")
+    parser.add_argument("--gpus", action="store_true")
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--log", type=Path)
     parser.add_argument("--first-day", type=float, default=0.0)
     parser.add_argument("--cores", type=int, default=CORES)
@@ -191,15 +254,17 @@ def main() -> None:
     parser.add_argument("--against")
     given = parser.parse_args()
     prepare_kernels()
-    shared = given.shared or given.preempt or given.log is not None
-    if given.log is None:
+    shared = given.shared or given.preempt or given.gpus or given.log is not None
+    if given.gpus:
+        jobs = with_gpus(given.jobs, given.days, given.nodes, given.load, given.seed)
+    elif given.log is None:
         jobs = workload(given.jobs, given.days, given.nodes, given.load, shared)
     else:
         jobs = from_log(given.log, given.first_day, given.days)[: given.jobs]
     if given.preempt:
         jobs = prior(jobs)
     run, seconds = simulated(
-        jobs, given.nodes, shared, given.preempt, given.cores, given.count_tests
+        jobs, given.nodes, shared, given.preempt, given.cores, given.count_tests, given.gpus
     )
     waits_s = [job.start_s - job.submit_s for job in run.jobs if job.attempt is not None]
     counts = run.loop.statistics
