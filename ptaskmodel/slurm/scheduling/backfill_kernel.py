@@ -63,6 +63,7 @@ class CycleState(NamedTuple):
 
     Slots are linked by following; slot 0 is the first. free: their nodes; counts: of each row of
     masks, how many of it are; grows: whether some are free in the following slot that are not here.
+    map_version: of each row, how often the map has changed.
     idle, planned_nodes, chosen: sets. later_free: the nodes that are free when so many of those
     that run have ended; later_counts: how many of each row of masks. left, usable, runs: scratch.
     """
@@ -84,6 +85,7 @@ class CycleState(NamedTuple):
     free: Words
     counts: Ints
     grows: Ints
+    map_version: Ints
     later_free: Words
     later_counts: Ints
     idle: Words

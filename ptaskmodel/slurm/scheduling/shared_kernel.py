@@ -171,8 +171,6 @@ def _plan(s, k, date, lasts):
     """Reserve the chosen nodes from a date on; whether the map is full."""
     numbers = s.numbers
     step = numbers[STEP]
-    for row in range(len(s.masks)):
-        s.map_version[row] += meet(s.masks[row], s.chosen)
     begin, finish = date // step * step, (date + lasts) // step * step
     map_end = (numbers[NOW] + numbers[WINDOW]) // step * step
     if begin >= map_end:

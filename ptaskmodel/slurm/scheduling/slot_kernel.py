@@ -184,10 +184,15 @@ def within(chosen):
 
 @jit
 def reserve(s, begin, end):
-    """Take chosen out of [begin, end); two equal neighbours are joined, as in `TimeSlots`."""
+    """Take chosen out of [begin, end); two equal neighbours are joined, as in `TimeSlots`.
+
+    map_version: is counted up for each row of masks for which tests may now find something else.
+    """
     begin = max(begin, s.slot_begin[0])
     before, after, slot = np.int64(0), np.int64(-1), np.int64(0)
     low, high = within(s.chosen)
+    for row in range(len(s.masks)):
+        s.map_version[row] += meet(s.masks[row], s.chosen)
     while slot >= 0 and s.slot_end[slot] < begin:
         before = slot
         slot = s.following[slot]
@@ -228,6 +233,7 @@ def _join(s, slot, after):
                 equal = False
                 break
         if equal:
+            _note_reach(s, following)
             s.slot_end[slot] = s.slot_end[following]
             s.following[slot] = s.following[following]
             _note_growth(s.grows, s.masks, s.free, s.following, slot)
@@ -238,6 +244,7 @@ def _join(s, slot, after):
 @jit
 def _split(s, slot, date):
     """Make a slot of what is behind a date in another."""
+    _note_reach(s, slot)
     new = s.numbers[RECORDS]
     s.numbers[RECORDS] += 1
     s.slot_begin[new], s.slot_end[new] = date, s.slot_end[slot]
@@ -248,6 +255,14 @@ def _split(s, slot, date):
     for row in range(len(s.masks)):
         s.counts[new, row] = s.counts[slot, row]
         s.grows[new, row], s.grows[slot, row] = s.grows[slot, row], 0
+
+
+@jit
+def _note_reach(s, slot):
+    """A slot is joined or split: `growth_after` reaches less or more than before near a growth."""
+    after = s.following[slot]
+    for row in range(len(s.masks)):
+        s.map_version[row] += s.grows[slot, row] or (after >= 0 and s.grows[after, row] > 0)
 
 
 @jit

@@ -138,7 +138,7 @@ class QuickCycles:
 
     # The arrays of the state of which each entry has a place, and of which each row of masks.
     _of_entries: tuple[str, ...] = ("jobs", "planned", "tested", "new")
-    _of_rows: tuple[str, ...] = ("counts", "grows", "later_counts")
+    _of_rows: tuple[str, ...] = ("counts", "grows", "map_version", "later_counts")
     # Whether it makes no cycle while nodes are not clean.
     _waits_for_cleaning = True
 
@@ -365,6 +365,7 @@ def state_for(slots: int, words: int) -> CycleState:
         free=np.zeros((slots, words), dtype=np.uint64),
         counts=np.zeros((slots, 1), dtype=np.int64),
         grows=np.zeros((slots, 1), dtype=np.int64),
+        map_version=np.zeros(1, dtype=np.int64),
         later_free=np.zeros((FEW + 1, words), dtype=np.uint64),
         later_counts=np.zeros((FEW + 1, 1), dtype=np.int64),
         runs=np.zeros(words * 64 + 2, dtype=np.int64),
