@@ -1,6 +1,7 @@
 """The compiled choice among shared nodes is that of Python, node by node and core by core."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from slurm.small_clusters import conf_of
@@ -116,7 +117,9 @@ def gpu_cluster(tmp_path, draw):
 
 def gpu_request(draw, name):
     one = Gres("gpu", draw.choice([None, None, "v", "k"]), draw.choice([1, 1, 2, 4, 6]))
-    options = {draw.choice(["gres", "gpus"]): (one,)}
+    options = {draw.choice(["gres", "gpus", "gpus_per_task"]): (one,)}
+    if draw.random() < 0.1:
+        options["gpus"] = (replace(one, count=one.count * draw.choice([1, 2, 3])),)
     if draw.random() < 0.5:
         options["min_nodes"] = least = draw.choice([1, 2, 3])
         options["max_nodes"] = draw.choice([least, least, least + 2])
@@ -131,6 +134,9 @@ def gpu_request(draw, name):
         options["cpus_per_gpu"] = draw.choice([1, 2, 3])
     if draw.random() < 0.2:
         options["nodelist"] = tuple(draw.sample(["a1", "b3", "c5"], draw.choice([1, 2])))
+    if draw.random() < 0.1:
+        options["tasks_per_gpu"] = draw.choice([1, 2, 3])
+    options["exclusive"] = WHOLE_NODES if draw.random() < 0.1 else None
     options["one_thread"] = draw.random() < 0.2
     options["distribution"] = draw.choice([None, None, "block", "cyclic"])
     return JobRequest(name, 0.0, DelayWork(1.0), **options)
@@ -212,7 +218,9 @@ def test_trials_without_some_jobs_are_as_if_these_had_been_removed(tmp_path, see
         found += mine[0] is not None
         job = JobRecord(asked, number, 0, [need.partition])
         job.set_needs([need])
-        start_and_end(draw, (quick, slow), running, job, slow.start(need, within))
+        now = quick.start(need, within)
+        assert now == slow.start(need, within), number
+        start_and_end(draw, (quick, slow), running, job, now)
         assert quick.start(need, within) == slow.start(need, within), number
     assert found > 3
 

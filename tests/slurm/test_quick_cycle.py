@@ -354,14 +354,19 @@ GPU_CASES = (
 
 
 def jobs_with_gpus(draw, count):
-    """Jobs that ask for GPUs in all or of each node, and others beside them."""
+    """Jobs that ask for GPUs in all, of each node, or task, and others beside them."""
     jobs = []
     for k in range(count):
         limit = draw.choice([5, 10, 10, 30, 60])
         asked = {"tasks": draw.choice([1, 1, 2, 4, 16]), "partitions": draw.choice([(), ("d",)])}
         if draw.random() < 0.7:
             one = Gres("gpu", draw.choice([None, None, "v"]), draw.choice([1, 1, 2, 4]))
-            asked = {draw.choice(["gres", "gpus"]): (one,), "partitions": ("g",), "tasks": 1}
+            way = draw.choice(["gres", "gpus", "gpus_per_task"])
+            asked = {way: (one,), "partitions": ("g",), "tasks": 1}
+            if draw.random() < 0.1:
+                asked["exclusive"] = WHOLE_NODES
+            if draw.random() < 0.1:
+                asked["memory_per_gpu_MiB"] = draw.choice([500, 1500])
             asked["partitions"] = draw.choice([("g",), ("g",), ("g",), ("d",)])
             if draw.random() < 0.3:
                 asked |= {"nodes": (2, 2), "tasks": 2}

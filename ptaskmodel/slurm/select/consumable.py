@@ -386,13 +386,14 @@ class Consumable(Trials):
 
     def of_choice(self, need: Need, choice: Choice, gone: Iterable[JobRecord]) -> Allocation:
         """What a job with a `need` gets by its `choice` of nodes when others are `gone`."""
-        used, units = self._today.without(gone, of_hosts(node for node, _, _ in choice))
-        rooms = [Room(node, cpus) for node, cpus, _ in choice]
-        for room, (node, _, selected) in zip(rooms if need.gres else (), choice, strict=False):
+        nodes, counts, _, tasks = zip(*choice, strict=True)
+        used, units = self._today.without(gone, of_hosts(nodes))
+        rooms = [Room(node, cpus) for node, cpus, _, _ in choice]
+        for room, (node, _, selected, _) in zip(rooms if need.gres else (), choice, strict=False):
             free = of_sockets(self.nodes.lines[node], self._full[node] & ~used[node])
             room.keep(kept([each.bit_count() for each in free], selected))
-        found = self._of_nodes(need, rooms, [cpus for _, cpus, _ in choice], used, None)
-        return with_units(need, found, [0] * len(rooms), self.nodes.lines, units)
+        found = self._of_nodes(need, rooms, counts, used, None)
+        return with_units(need, found, tasks, self.nodes.lines, units)
 
     # --- which cores ------------------------------------------------------------------------
 

@@ -22,10 +22,12 @@ CPUS, LEAST, WANTED, MOST, CPUS_PER_TASK, LEAST_TASKS, TASKS_ASKED = range(7)
 TASKS_PER_NODE, CPUS_PER_NODE, WHOLE, ALONE, MEMORY_KIND, MEMORY_MIB, LEAST_MIB = range(7, 14)
 ONE_THREAD, FITS_IF_FREE, SIZE = range(14, 17)
 # Of GPUs: the least on each node, 0: none; their type; the facts of its `GresAsk`;
-# `Need.cpus_for_gpus` and the same of each node; how many tasks a node must hold, and may.
+# `Need.cpus_for_gpus` and the same of each node; how many tasks a node must hold, and may; whether
+# nodes offer CPUs for whole tasks.
 GPUS, GPU_TYPE, PER_JOB, PER_NODE, CPUS_EACH, CPUS_DEFAULT, MEMORY_EACH = range(17, 24)
 GPU_CPUS, GPU_CPUS_OF_NODE, TASKS_LEAST, TASKS_MOST = range(24, 28)
-NEEDS = 28
+PER_TASK, TASKS_EACH, WHOLE_TASKS = range(28, 31)
+NEEDS = 31
 NO_MEMORY, OF_NODE, OF_CPU, OF_ALL, OF_GPU = range(5)
 # GPU_TYPE of a job that takes any, and of a node without types; TASKS_MOST without a limit.
 ANY_TYPE, NO_LIMIT = -1, 0
@@ -247,7 +249,8 @@ def size_of(s, need, count):
     """How many CPUs a job has on the nodes that it takes, of those that are available."""
     if need[SIZE] != VARIES:
         return need[SIZE]
-    one_by_one = s.facts[THREADS] == need[CPUS_PER_TASK] == 1 and need[TASKS_PER_NODE] == 0
+    one_by_one = s.facts[THREADS] == need[CPUS_PER_TASK] == 1
+    one_by_one = one_by_one and need[TASKS_PER_NODE] == need[PER_TASK] == 0
     cpus, there = _cpus_to_deal(s, need), np.int64(0)
     for i in range(count):
         there += s.taken[i] * s.whole_cpus[i]
@@ -279,6 +282,8 @@ def _has_room(s, need, i):
     """Whether a node has room for another task."""
     if s.whole_cpus[i] - s.given[i] < need[CPUS_PER_TASK]:
         return False
+    if need[PER_TASK] and s.tasks[i] >= s.units[i] // need[PER_TASK]:
+        return False
     return need[TASKS_PER_NODE] == 0 or s.tasks[i] < need[TASKS_PER_NODE]
 
 
@@ -298,7 +303,7 @@ def _cpus_to_deal(s, need):
     if need[GPUS]:
         with_cpus = need[CPUS_EACH] if need[CPUS_EACH] else need[CPUS_DEFAULT]
         gpus = need[PER_JOB] if need[PER_JOB] else need[PER_NODE] * nodes
-        cpus = max(cpus, with_cpus * gpus)
+        cpus = max(cpus, max(with_cpus, need[TASKS_EACH]) * gpus)
     return cpus
 
 
@@ -310,7 +315,7 @@ def deal(s, need, count):
     """
     if need[WHOLE]:
         for i in range(count):
-            s.given[i] = s.whole_cpus[i]
+            s.given[i], s.tasks[i] = s.whole_cpus[i], 0
         return
     step, per_node, nodes = need[CPUS_PER_TASK], need[TASKS_PER_NODE], s.taking[T_CHOSEN]
     cpus = left = _cpus_to_deal(s, need)

@@ -58,8 +58,9 @@ _OF_ENDS = (
 # What they know of the jobs that run, and of what these leave.
 _OF_JOBS = ("ends", "first", "last", "free", "spare", "present", "spare_gpus")
 
-# The nodes that a job takes, the CPUs that it is given of each, and how many cores are selected.
-Choice = list[tuple[int, int, int]]
+# The nodes that a job takes, the CPUs that it is given of each, how many cores are selected, and
+# its tasks.
+Choice = list[tuple[int, int, int, int]]
 
 
 def suits(conf: Conf) -> bool:
@@ -299,20 +300,15 @@ class PlainFit:
 
     def _counts_gpus(self, need: Need) -> bool:
         """Whether the GPUs that a job asks for are of one kind, and only their number counts."""
-        whole_tasks = need.whole_tasks and need.cpus_per_task > 1
-        by_hand = need.whole or need.enforce_binding or whole_tasks or len(need.gres) > 1
-        if self._is_cons_res or by_hand:
+        by_hand = self._is_cons_res or need.enforce_binding or len(need.asks) != 1
+        if by_hand or not tasks_on(need, 1)[1]:
             return False
         (one,) = need.gres
         return (
             one.name == GPU
             and one.count > 0
             and not need.nodes & self._mixed
-            and all(
-                not (ask.per_socket or ask.per_task or ask.tasks_each)
-                and bool(ask.per_job or ask.per_node)
-                for ask in need.asks
-            )
+            and all(not ask.per_socket and bool(ask.per_job or ask.per_node) for ask in need.asks)
         )
 
     def _set_gpus(self, need: Need, found: NDArray) -> None:
@@ -324,6 +320,8 @@ class PlainFit:
             found[kernel.PER_JOB], found[kernel.PER_NODE] = ask.per_job, ask.per_node
             found[kernel.CPUS_EACH], found[kernel.CPUS_DEFAULT] = ask.cpus_each, ask.cpus_default
             found[kernel.MEMORY_EACH] = ask.memory_each
+            found[kernel.PER_TASK], found[kernel.TASKS_EACH] = ask.per_task, ask.tasks_each
+        found[kernel.WHOLE_TASKS] = need.whole_tasks
         found[kernel.GPU_CPUS] = need.cpus_for_gpus
         found[kernel.GPU_CPUS_OF_NODE] = need.cpus_for_gpus_of_node
 
@@ -331,7 +329,8 @@ class PlainFit:
         """The CPUs that a job takes wherever it runs; VARIES if that depends on where."""
         if need.whole:
             cpus = self._nodes.cpus[0]
-            same = self._even and need.least == need.wanted and not need.one_thread
+            same = self._even and need.least == need.wanted
+            same = same and not (need.one_thread or need.gres)
             same = same and need.cpus <= need.least * cpus
             return need.least * cpus if same else kernel.VARIES
         plain = need.cpus_per_task == need.cpus_per_node == 1 and not need.tasks_per_node
@@ -369,7 +368,7 @@ class PlainFit:
     def _choice(self, count: int) -> Choice:
         state = self.state
         places = np.flatnonzero(state.taken[:count])
-        columns = state.node, state.given, state.selected
+        columns = state.node, state.given, state.selected, state.tasks
         return list(zip(*(column[places].tolist() for column in columns), strict=True))
 
     def counts(self, need: Need) -> bool:
@@ -381,7 +380,7 @@ class PlainFit:
         cores.
         """
         cpus, memory, cores = [], [], []
-        for node, given, selected in choice:
+        for node, given, selected, _ in choice:
             line, free = self._nodes.lines[node], int(self.state.trial_free[node])
             held = min(cores_for(given, cpus_of_core(need, line)), selected)
             if need.whole or (need.block and not given):
@@ -391,15 +390,16 @@ class PlainFit:
             cpus.append(given if by_hand else held * line.threads)
             if need.memory is not None:
                 memory.append(memory_of(need, self._nodes.memory_MiB[node], cpus[-1]))
-        nodes = of_hosts(node for node, _, _ in choice)
+        nodes = of_hosts(node for node, _, _, _ in choice)
         found = Allocation(nodes, len(choice), tuple(cores), tuple(cpus), tuple(memory))
         if need.gres:
             used: list[InUse] = [{}] * len(self._nodes)
-            for node, _, _ in choice:
+            for node, _, _, _ in choice:
                 taken = self.state.all_gpus[node] - self.state.trial_gpus[node]
                 kind = next(one.type for one in self._nodes.lines[node].gres if one.name == GPU)
                 used[node] = {(GPU, kind): int(taken)}
-            found = with_units(need, found, [0] * len(choice), self._nodes.lines, used)
+            tasks = [tasks for _, _, _, tasks in choice]
+            found = with_units(need, found, tasks, self._nodes.lines, used)
         return found._replace(cores=())
 
 

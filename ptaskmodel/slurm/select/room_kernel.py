@@ -35,12 +35,15 @@ from ptaskmodel.slurm.select.offer_kernel import (
     ONE_THREAD,
     PER_JOB,
     PER_NODE,
+    PER_TASK,
     READS_NOTES,
     T_UNITS,
+    TASKS_EACH,
     TASKS_LEAST,
     TASKS_MOST,
     TASKS_PER_NODE,
     WHOLE,
+    WHOLE_TASKS,
 )
 
 
@@ -61,26 +64,30 @@ def list_rooms(s, need, among, has_free, required, free, spare, present, spare_g
 
     Their GPUs, of `spare_gpus`, are noted if they are to be. lists: whether to do more than that.
     """
-    count, found, cpus = np.int64(0), np.int64(0), np.int64(0)
+    none = np.int64(0)
+    count, found, cpus = none, none, none
     notes = need[GPUS] and s.facts[NOTES_GPUS]
+    alone = notes and need[WHOLE]
     for w in range(len(among)):
         word = among[w] & has_free[w]
         while word != np.uint64(0):
             bit = trailing_zeros(word)
             k = w * 64 + bit
             word &= word - np.uint64(1)
-            if not lets_in(s, need, k, spare, present):
+            if not lets_in(s, need, k, spare, present) or (alone and present[k] > 0):
                 continue
             must = np.int64(required[w] >> np.uint64(bit) & np.uint64(1))
             cpus += free[k] * s.threads[k]
             offer = _offer(s, need, k, free[k], spare[k])
             if offer > 0:
-                gpus, limit, near = np.int64(0), np.int64(0), np.int64(0)
+                all_cpus, gpus, limit, near = offer, none, none, none
                 if need[GPUS]:
                     gpus, limit = _usable_gpus(s, need, k, offer, free[k], spare[k], spare_gpus[k])
                     if gpus == 0:
                         continue
                     near = min(gpus, limit) if limit else gpus
+                    all_cpus = free[k] * _cpus_of_core(s, need, k)
+                    offer -= offer % need[CPUS_PER_TASK] if need[WHOLE_TASKS] else none
                 if notes:
                     s.favours[k] = s.noted[k] = min(near, LIGHTEST)
                 elif s.all_gpus[k] > 0:
@@ -88,7 +95,7 @@ def list_rooms(s, need, among, has_free, required, free, spare, present, spare_g
                 if not lists:
                     continue
                 s.node[count], s.cpus[count], s.resources[count] = k, offer, offer + gpus
-                s.avail[count], s.whole_cpus[count], s.there[count] = offer, offer, free[k]
+                s.avail[count], s.whole_cpus[count], s.there[count] = offer, all_cpus, free[k]
                 s.gpus[count], s.units[count], s.limit[count] = gpus, gpus, limit
                 s.selected[count], s.gpus_left[count] = free[k], spare_gpus[k]
                 s.weight[count] = (s.weights[k] << 8) + LIGHTEST - np.int64(s.favours[k])
@@ -111,10 +118,11 @@ def _usable_gpus(s, need, k, cpus, free, spare, left):
     other = need[GPU_TYPE] != ANY_TYPE and need[GPU_TYPE] != s.gpu_type[k]
     if other or left < need[GPUS]:
         return none, none
-    fewest = max(need[PER_NODE], np.int64(1))
-    with_cpus = need[CPUS_EACH] if need[CPUS_EACH] else need[CPUS_DEFAULT]
-    if with_cpus and fewest > cpus // with_cpus:
+    fewest, with_cpus = max(need[PER_NODE], np.int64(1)), _cpus_with(need)
+    if with_cpus and max(fewest, need[PER_TASK]) > cpus // with_cpus:
         return none, none
+    fewest = left if need[WHOLE] else fewest
+    fewest = max(fewest, need[PER_TASK] * need[TASKS_PER_NODE])
     units, limit = left, none
     if need[MEMORY_EACH] and need[MEMORY_KIND] != NO_MEMORY:
         limit = spare // need[MEMORY_EACH]
@@ -124,9 +132,9 @@ def _usable_gpus(s, need, k, cpus, free, spare, left):
     asked = need[PER_NODE] if need[PER_NODE] else need[PER_JOB]
     if need[PER_NODE] and need[PER_JOB] and limit != 0 and limit <= need[PER_NODE]:
         asked = need[PER_JOB]
-    if asked and (limit == 0 or limit > asked):
+    if asked and (limit == 0 or limit > asked) and not need[WHOLE]:
         limit = asked
-    if with_cpus:
+    if with_cpus and not (need[TASKS_EACH] and need[WHOLE]):
         most = free * s.threads[k] // with_cpus
         if most == 0:
             return none, none
@@ -135,44 +143,68 @@ def _usable_gpus(s, need, k, cpus, free, spare, left):
 
 
 @jit
+def _cpus_with(need):
+    """The CPUs that come with each GPU. See `gpus._cpus_with`."""
+    if need[CPUS_EACH]:
+        return need[CPUS_EACH]
+    return need[TASKS_EACH] * need[CPUS_PER_TASK] if need[TASKS_EACH] else need[CPUS_DEFAULT]
+
+
+@jit
+def _cpus_of_core(s, need, k):
+    return np.int64(1) if need[ONE_THREAD] else s.threads[k]
+
+
+@jit
 def select(s, need, i):
     """Select cores of available node `i` of `s` for a `need` with GPUs. See `GpuOffer.select`."""
     k, each, cpus, free = s.node[i], need[CPUS_PER_TASK], s.avail[i], s.there[i]
     threads, per_node, limit = s.threads[k], need[PER_NODE], s.limit[i]
     s.cpus[i] = 0
-    with_cpus = need[CPUS_EACH] if need[CPUS_EACH] else need[CPUS_DEFAULT]
+    with_cpus, per_task = _cpus_with(need), need[PER_TASK]
     least, lacking = need[TASKS_LEAST], s.taking[T_UNITS]
     if limit and 0 < lacking < limit:
         limit = lacking
     tasks = need[TASKS_MOST] if need[TASKS_MOST] != NO_LIMIT else s.line_cpus[k]
     tasks = min(tasks, cpus // each) if cpus // each >= least else np.int64(0)
+    if tasks == 0 or 0 < limit < per_node:
+        return
+    if per_node and per_task:
+        if not least <= per_node // per_task <= tasks:
+            return
+        if tasks > per_node // per_task:
+            tasks = limit
     usable = s.gpus_left[i]
     if with_cpus:
         usable = min(usable, cpus // with_cpus, limit if limit else cpus)
-    if usable == 0 or per_node > usable or 0 < limit < per_node:
+    if usable == 0 or max(per_node, per_task) > usable:
         return
+    if per_task:
+        tasks = min(tasks, usable // per_task)
     tasks = tasks // least * least
     if tasks == 0:
         return
-    of_core = np.int64(1) if need[ONE_THREAD] else threads
+    of_core = _cpus_of_core(s, need, k)
     wanted = (tasks * each + of_core - 1) // of_core
     while wanted > free and tasks >= least:
         tasks -= 1
         wanted = (tasks * each + of_core - 1) // of_core if tasks >= least else tasks * each
     if with_cpus:
-        count = per_node if per_node else usable
+        count = per_node if per_node else per_task * tasks if per_task * tasks else usable
         wanted = max(wanted, (count * with_cpus + threads - 1) // threads)
     if wanted > free or tasks == 0:
         return
     if wanted < free:
         cpus -= max(np.int64(0), (cpus + threads - 1) // threads - wanted) * threads
     if with_cpus:
-        if per_node > min(s.units[i], cpus // with_cpus):
+        if max(per_node, per_task) > min(s.units[i], cpus // with_cpus):
             return
         s.units[i] = min(s.units[i], cpus // with_cpus)
-    else:
+    if not with_cpus or (need[TASKS_EACH] and not need[CPUS_EACH]):
         cpus = min(cpus, tasks * each)
-    s.cpus[i], s.selected[i], s.whole_cpus[i] = cpus, wanted, wanted * threads
+    s.cpus[i], s.selected[i] = cpus, wanted
+    if not need[WHOLE]:
+        s.whole_cpus[i] = wanted * threads
 
 
 @jit
@@ -180,7 +212,7 @@ def _offer(s, need, k, free, spare):
     """How many CPUs a node offers; 0: it will not do. See `cpus_offered`."""
     if need[WHOLE] and free != s.cores[k]:
         return np.int64(0)
-    each = np.int64(1) if need[ONE_THREAD] else s.threads[k]
+    each = _cpus_of_core(s, need, k)
     cpus, step = free * each, need[CPUS_PER_TASK]
     if cpus < need[CPUS_PER_NODE] or cpus < need[LEAST_TASKS] * step:
         return np.int64(0)
