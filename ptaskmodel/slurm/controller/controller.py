@@ -25,11 +25,11 @@ from ptaskmodel.slurm.conf.phases import Phases
 from ptaskmodel.slurm.controller.allocations import Allocations, Reservations
 from ptaskmodel.slurm.controller.job_list import Events, JobList, Note, Running
 from ptaskmodel.slurm.controller.preemption import Precedence, Preemption
-from ptaskmodel.slurm.controller.queue import Queue
+from ptaskmodel.slurm.controller.queue import HELD_ADMIN, Queue
 from ptaskmodel.slurm.controller.rules import Rules
 from ptaskmodel.slurm.controller.start_and_end import Runs, Submission, Suspension
 from ptaskmodel.slurm.jobs import record
-from ptaskmodel.slurm.jobs.record import JobRecord, nodes_of, outstaying, over_limit
+from ptaskmodel.slurm.jobs.record import Allocation, JobRecord, nodes_of, outstaying, over_limit
 
 
 class Controller:
@@ -170,6 +170,19 @@ class Controller:
             self.suspension.resume(job, date)
         elif action == "requeue" and job.state in record.LIVE:
             self.runs.kill(job, date, record.CANCELLED, requeued=True)
+
+    def holds(self, job: JobRecord, found: Allocation | None, date: float) -> bool:
+        """Return whether a `job` is held at a `date`, as its GPUs leave its tasks too few cores.
+
+        found: what it would get.
+        """
+        if found is None or all(found.cores) or not any(need.asks for need in job.needs):
+            return False
+        for each in self.rules.arrays.of_one_record(job):
+            self.queue.hold(each, held=True)
+            self.queue.waits_because(each, HELD_ADMIN)
+        self.events.change(date)
+        return True
 
     def _cancel(self, job: JobRecord, date: float) -> None:
         if job.state == record.PENDING:

@@ -335,6 +335,8 @@ class Cycle:
                     continue
                 return NEXT
             date, found = planned
+            if controller.holds(job, found, self._date):
+                return NEXT
             if date < start:
                 date = start
                 self.postponed = True
@@ -429,6 +431,8 @@ class Cycle:
                 controller.events.change_at(self._now)
                 return None
             found = controller.allocations.find(job, which, among, self._now, planned=True)
+            if controller.holds(job, found, self._date):
+                return NEXT
             reason = rules.exceeds(job, job.partitions[which], found, tried=among, least_time=True)
         if reason is not None:
             controller.queue.waits_because(job, reason)

@@ -279,6 +279,10 @@ class _Pass:
         named = need.required if controller.conf.select_type == LINEAR else 0
         clean = within & ~(self._completing & ~named)
         found = controller.allocations.find(job, entry.which, clean, now)
+        if controller.holds(job, found, self._date):
+            self.is_plain = False
+            self._block(partition.name)
+            return True
         if controller.preemption.active:
             self._completing |= controller.end_victims(self._date)
         reason = None

@@ -23,7 +23,13 @@ from ptaskmodel.slurm.select.cores import (
     of_sockets,
 )
 from ptaskmodel.slurm.select.fitting import Style, dealt, fit, memory_of, takes_any
-from ptaskmodel.slurm.select.gpus import cpus_and_tasks, kept, offer_of, with_units
+from ptaskmodel.slurm.select.gpus import (
+    cpus_and_tasks,
+    kept,
+    lacks_cores,
+    offer_of,
+    with_units,
+)
 from ptaskmodel.slurm.select.occupancy import Occupancy, Trials, in_groups
 from ptaskmodel.slurm.select.offers import (
     Room,
@@ -418,7 +424,7 @@ class Consumable(Trials):
         used: Used,
         mine: Used | None,
     ) -> Allocation:
-        """What a job gets of nodes of which it is given so many CPUs each."""
+        """What a job gets of nodes of which it is given so many CPUs each; see `lacks_cores`."""
         touched = mine is not None and self._taken.rows[need.partition.name].touched
         by_sockets = need.partition.name in self._by_sockets
         by_cpus = self._of_cpus and not need.whole
@@ -431,6 +437,8 @@ class Consumable(Trials):
                 own = mine[node] if mine is not None and touched else None
                 sockets = self._sockets(need, line, taken, own)
                 counted = taken = cores_taken(need, line, sockets, count, by_sockets, room.counts)
+                if need.asks and lacks_cores(need, line, taken, count):
+                    taken = 0
             held.append(taken)
             cpus.append(count if by_cpus or not count else counted.bit_count() * line.threads)
             if need.memory is not None:

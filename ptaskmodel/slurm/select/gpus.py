@@ -260,6 +260,14 @@ def cpus_and_tasks(
     return cpus, tasks
 
 
+def lacks_cores(need: Need, line: NodeLine, taken: Mask, cpus: int) -> bool:
+    """Return whether fewer cores are `taken` for the GPUs of a `need` than so many `cpus` want.
+
+    line: of the node. Then Slurm holds the job ("sync loop not progressing").
+    """
+    return not need.block and taken.bit_count() * cpus_of_core(need, line) < cpus
+
+
 class _Node(NamedTuple):
     """A node that a job takes: how many units are free, its tasks and cores there."""
 
