@@ -348,7 +348,8 @@ _VALUED: dict[str, _Reader] = {
     "--ntasks-per-socket": _one("tasks_per_socket", _whole(1)),
     "--partition": _one("partitions", values.names),
     "--prefer": _one("prefer", str),
-    "--priority": _one("priority", lambda text: values.whole(text, 0, 2**32 - 1)),
+    # Slurm takes 0 for none given.
+    "--priority": _one("priority", lambda text: values.whole(text, 0, 2**32 - 1) or None),
     "--qos": _one("qos", _one_qos),
     "--reservation": _one("reservation", str),
     "--sockets-per-node": _one("sockets_per_node", _whole(1)),
