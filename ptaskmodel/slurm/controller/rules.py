@@ -87,6 +87,7 @@ class Rules:
             or self.owning
             or self.limits.enforced
         )
+        self._has_gres = any(line.gres for line in nodes.lines)
         linked = any(request.dependency is not None for request in requests)
         self.dependencies, self._licences = Dependencies(linked), Licences(conf.licenses)
         self.arrays = Arrays(conf, requests)
@@ -324,9 +325,11 @@ class Rules:
             alone = self.alone(need, tried) or self._at_best(need)
             size = None if alone is None or need.required & ~tried else alone.size
             asked = requested(job.request, partition, self._conf, size, job.tested_cpus or None)
+            if size is not None and alone is not None:
+                asked |= self._whole_gres(need, alone)
             tres = self._billed(asked, partition)
             return self.limits.exceeds(job, partition, tres, (), least_time=least_time)
-        tres = self._tres(job, found, partition)
+        tres = self._tres(job, found, partition, planned=planned)
         later = planned or not (found.cores or self._linear)
         nodes = () if later else tuple(members(found.nodes))
         named = job.needs[job.partitions.index(partition)].required
@@ -443,17 +446,31 @@ class Rules:
             return allocation.size * self._nodes.cpus[0]
         return sum(self._nodes.cpus[k] for k in members(allocation.nodes))
 
-    def _tres(self, job: JobRecord, allocation: Allocation, partition: Partition) -> Amounts:
-        """What a job has of each resource, or would have in a partition."""
+    def _tres(
+        self, job: JobRecord, allocation: Allocation, partition: Partition, *, planned: bool = False
+    ) -> Amounts:
+        """What a job has of each resource, or would have in a partition. planned: later."""
         found: dict[str, float] = {"cpu": self.cpus_of(allocation), "node": allocation.size}
         found["mem"] = sum(allocation.memory_MiB)
         given = allocation.gres or repeat(job.request.gres, allocation.size)
         for one in chain.from_iterable(given):
             for name in gres_names(one.name, one.type):
                 found[name] = found.get(name, 0) + one.count
+        if not planned:
+            found |= self._whole_gres(job.needs[job.partitions.index(partition)], allocation)
         for name, count in job.request.licenses.items():
             found[f"license/{name}"] = count
         return self._billed(found, partition)
+
+    def _whole_gres(self, need: Need, allocation: Allocation) -> dict[str, int]:
+        """All generic resources of the nodes of a job that shares them with none."""
+        found: dict[str, int] = {}
+        if need.whole and need.share == 1 and self._has_gres:
+            for node in members(allocation.nodes):
+                for one in self._nodes.lines[node].gres:
+                    for name in gres_names(one.name, one.type):
+                        found[name] = found.get(name, 0) + one.count
+        return found
 
     def _billed(self, tres: Amounts, partition: Partition) -> Amounts:
         """The same, with what it is billed for."""
