@@ -39,6 +39,7 @@ from ptaskmodel.results.tables.slurm_summary import (
     summary_of,
     unread_notes,
 )
+from ptaskmodel.results.tables.slurm_unfit import unfit_remarks
 from ptaskmodel.runs.options import check_nothing_to_write, fresh
 from ptaskmodel.runs.scheduling_options import CHANGES, SLURM, SlurmOptions
 from ptaskmodel.slurm.accounts.facts import AUTO, Accounts, accounts_of_jobs
@@ -304,6 +305,7 @@ def slurm_into(
                 notes,
                 orphan_notes(found),
                 stranger_remarks(found, accounts is not None),
+                unfit_remarks(found),
                 [] if accounts is None else qos_notes(found),
                 [] if accounts is None else limit_notes(conf, accounts),
                 outcome_remarks(state_counts(each.run for each in found), "job"),
