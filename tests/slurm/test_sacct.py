@@ -12,12 +12,15 @@ from slurm.small_clusters import FOUR, LINEAR, conf_of, job, run
 
 from ptaskmodel.errors import SlurmError, WorkloadError
 from ptaskmodel.results.tables.slurm import sacct_row, write_sacct
+from ptaskmodel.slurm.accounts.sacctmgr import read_accounts
 from ptaskmodel.slurm.conf.facts import Conf, Gres, Partition
+from ptaskmodel.slurm.conf.phases import read_phases
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.event_log import hostlist
 from ptaskmodel.slurm.jobs.request import ArrayTask, Command
 from ptaskmodel.slurm.jobs.sacct import looks_like, read_sacct
 from ptaskmodel.slurm.jobs.submissions import CPUS, NODES, read_submissions, submissions_of
+from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.workload.formats.tasks_json import load_tasks
 from ptaskmodel.workload.formats.ti_trace import read_trace
 from ptaskmodel.workload.jobs import Job, Workload
@@ -138,7 +141,7 @@ def test_a_submit_line_tells_what_no_column_does(tmp_path, line, found):
     ("line", "gpus", "gres"),
     [
         ("sbatch -n 16 --gpus=a100:2 x", (Gres("gpu", "a100", 2),), ()),
-        ("sbatch -n 16 --gpus-per-task=2 x", (Gres("gpu", None, 32),), ()),
+        ("sbatch -n 16 --gpus-per-task=2 x", (), ()),
         ("sbatch --gpus-per-node=2 x", (), (Gres("gpu", None, 2),)),
     ],
 )
@@ -380,3 +383,18 @@ def test_a_log_that_does_not_tell_how_many_nodes_jobs_got(tmp_path):
     assert [one.text for one in found.remarks] == [
         "1 job does not tell how many nodes it got: as many as ReqNodes; print NNodes and AllocTRES"
     ]
+
+
+def test_a_recorded_site_is_simulated_from_its_accounting_alone():
+    """Jobs that wait for others, victims that begin anew, options of the command line."""
+    place = ACCOUNTED / "victims"
+    conf = read_conf(place / "slurm.conf")
+    asked = read_submissions(place / "sacct.txt", conf)
+    phases = read_phases(place / "run1.meta.json", conf)
+    accounts = read_accounts(place / "sacctmgr.txt")
+    found = simulate_slurm(conf, asked.jobs, accounts=accounts, phases=phases)
+    log = pd.read_csv(place / "sacct.txt", sep="|", dtype=str).drop_duplicates("JobID", keep="last")
+    log = log[log.Start.notna()].set_index("JobID")
+    began = {job.id: (job.start_s, nodes_text(found, job)) for job in found.jobs if job.attempt}
+    dates = (pd.to_datetime(log.Start) - pd.Timestamp(0)).dt.total_seconds()
+    assert began == dict(zip(log.index, zip(dates, log.NodeList, strict=True), strict=True))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from statistics import median_low
@@ -18,6 +17,7 @@ from ptaskmodel.remarks import Account, reader
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.phases import PHASE_S
 from ptaskmodel.slurm.jobs import sbatch
+from ptaskmodel.slurm.jobs.dependencies import parsed
 from ptaskmodel.slurm.jobs.request import (
     WHOLE_NODES,
     ArrayTask,
@@ -41,8 +41,10 @@ from ptaskmodel.workload.works import DelayWork
 
 # What a submit line tells and no other column does.
 OF_SUBMIT_LINE = (
-    *("contiguous", "distribution", "exclude", "exclusive", "least_cpus_per_node"),
-    *("nodelist", "one_thread", "oversubscribe", "prefer", "spread", "switches", "switch_wait_s"),
+    *("contiguous", "cores_per_socket", "distribution", "enforce_binding", "exclude", "exclusive"),
+    *("least_cpus_per_node", "nice", "nodelist", "one_thread", "oversubscribe", "prefer"),
+    *("priority", "requeue", "sockets_per_node", "spread", "switches", "switch_wait_s"),
+    "dependency",
 )
 ALIGNED_s = 60
 # States, dates and lengths of time that are read once, as many jobs have the same.
@@ -132,7 +134,7 @@ def read_sacct(
             f"{account.file}: contains no ended job; choose another period with sacct -S and -E"
         )
     t0 = int(min(job.submit_s for job in found.jobs)) // ALIGNED_s * ALIGNED_s
-    jobs = sorted(found.jobs, key=lambda job: job.submit_s)
+    jobs = sorted(_linked(found.jobs), key=lambda job: job.submit_s)
     requests = tuple(_request(job, t0, phase_s) for job in jobs)
     return Submissions(requests, t0, open_ended=found.open_ended)
 
@@ -208,6 +210,7 @@ def _found(rows: Iterable[_Placed], account: Account, shared: Shared) -> _Found:
                 earlier_s = max(job.submit_s - before.submit_s, 0.0)
                 waited = None if job.logged_wait_s is None else job.logged_wait_s + earlier_s
                 job = job._replace(submit_s=job.submit_s - earlier_s, logged_wait_s=waited)
+                job = job._replace(begin_s=before.begin_s)  # what it waited for since is simulated
             elif "+" in job.id:
                 notes[COMPONENTS] += 1
             found[job.id], lines[job.id] = job, line
@@ -232,6 +235,23 @@ def _found(rows: Iterable[_Placed], account: Account, shared: Shared) -> _Found:
         text = several(stateless, "job tells", "jobs tell")
         account.assumed(f"{text} no state: taken as completed; print State", None, "State")
     return _Found(list(found.values()), frozenset(open_ended))
+
+
+def _linked(jobs: Sequence[_Job]) -> Iterator[_Job]:
+    """The jobs, of which those that depend on others of the log wait for these, not for a date."""
+    known = {name for job in jobs for name in (job.id, job.id.partition("_")[0])}
+    for job in jobs:
+        text = job.fields.get("dependency")
+        if text is not None:
+            try:
+                names = {term.job for term in parsed(text).terms}
+            except SlurmError:  # of a kind that is not simulated
+                names = set()
+            if names & known:
+                job = job._replace(begin_s=None)
+            else:
+                job = job._replace(fields={**job.fields, "dependency": None})
+        yield job
 
 
 def _is_step(name: str) -> bool:
@@ -307,11 +327,12 @@ def _jobs(row: Row | str, where: str, notes: _Notes, shared: Shared) -> tuple[li
     elapsed, start = _elapsed(row), value(row, "start", _date)
     cancelled = state == "CANCELLED" and (start is None or not elapsed)
     line = _of_submit_line(row.get("submitline", ""), notes)
+    ran_in = _names(row.get("partition", ""))
     fields: dict[str, Any] = {
         **{name: line[name] for name in OF_SUBMIT_LINE if name in line},
         **size(row, line),
         "limit_min": limit,
-        "partitions": _names(row.get("partition", "")),
+        "partitions": line["partitions"] if {*ran_in} < {*line.get("partitions", ())} else ran_in,
         "constraint": row.get("constraints") or line.get("constraint"),
         "name": row.get("jobname") or None,
         "fails": state in FAILS or not row.get("exitcode", "0:0").startswith("0:"),
@@ -320,11 +341,17 @@ def _jobs(row: Row | str, where: str, notes: _Notes, shared: Shared) -> tuple[li
         "account": row.get("account") or None,
         "qos": row.get("qos") or None,
     }
-    if not fields.get("exclusive") and shared.is_whole(row, fields["tasks"]):
+    if "time_min_min" in line and "limit_min" in line:  # what is logged may have been shortened
+        fields |= {name: line[name] for name in ("time_min_min", "limit_min")}
+    if not fields["licenses"]:
+        fields["licenses"] = line.get("licenses", {})
+    if not fields.get("exclusive") and shared.is_whole(row):
         notes[WHOLE] += 1
         fields["exclusive"] = WHOLE_NODES
     eligible = value(row, "eligible", _date)
-    begin = eligible if eligible is not None and eligible > submit else None
+    _, at_most = line.get("array", ((), None))
+    waits = eligible is not None and eligible > submit + 1  # tasks are made within a second
+    begin = eligible if waits and at_most is None else None  # else others of its array end first
     commands: tuple[Command, ...] = ()
     if state == "TIMEOUT":
         elapsed = max(elapsed, 60.0 * (limit or 0)) + BEYOND_s
@@ -340,7 +367,7 @@ def _jobs(row: Row | str, where: str, notes: _Notes, shared: Shared) -> tuple[li
     dates = submit, elapsed, begin, commands, waited
     if tasks is None:
         if index:
-            fields["array"] = ArrayTask(job, int(index))
+            fields["array"] = ArrayTask(job, int(index), at_most)
         return [_Job(row["jobid"], *dates, fields)], is_open_ended
     try:
         indices, at_most = sbatch.array(tasks)["array"]
@@ -356,14 +383,14 @@ def _of_submit_line(line: str, notes: _Notes) -> dict[str, Any]:
     command, _, rest = line.partition(" ")
     if command.rpartition("/")[2] != "sbatch":
         return {}
+    others: set[str] = set()
     try:
-        found = sbatch.options(rest, before_script=True, unknown=lambda name: None)
+        found = sbatch.options(rest, before_script=True, unknown=others.add)
     except ValueError:
         notes[SUBMIT_LINES] += 1
         return {}
-    if "gpus_per_task" in found and "tasks" in found:
-        each = found["gpus_per_task"]
-        found["gpus"] = tuple(replace(one, count=one.count * found["tasks"]) for one in each)
+    if "--begin" in others:  # Eligible tells when both this and what it depends on let it start
+        found.pop("dependency", None)
     return found
 
 

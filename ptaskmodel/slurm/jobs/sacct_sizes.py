@@ -16,12 +16,20 @@ from typing import Any, NamedTuple
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Gres, nodes_of
 from ptaskmodel.slurm.jobs.sacct_rows import NEVER, Row, value
+from ptaskmodel.slurm.jobs.sbatch import GPU
 
 # What tells what a job got; what tells how large it is.
 GOT = ("nnodes", "allocnodes", "alloctres")
 SIZES = ("reqtres", "reqnodes", *GOT, "reqcpus", "ncpus", "alloccpus")
 _OF_SIZE = (*SIZES, "reqmem")
-_MEMORY = ("memory_per_cpu_MiB", "memory_per_node_MiB")
+# What a command line tells of a size, if it agrees with the columns: GPUs, memory and others.
+_GPUS = ("gpus", "gpus_per_task", "gpus_per_socket", "gres")
+_OF_GPUS = ("cpus_per_gpu", "memory_per_gpu_MiB", "tasks_per_gpu")
+_MEMORY = ("memory_per_cpu_MiB", "memory_per_node_MiB", "memory_per_gpu_MiB")
+_OF_LINE = (
+    *("min_nodes", "max_nodes", "tasks", "cpus_per_task", "cpus_are_given", "tasks_per_node"),
+    *("tasks_per_core", "tasks_per_socket", *_GPUS, *_OF_GPUS, *_MEMORY),
+)
 _AMOUNT = re.compile(r"(.*?)([nc]?)")
 # Sizes that are read once, as many jobs have the same.
 _KEPT = 10_000
@@ -33,12 +41,13 @@ class Shared(NamedTuple):
     nodes: Mapping[str, tuple[int, int]]
     partitions: frozenset[str]
 
-    def is_whole(self, row: Row, cpus: int) -> bool:
-        """Whether the job of a `row` got all of its nodes, more than the `cpus` it asked for."""
+    def is_whole(self, row: Row) -> bool:
+        """Whether the job of a `row` got all CPUs of its nodes, more than it asked for."""
         if row.get("partition") not in self.partitions or row.get("nodelist", "") in NEVER:
             return False
         got = _count(row, "ncpus", "alloccpus")
         got = got or (value(row, "alloctres", values.tres) or {}).get("cpu") or 0
+        cpus = _of_columns(False, *map(row.get, _OF_SIZE)).cpus
         if got <= cpus:
             return False
         found = [self.nodes.get(name) for name in _hosts(row["nodelist"])]
@@ -67,21 +76,47 @@ def shared(conf: Conf) -> Shared:
 def size(row: Row, line: Mapping[str, Any]) -> dict[str, Any]:
     """What a `row` says of a job's size, as fields of its `JobRequest`.
 
-    line: what the options of its command line give; {}: it is not known. Of what columns tell, too,
-    they say only how it was asked for.
+    line: what the options of its command line give; {}: it is not known. It counts if it asks for
+    as many CPUs and GPUs as the columns say, else its script has options of its own; but for GPUs
+    of which no column tells.
     """
     names_none = "tasks" in line and "min_nodes" not in line
-    found = dict(_of_columns(names_none, *map(row.get, _OF_SIZE)))
-    if not any(row.get(name) for name in ("reqtres", "alloctres")):
-        found |= {name: line[name] for name in ("gpus", "gres") if name in line}
-    each = line.get("cpus_per_task", 1)
-    if line.get("tasks", 0) * each == found["tasks"]:
-        found |= {"tasks": line["tasks"], "cpus_per_task": each}
-        if names_none and any(name in line for name in _MEMORY):
-            found |= {name: line.get(name) for name in _MEMORY}
-    if line.get("min_nodes") == (found["min_nodes"] or 1):
-        found |= {name: line[name] for name in ("min_nodes", "max_nodes")}
-    return found
+    columns = _of_columns(names_none, *map(row.get, _OF_SIZE))
+    found = dict(columns.fields)
+    gpus = _gpus_of(line)
+    if columns.gpus is None:
+        found |= {name: line[name] for name in _GPUS if name in line}
+    # A partition with MinNodes adds nodes, with a CPU each.
+    cpus = {_cpus_of(line, gpus), max(_cpus_of(line, gpus), columns.nodes)}
+    if columns.cpus not in cpus or columns.gpus not in (None, gpus):
+        return found
+    if names_none:
+        found |= {"min_nodes": None, "max_nodes": None}
+    for names in (_GPUS, _MEMORY):
+        if any(name in line for name in names):
+            found = {name: each for name, each in found.items() if name not in names}
+    return found | {name: line[name] for name in _OF_LINE if name in line}
+
+
+def _gpus_of(line: Mapping[str, Any]) -> int:
+    """How many GPUs a command line asks for on as few nodes as it asks for."""
+    each = {name: sum(one.count for one in line.get(name, ()) if one.name == GPU) for name in _GPUS}
+    tasks = line.get("tasks") or line.get("min_nodes", 1) * line.get("tasks_per_node", 1)
+    return (
+        each["gpus"]
+        or each["gpus_per_task"] * tasks
+        or (each["gpus_per_socket"] * line.get("sockets_per_node", 1) or each["gres"])
+        * line.get("min_nodes", 1)
+    )
+
+
+def _cpus_of(line: Mapping[str, Any], gpus: int) -> int:
+    """How many CPUs a command line asks for on as few nodes as it asks for, with so many GPUs."""
+    if "cpus_per_gpu" in line:
+        return int(gpus * line["cpus_per_gpu"])
+    nodes, each = line.get("min_nodes", 1), line.get("tasks_per_node", 1)
+    tasks = line.get("tasks") or gpus * line.get("tasks_per_gpu", 0) or nodes * each
+    return int(tasks * line.get("cpus_per_task", 1))
 
 
 def is_pinned(row: Row, fields: Mapping[str, Any]) -> bool:
@@ -94,14 +129,24 @@ def is_pinned(row: Row, fields: Mapping[str, Any]) -> bool:
     return asked and not told and bool(fields["max_nodes"] < fields["tasks"])
 
 
+class _Columns(NamedTuple):
+    """The fields that columns tell, and how many nodes, CPUs, GPUs they say; None: nothing."""
+
+    fields: Mapping[str, Any]
+    nodes: int
+    cpus: int
+    gpus: int | None
+
+
 @lru_cache(_KEPT)
-def _of_columns(names_none: bool, *texts: str | None) -> Mapping[str, Any]:
+def _of_columns(names_none: bool, *texts: str | None) -> _Columns:
     """What the columns _OF_SIZE say. names_none: whether the job gave no number of nodes."""
     row = {name: text for name, text in zip(_OF_SIZE, texts, strict=True) if text is not None}
     had = value(row, "alloctres", values.tres) or {}
     asked = value(row, "reqtres", values.tres) or had
     nodes = _count(row, "reqnodes") or asked.get("node") or _count(row, "nnodes", "allocnodes") or 1
-    cpus = _count(row, "reqcpus", "ncpus", "alloccpus") or asked.get("cpu") or nodes
+    # Those of ReqCPUS are more where MaxMemPerCPU has raised them.
+    cpus = asked.get("cpu") or _count(row, "reqcpus", "ncpus", "alloccpus") or nodes
     cpus = max(cpus, nodes)
     got = max(_count(row, "nnodes", "allocnodes") or had.get("node") or nodes, nodes)
     found: dict[str, Any] = {"min_nodes": nodes, "max_nodes": got, "tasks": cpus}
@@ -120,7 +165,9 @@ def _of_columns(names_none: bool, *texts: str | None) -> Mapping[str, Any]:
         for name, count in asked.items()
         if name.startswith("license/") and count
     }
-    return found
+    counted = any(row.get(name) for name in ("reqtres", "alloctres"))
+    gpus = sum(one.count for one in _gres(asked, 1) if one.name == GPU)
+    return _Columns(found, nodes, cpus, gpus if counted else None)
 
 
 def _memory(
@@ -136,9 +183,12 @@ def _memory(
     What it asked for and what it had are in the ratio of the CPUs, or of the nodes.
     """
     total = asked.get("mem")
+    if total and had and "mem" not in had:
+        return {}  # it is not counted: what is logged are whole nodes
     if total:
         got, got_cpus, got_nodes = (had.get(name) for name in ("mem", "cpu", "node"))
-        by_cpu = not got or not got_cpus or got * cpus == total * got_cpus
+        raised = _count(row, "reqcpus") or cpus
+        by_cpu = not got or not got_cpus or total * got_cpus in (got * cpus, got * raised)
         by_node = not got or not got_nodes or got * nodes == total * got_nodes
         if by_cpu and (names_none or not by_node):
             return {"memory_per_cpu_MiB": math.ceil(total / cpus)}
