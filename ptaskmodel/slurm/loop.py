@@ -9,7 +9,6 @@ from math import copysign, inf
 
 from ptaskmodel import interrupts
 from ptaskmodel.batch.jobs.execution import Attempt, Ended, Execution
-from ptaskmodel.memory import collector_at_rest
 from ptaskmodel.slurm.conf import phases as phases_of
 from ptaskmodel.slurm.conf.phases import (
     AT_ONE_DATE_S,
@@ -165,7 +164,7 @@ class Loop:
         progress: called often, with the date (s), how many jobs are over and how many wait.
         """
         steps = 0
-        with collector_at_rest(), interrupts.held():
+        with interrupts.held():
             while self.step():
                 steps += 1
                 if steps % PROGRESS_EVERY:

@@ -63,6 +63,7 @@ class SlurmRun:
         return 0 if held is None else self.loop.controller.rules.cpus_of(held)
 
 
+@collector_at_rest()
 def simulate_slurm(
     conf: Conf,
     requests: Sequence[JobRequest],
@@ -105,6 +106,7 @@ def simulate_slurm(
     return _outcome(loop)
 
 
+@collector_at_rest()
 def simulate_together(
     conf: Conf,
     parts: Sequence[Part],
@@ -434,7 +436,7 @@ def run_together(
     """
     coming = {loop: event for loop in loops if (event := loop.next_event()) is not None}
     steps = 0
-    with collector_at_rest(), interrupts.held():
+    with interrupts.held():
         while coming:
             first = min(coming, key=lambda loop: coming[loop][0])
             date = coming[first][0]

@@ -79,8 +79,9 @@ class Queue:
         first: int = 0,
     ) -> None:
         self._order = order
-        # How often the entries, or their order, have changed.
+        # How often the entries, or their order, have changed; the jobs that came to them.
         self.version = 0
+        self.came: list[JobRecord] = []
         self._entries: list[Entry] = []
         # The numbers of their jobs, from 0 on.
         self._first, self._numbers = first, array("q")
@@ -314,6 +315,7 @@ class Queue:
                 return
             if least != most:
                 self._shorter[job] = None
+        self.came.append(job)
         self._keys[job] = keys = _keys(job)
         if job.reservation is not None:
             self._reserved[job] = None

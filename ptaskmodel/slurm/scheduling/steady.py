@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.slurm.conf.facts import FORCE, LINEAR, NEVER, YES
 from ptaskmodel.slurm.controller.queue import Entry
 from ptaskmodel.slurm.jobs.needs import Need
-from ptaskmodel.slurm.jobs.record import Allocation, JobRecord
-from ptaskmodel.slurm.scheduling.vectorised_backfill import is_plain
+from ptaskmodel.slurm.jobs.record import PENDING, Allocation, JobRecord
+from ptaskmodel.slurm.scheduling.vectorised_backfill import is_alone, is_plain
 from ptaskmodel.slurm.select.linear import Linear
 
 if TYPE_CHECKING:
@@ -65,65 +66,82 @@ class SteadyStarts:
         self._select: Linear = controller.allocations.select
         self._nodes = controller.nodes.partitions[controller.conf.partitions[0].name]
         self.head: tuple[JobRecord, Mask] | None = None
-        # How many nodes jobs wait for; 0: something else matters to them, too.
-        self._sizes: dict[JobRecord, int] = {}
-        # The version of the queue, and how deep it was looked at, when those behind were told.
-        self._told = -1, 0
+        # How many nodes jobs of a kind wait for; 0: something else matters to them, too.
+        self._sizes: dict[Hashable, int] = {}
+        # The job that all others were told is first, and how many had come to the queue then.
+        self._first: JobRecord | None = None
+        self._told = 0
 
     def start(self, entries: list[Entry], date: float, *, full: bool) -> list[Entry]:
         """Start jobs of `entries` at a `date`, up to the first that waits, or is not plain.
 
         full: however deep the queue is. Returns the entries that need another look.
         """
-        controller, sizes, entries = self._controller, self._sizes, entries.copy()
+        controller, entries = self._controller, entries.copy()  # without those that start
         now, idle = controller.events.second(date), idle_nodes(controller)
         most = len(entries)
         if not full:
             most = min(most, controller.conf.scheduler.default_queue_depth + 1)
         for place in range(most):
-            job = entries[place].job
-            size = sizes.get(job)
-            if size is None:
-                size = sizes[job] = self._size_of(job)
+            job = entries[place][2]
+            need: Need = job.needs[0]
+            size = self._size_of(job, need)
             if size:
-                usable = job.needs[0].nodes & idle
+                usable = need.nodes & idle
                 if usable.bit_count() >= size:
-                    found = Allocation(self._select.tightest(job.needs[0], usable), size)
+                    found = Allocation(self._select.tightest(need, usable), size)
                     controller.rules.tested(job, found)
                     controller.runs.start(job, 0, found, date, MAIN)
                     idle &= ~found.nodes
                     continue
-                if (controller.nodes.up & self._nodes).bit_count() < size:
-                    return entries[place:]
-            elif not self._head_waits(entries[place], idle):
+                waits = (controller.nodes.up & self._nodes).bit_count() >= size
+            else:
+                waits = self._head_waits(entries[place], idle)
+            if not waits:
+                self._first = None
                 return entries[place:]
             job.wait_for("Resources")
-            told = controller.queue.version, most - place
-            if told != self._told:
-                for _, _, job in entries[place + 1 : most]:
-                    if job.reason in NOT_TOLD:
-                        job.wait_for("Priority")
-                self._told = told if controller.queue.settled else (-1, 0)
+            self._tell_others(job, entries, most)
             if place + 1 < most:
                 controller.events.change_at(now)
             break
         return []
 
-    def _size_of(self, job: JobRecord) -> int:
-        """How many nodes a job waits for; 0: something else matters, too."""
-        rules, need = self._controller.rules, job.needs[0]
-        fits = (
-            rules.frees_alone
-            and is_plain(job)
-            and need.share == 1
-            and job.request.least_nodes <= need.least <= need.most
-            and need.cpus <= need.least * self._controller.nodes.cpus[0]
-            and rules.could_ever(need)
-            and rules.blocks(job, job.partition) is None
-            and rules.never_starts(job, job.partition) is None
-            and rules.waits_for(job, job.partition, whole=True) is None
-        )
-        return need.least if fits else 0
+    def _tell_others(self, first: JobRecord, entries: list[Entry], most: int) -> None:
+        """Tell those of `most` entries that wait that another is first.
+
+        If all were told of the one before, these are that one and those that have come since.
+        """
+        queue = self._controller.queue
+        are_all = most == len(entries) and queue.settled and self._controller.rules.frees_alone
+        if self._first is not None and are_all:
+            others = [*queue.came[self._told :], self._first]
+        else:
+            others = [job for _, _, job in entries[:most]]
+        for job in others:
+            if job.reason in NOT_TOLD and job is not first and job.state == PENDING:
+                job.wait_for("Priority")
+        self._first, self._told = first if are_all else None, len(queue.came)
+
+    def _size_of(self, job: JobRecord, need: Need) -> int:
+        """How many nodes a `job` with a `need` waits for; 0: something else matters, too."""
+        if not is_alone(job) or job.request.array is not None:
+            return 0
+        size = self._sizes.get(need.kind)
+        if size is None:
+            rules = self._controller.rules
+            # Its partition takes it: else it would not be looked at.
+            fits = (
+                rules.frees_alone
+                and is_plain(job)
+                and need.share == 1
+                and job.request.least_nodes <= need.least <= need.most
+                and need.cpus <= need.least * self._controller.nodes.cpus[0]
+                and rules.could_ever(need)
+                and rules.never_starts(job, job.partition) is None
+            )
+            size = self._sizes[need.kind] = need.least if fits else 0
+        return size
 
     def _head_waits(self, first: Entry, idle: Mask) -> bool:
         """Whether the first in the queue is known to wait: too few nodes are `idle`, as before.

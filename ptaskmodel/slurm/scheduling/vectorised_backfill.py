@@ -150,10 +150,11 @@ class QuickCycles:
         self._first = conf.first_job_id
         self._rows: dict[Mask, int] = {}
         self._up: Mask = 0
-        # How many jobs are known; the answers of the select plugin when it was noted who runs.
+        # How many jobs that came to the queue are known.
         self._seen = 0
         # The places in `known` of jobs that may not have each node of their partition.
         self._picky: set[int] = set()
+        # The answers of the select plugin when it was noted who runs.
         self._noted = -1
         room = conf.bf_node_space_size + 3
         self._state = self._new_state(room)
@@ -230,15 +231,15 @@ class QuickCycles:
         return known and now <= self._state.numbers[UNTIL]
 
     def _make_room(self, entries: int) -> None:
-        """Know all jobs that have come, and have room for those that wait."""
-        jobs = self._controller.jobs.all
+        """Know all jobs that came to the queue and still wait, and have room for them."""
+        jobs, came = self._controller.jobs.all, self._controller.queue.came
         if len(jobs) > len(self._state.known):
             known = longer(self._state.known.T, 2 * len(jobs) + 1000).T.copy()
             self._state = self._state._replace(known=known)
-        if self._seen < len(jobs):
-            for k in range(self._seen, len(jobs)):
-                self._see(jobs[k], k)
-            self._seen = len(jobs)
+        for job in came[self._seen :]:
+            if job.state == PENDING:
+                self._see(job, job.number - self._first)
+        self._seen = len(came)
         state = self._state
         if entries > len(state.jobs):
             self._state = state._replace(**zeros(self._of_entries, 2 * entries))
