@@ -110,9 +110,8 @@ class Loop:
         self._boot_s = boot = self._events.second(phases.main_boot_s)
         self._last_full = self._last_check = self._last_purge = self._last_call = boot
         self._last_turn = phases.main_boot_s
-        # When the next turn is, if a pass is asked for or not as noted; None: it is not known.
-        self._next_turn = -inf
-        self._turn_answers: bool | None = None
+        # The next turn if a pass is asked for, and if none is; one that is past is not known.
+        self._asked_turn = self._quiet_turn = -inf
         # The least time from a pass to the next, the first date of that, and whether it is full.
         least_us = self._options.sched_min_interval_us
         self._pause_s = (least_us + 1) / 1e6
@@ -223,10 +222,11 @@ class Loop:
         controller, backfill = self.controller, self._backfill
         if not controller.queue.jobs and not controller.busy:
             self._pass_idle_time(date)
-        turn = self._next_turn
-        if self._turn_answers is not self._events.requested or turn < self._now:
+        turn = self._asked_turn if self._events.requested else self._quiet_turn
+        if turn < self._now or turn <= self._last_turn:
             turn = self._turn_date()
-        turn = max(turn, backfill.held_until)
+        if turn < backfill.held_until:
+            turn = backfill.held_until
         if turn < date:
             date, what = turn, TURN
         if backfill.wakes_s <= date:
@@ -356,14 +356,14 @@ class Loop:
 
     def _turn_date(self) -> float:
         """The next turn of the main loop that has something to do."""
-        options = self._options
+        options, requested = self._options, self._events.requested
         due = self._last_check + LIMITS_S
         if due > self._last_purge + self._purge_s:
             due = self._last_purge + self._purge_s
         if options.sched_interval_s > 0:
             if due > self._last_full + options.sched_interval_s:
                 due = self._last_full + options.sched_interval_s
-            if self._events.requested and due > self._last_call + options.batch_sched_delay_s:
+            if requested and due > self._last_call + options.batch_sched_delay_s:
                 due = self._last_call + options.batch_sched_delay_s
         if not self._unreserved:
             begin = self._reserved.next_begin_s(self._boot_s)
@@ -372,8 +372,12 @@ class Loop:
         turn = self._phases.turn_after(max(due - self._phases.t0, self._now))
         if turn <= self._last_turn:
             turn += self._phases.turn_s
-        if self._unreserved:
-            self._next_turn, self._turn_answers = turn, self._events.requested
+        if not self._unreserved:
+            return turn
+        if requested:
+            self._asked_turn = turn
+        else:
+            self._quiet_turn = turn
         return turn
 
     def _pass_idle_time(self, until: float) -> None:
@@ -406,13 +410,13 @@ class Loop:
             self._last_call = full
         self._last_check, self._last_purge, self._last_full = check, purge, full
         latest = phases.turn_after(max(check, purge, full) - phases.t0)
-        self._turn_answers = None
+        self._asked_turn = self._quiet_turn = -inf
         self._last_turn = max(self._last_turn, latest)
 
     def _turn(self, date: float) -> None:
-        controller, options = self.controller, self.controller.conf.scheduler
+        controller, options = self.controller, self._options
         now = self._events.second(date)
-        self._last_turn, self._turn_answers = date, None
+        self._last_turn, self._asked_turn = date, -inf
         begins = not self._unreserved and now >= self._reserved.next_begin_s(self._boot_s)
         if begins and self._reserved.begin(now):
             self._events.ask_for_pass()

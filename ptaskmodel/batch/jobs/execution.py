@@ -120,7 +120,7 @@ class Attempt:
     def end(self, date: float, state: str, suspensions: Sequence[Sequence[float]]) -> None:
         """End at a `date` in a `state`, after `suspensions`, which are copied."""
         self.end_s, self.state = date, state
-        self.suspensions = [list(stretch) for stretch in suspensions]
+        self.suspensions = [list(stretch) for stretch in suspensions] if suspensions else ()
 
     @property
     def hosts(self) -> HostSet:

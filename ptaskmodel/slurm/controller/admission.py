@@ -227,16 +227,16 @@ class Deadlines:
         self._second = second
         self._jobs: list[JobRecord] = []
 
-    def __bool__(self) -> bool:
-        return bool(self._jobs)
-
     def add(self, job: JobRecord) -> None:
         """A job waits, for the first time or again."""
         if job.request.deadline_s is not None and job not in self._jobs:
             self._jobs.append(job)
 
-    def missed(self, now: int) -> list[JobRecord]:
-        """Return waiting jobs that would miss their deadline if they started now."""
+    def missed(self, date: float) -> Sequence[JobRecord]:
+        """Return waiting jobs that would miss their deadline if they started at a `date`."""
+        if not self._jobs:
+            return ()
+        now = self._second(date)
         waiting = [job for job in self._jobs if job.state == record.PENDING]
         self._jobs = [job for job in self._jobs if job.state in record.OPEN]
         return [job for job in waiting if now + _least_s(job) > self._deadline(job)]

@@ -77,17 +77,18 @@ class Running:
         """The script of a job begins."""
         allocation, work = job.allocation, job.request.work
         assert allocation is not None
-        if self._told.get(job.id, 0.0) > date:
+        if self._told and self._told.get(job.id, 0.0) > date:
             work = DelayWork(UNTIL_TOLD_S)
         elif self._longer_s:
             work = _followed_by(work, self._longer_s)
-        run = self._runs.make(job.id, date, allocation.size, job.id, work)
+        name = job.request.id
+        run = self._runs.make(name, date, allocation.size, name, work)
         place = self._place(allocation.nodes)
         cores = self._tasks(job) if work.duration_s is None else None
         number = next(self._numbers)
         attempt = Attempt(run, place, date, job.end_s, number, ordinal=job.restarts, cores=cores)
         job.run_as(attempt)
-        self._jobs[attempt.number] = job
+        self._jobs[number] = job
         self.execution.start(attempt, date)
 
     def _place(self, nodes: Mask) -> Mask:
@@ -214,9 +215,9 @@ class Cleaning:
         at_once: whether it then asks for a pass of its own.
         """
         clean = date + clean_s
-        if not at_once:
-            return max(clean, self.cleaned.get(job.id, date))
-        return self._as_told(date, clean) if self.passed else clean
+        if at_once:
+            return self._as_told(date, clean) if self.passed else clean
+        return max(clean, self.cleaned.get(job.id, date)) if self.cleaned else clean
 
     def _as_told(self, date: float, clean: float) -> float:
         """When the nodes of a job that is over now were clean, in a recorded run.
@@ -354,13 +355,11 @@ class JobList:
 
     def add(self, request: JobRequest, now: int, partitions: Sequence[Partition]) -> JobRecord:
         """Make the record of a `request` for `partitions` that arrives at `now`."""
-        job = JobRecord(request, self._conf.first_job_id + len(self.all), now, partitions)
+        number = self._conf.first_job_id + len(self.all)
+        listed = self.heads.setdefault(request.array_id, self._new_place())
+        job = JobRecord(request, number, now, partitions, listed)
         self.all.append(job)
         return job
-
-    def first_place(self, job: JobRecord) -> int:
-        """Return the place of a `job` that arrives: its own, or that of its array."""
-        return self.heads.setdefault(job.request.array_id, self._new_place())
 
     def place(self, job: JobRecord) -> int:
         """Return the place of a `job` that waits."""

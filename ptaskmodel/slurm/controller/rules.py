@@ -94,10 +94,8 @@ class Rules:
         self._arrays_refused: dict[str, str | None] = {}
         self._first: dict[str, int] = {}
 
-    def place(self, job: JobRecord) -> int:
-        """What the queue puts first of equals: the number of a job, or of its array's first."""
-        if job.request.array is None:
-            return job.number
+    def first_of_array(self, job: JobRecord) -> int:
+        """The number of the first job of the array of a `job`."""
         return self._first.setdefault(job.request.array_id, job.number)
 
     def takes_whole(self, job: JobRecord, partition: Partition) -> bool:
@@ -397,9 +395,7 @@ class Rules:
 
     def ended(self, job: JobRecord, now: int, *, again: bool) -> None:
         """A job that ran is over, or begins anew later."""
-        self.priorities.ended(job, now)
-        if not again:
-            self.priorities.gone(job)
+        self.priorities.ended(job, now, again=again)
         if self.limits.enforced:
             self.limits.ended(job, now)
             if not again:

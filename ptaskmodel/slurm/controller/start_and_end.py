@@ -64,7 +64,7 @@ class Submission:
         self._allocations = allocations
         self._deadlines = Deadlines(events.second)
         self._partitions = {p.name: p for p in conf.partitions}
-        self._default = [conf.home_partition]
+        self._default = (conf.home_partition,)
 
     def is_full(self, more: int) -> bool:
         """Whether so many `more` jobs would be too many to keep records of."""
@@ -81,7 +81,8 @@ class Submission:
         partitions = self._partitions_of(request.partitions)
         request, needs = rules.taken_in(request, partitions)
         job = self._jobs.add(request, now, partitions)
-        job.enter_list(self._jobs.first_place(job), rules.place(job))
+        if request.array is not None:
+            job.stand_with(rules.first_of_array(job))
         job.set_needs(needs)
         if request.begin_s is not None:
             job.begin_after(max(now, self._events.second(request.begin_s)))
@@ -139,11 +140,11 @@ class Submission:
         self._events.tell(date, "submit", job)
         return job
 
-    def _partitions_of(self, names: Sequence[str]) -> list[Partition]:
+    def _partitions_of(self, names: Sequence[str]) -> tuple[Partition, ...]:
         if not names:
             return self._default
-        found = [self._partitions[name] for name in names]
-        return [each for each in found if each.accepts] or found
+        found = tuple([self._partitions[name] for name in names])
+        return tuple([each for each in found if each.accepts]) or found
 
     def requeue(self, job: JobRecord, date: float) -> None:
         """A `job` that was stopped at a `date` waits again, and is eligible later."""
@@ -175,9 +176,8 @@ class Submission:
 
     def miss_deadlines(self, date: float) -> None:
         """Cancel jobs that would miss their deadlines if they started at a `date`."""
-        if self._deadlines:
-            for job in self._deadlines.missed(self._events.second(date)):
-                self._leave(job, date, record.DEADLINE, "DeadLine")
+        for job in self._deadlines.missed(date):
+            self._leave(job, date, record.DEADLINE, "DeadLine")
 
     def _leave(self, job: JobRecord, date: float, state: str, reason: str | None = None) -> None:
         now = self._events.second(date)
@@ -275,8 +275,8 @@ class Runs:
         """The script of a job, of which this is the `attempt`, has ended by itself at a `date`."""
         job = self._running.job_of(attempt)
         state = record.FAILED if job.request.fails else record.COMPLETED
-        late_s = over_time_s(self._conf, job.partition)
-        if not job.request.fails and job.end_s + late_s < self._events.second(date):
+        over_s = self._events.second(date) - job.end_s
+        if over_s > 0 and not job.request.fails and over_s > over_time_s(self._conf, job.partition):
             state = record.TIMEOUT
         self._leave(job, date, state, by_itself=True)
 
@@ -325,14 +325,11 @@ class Runs:
         now = self._events.second(date)
         self._jobs.stop(job)
         ran = job.state == record.RUNNING
-        lasts_s = job.request.work.duration_s
         # Whether its script is over in this second, so that nothing is left to be killed.
-        done = (
-            not by_itself
-            and ran
-            and lasts_s is not None
-            and job.ran_s + now - job.since_s >= lasts_s
-        )
+        done = False
+        if ran and not by_itself:
+            lasts_s = job.request.work.duration_s
+            done = lasts_s is not None and job.ran_s + now - job.since_s >= lasts_s
         job.end(state, now, date)
         self._running.note_end(job, date)
         self._allocations.give_back(job, running=ran)

@@ -122,7 +122,12 @@ class JobRecord:
     )
 
     def __init__(
-        self, request: JobRequest, number: int, submit_s: int, partitions: Sequence[Partition]
+        self,
+        request: JobRequest,
+        number: int,
+        submit_s: int,
+        partitions: Sequence[Partition],
+        listed: int | None = None,
     ) -> None:
         self.request = request
         self.number = number
@@ -154,19 +159,18 @@ class JobRecord:
         self.by = ""
         self.planned_s: float | None = None
         self.planned: Mask = 0
-        self.listed = self.serial = number
+        self.listed = self.serial = number if listed is None else listed
         self.tested_cpus = 0
-        self.suspensions: list[list[float]] = []
+        self.suspensions: Sequence[list[float]] = ()
 
     # --- submission -------------------------------------------------------------------------
 
-    def enter_list(self, listed: int, place: int) -> None:
-        """Set the places in the list of all jobs, `listed`, and among equals in the queue, `place`.
+    def stand_with(self, number: int) -> None:
+        """Stand among equals in the queue where the job of a `number` does: the first of its array.
 
-        A task of an array gets another one in the list when it starts (`start`).
+        In the list of all jobs it gets another place when it starts (`start`).
         """
-        self.listed = self.serial = listed
-        self.place = place
+        self.place = number
 
     def set_needs(self, needs: Sequence[Any]) -> None:
         """Set `needs`, one for each partition."""
@@ -268,7 +272,7 @@ class JobRecord:
         self.limit_s = limit_s
         self.end_s = now + (longest_s if limit_s == inf else limit_s)
         self.listed = listed
-        self.ran_s, self.victim, self.lost, self.suspensions = 0.0, False, False, []
+        self.ran_s, self.victim, self.lost, self.suspensions = 0.0, False, False, ()
 
     def run_as(self, attempt: Attempt) -> None:
         """Set the `attempt` that the execution runs."""
@@ -307,7 +311,7 @@ class JobRecord:
         self.state = SUSPENDED
         self.ran_s += now - self.since_s
         self.since_s = now
-        self.suspensions.append([date, inf])
+        self.suspensions = [*self.suspensions, [date, inf]]
 
     def resume(self, now: int, date: float) -> None:
         """Let a suspended job go on at `now` (Unix s) and `date` (s of the simulation)."""

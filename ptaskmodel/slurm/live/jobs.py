@@ -315,7 +315,7 @@ class Book:
             self._stopped.add(record.number)
         elif not _is_frozen(record):
             self._execution.suspend(attempt, now)
-            record.suspensions.append([now, inf])
+            record.suspensions = [*record.suspensions, [now, inf]]
 
     def _resume(self, record: JobRecord) -> None:
         attempt, now = record.attempt, self._cluster.now
