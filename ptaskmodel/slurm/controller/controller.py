@@ -62,7 +62,7 @@ class Controller:
         self.preemption = preemption = Preemption(conf, rules.accounts)
         self.queue = queue = Queue(
             rules.dependencies.state,
-            rules.eligible,
+            rules.priorities.accrue,
             events.change_at,
             rules.arrays.is_full,
             lambda entry: rules.takes_whole(entry.job, entry.job.partitions[entry.which]),
@@ -114,9 +114,9 @@ class Controller:
         reserves = not self.rules.reserved.empty
         if reserves:
             over += outstaying(self.conf, running, now, over)
-        spends = self.rules.limits.kills
-        live = (job for _, _, job in running if job.state == record.RUNNING)
-        ending = live if spends else over
+        ending = over
+        if self.rules.limits.kills:
+            ending = [job for _, _, job in running if job.state == record.RUNNING]
         for job in sorted(ending, key=lambda job: job.listed) if ending else ():
             if job.victim and job in over:
                 again = self.preemption.mode_of(job) == REQUEUE

@@ -164,7 +164,7 @@ class Basic:
         return {}
 
 
-_NO_FACTORS = np.empty(0)
+_NO_FACTORS, _NOBODY = np.empty(0), Member()
 FOREVER_min = 0xFFFFFFFF
 FACTORS = ("age", "assoc", "fairshare", "jobsize", "partition", "qos", "tres")
 
@@ -341,16 +341,17 @@ class Multifactor:
 
     def _fixed(self, job: Waiting, entry: int) -> list[float]:
         """What of a row does not change with time: the values of all columns, in their order."""
-        of, part, member = self._of, job.partitions[entry], job.account or Member()
+        of, part, member = self._of, job.partitions[entry], job.account or _NOBODY
         request = job.request
         account = -1 if member.association is None else member.association
         fairshare = 0.0
         if account >= 0 and self.usage is not None:
             fairshare = self.usage.factor(account) * float(self._weight_fairshare)
         key = part.name, account, member.qos
-        if key not in self._of_members:
-            self._of_members[key] = self._of_member(part, account, member.qos)
-        association, partition, qos = self._of_members[key]
+        terms = self._of_members.get(key)
+        if terms is None:
+            terms = self._of_members[key] = self._of_member(part, account, member.qos)
+        association, partition, qos = terms
         cpus = request.cpus_on(request.least_nodes)
         size = first_size = self._weighted_size(job, cpus)
         if request.cpus_raised > 1 and self._conf.enforce_part_limits == "NO":
@@ -372,7 +373,8 @@ class Multifactor:
             value = int(total) if 1 <= total <= MOST else 1 if total < 1 else MOST
         return [
             *(0.0, association, fairshare, size, partition, qos, tres, nice),
-            *(job.number, entry, accrues_s, account, value, job.listed, self._array_of(job)),
+            *(job.number, entry, accrues_s, account, value, job.listed),
+            -1 if request.array is None else self._array_of(job),
             *(is_frozen, several),
         ]
 
@@ -443,7 +445,7 @@ class Multifactor:
 
     def _array_of(self, job: Waiting) -> int:
         """Which array a job is a task of that has never started; -1: none."""
-        if job.request.array is None or job.restarts:
+        if job.restarts:
             return -1
         return self._arrays.setdefault(job.request.array_id, len(self._arrays))
 

@@ -249,7 +249,7 @@ class Queue:
             self._look_at_arrays()
         if whole and self._shorter:
             return self._order([entry for entry in self._looked_at() if self._is_taken(entry)])
-        return self.entries
+        return self.entries if self._ordered is None else self._ordered
 
     def _is_taken(self, entry: Entry) -> bool:
         return entry.job not in self._shorter or self._takes_whole(entry)
@@ -307,7 +307,7 @@ class Queue:
             self._tell_changed(now)
 
     def _put_in(self, job: JobRecord) -> None:
-        if job in self._barred:
+        if self._barred and job in self._barred:
             self._untold[job] = None
             least, most = self._barred[job]
             if all(least):
@@ -331,13 +331,13 @@ class Queue:
     def _take_out(self, job: JobRecord) -> None:
         if self._untold:
             self._untold.pop(job, None)
-        if job in self._hopeless:
+        if self._hopeless and job in self._hopeless:
             del self._hopeless[job]
             return
-        self._shorter.pop(job, None)
-        if self._reserved:
-            self._reserved.pop(job, None)
-        if _has_limit(job):
+        for some in (self._shorter, self._reserved):
+            if some:
+                some.pop(job, None)
+        if self._limited and _has_limit(job):
             tasks = self._limited[job.request.array_id]
             del tasks[job]
             if not tasks:
@@ -411,21 +411,11 @@ def _is_found_now(job: JobRecord) -> bool:
 def _keys(job: JobRecord) -> list[list[Any]]:
     """The places of a job: reservation, tier, priority, submission, array ..."""
     array = job.request.array
-    ends = [()] if job.request.prefer is None else [(LIKED,), (PLAIN_FEATURES,)]
-    return [
-        [
-            job.reservation is None,
-            -partition.tier,
-            -int(priority),
-            job.submit_s,
-            job.place,
-            0 if array is None else array.index,
-            job.number,
-            which,
-            *end,
-        ]
-        for which, (partition, priority) in enumerate(
-            zip(job.partitions, job.priorities, strict=True)
-        )
-        for end in ends
-    ]
+    index, free = 0 if array is None else array.index, job.reservation is None
+    keys: list[list[Any]] = []
+    for which, partition in enumerate(job.partitions):
+        first = free, -partition.tier, -int(job.priorities[which])
+        key = [*first, job.submit_s, job.place, index, job.number, which]
+        likes = job.request.prefer is not None
+        keys += [[*key, LIKED], [*key, PLAIN_FEATURES]] if likes else [key]
+    return keys

@@ -66,6 +66,7 @@ class Rules:
         tree = ShareTree(self.accounts)
         self.members = Members(conf, self.accounts, tree)
         self.priorities = priorities_of(conf, self.accounts, tree, sizes_of(conf, nodes), boot_s)
+        self.waits, self.waits_again = self.priorities.at_submit, self.priorities.again
         self._conf, self._nodes, self._linear = conf, nodes, conf.select_type == LINEAR
         self._empty = select_of(conf, nodes)
         self._of_empty = Answers(self._empty, conf)
@@ -240,19 +241,7 @@ class Rules:
         if job.request.array is not None:
             self.arrays.submitted(job)
 
-    def waits(self, job: JobRecord, now: int) -> None:
-        """A job waits, for the first time or again: its priorities."""
-        self.priorities.at_submit(job, now)
-
-    def waits_again(self, job: JobRecord, now: int) -> None:
-        """A job waits again."""
-        self.priorities.again(job, now)
-
     # --- waiting ----------------------------------------------------------------------------
-
-    def eligible(self, job: JobRecord, since_s: int) -> None:
-        """A job may be looked at since a date: its age grows."""
-        self.priorities.accrue(job, since_s)
 
     def blocks(self, job: JobRecord, partition: Partition) -> str | None:
         """Why a job may not start now whatever nodes are free."""

@@ -66,8 +66,11 @@ class SteadyStarts:
         self._select: Linear = controller.allocations.select
         self._nodes = controller.nodes.partitions[controller.conf.partitions[0].name]
         self.head: tuple[JobRecord, Mask] | None = None
-        # How many nodes jobs of a kind wait for; 0: something else matters to them, too.
+        # How many nodes jobs of a kind wait for; 0: something else matters to them, too. The same
+        # of the first job.
         self._sizes: dict[Hashable, int] = {}
+        self._sized: JobRecord | None = None
+        self._size = 0
         # The job that all others were told is first, and how many had come to the queue then.
         self._first: JobRecord | None = None
         self._told = 0
@@ -85,7 +88,9 @@ class SteadyStarts:
         for place in range(most):
             job = entries[place][2]
             need: Need = job.needs[0]
-            size = self._size_of(job, need)
+            if job is not self._sized:
+                self._sized, self._size = job, self._size_of(job, need)
+            size = self._size
             if size:
                 usable = need.nodes & idle
                 if usable.bit_count() >= size:

@@ -226,9 +226,9 @@ class QuickCycles:
 
     def _is_known(self, now: int) -> bool:
         """Whether a cycle would do what the last one did, which is kept: it started no job."""
-        requeued = self._controller.jobs.requeued
-        known = self._known == self._versions and not requeued
-        return known and now <= self._state.numbers[UNTIL]
+        if now > self._state.numbers[UNTIL]:
+            return False
+        return self._known == self._versions and not self._controller.jobs.requeued
 
     def _make_room(self, entries: int) -> None:
         """Know all jobs that came to the queue and still wait, and have room for them."""
@@ -303,10 +303,11 @@ class QuickCycles:
 
     def _note_plans(self, entries: list[Entry]) -> None:
         controller, state = self._controller, self._state
-        for place in state.new[: state.numbers[NEW]].tolist():
-            job = entries[place].job
-            if job.state == PENDING:
-                controller.rules.tested_cpus(job, self._size_of(place, job))
+        if new := int(state.numbers[NEW]):
+            for place in state.new[:new].tolist():
+                job = entries[place].job
+                if job.state == PENDING:
+                    controller.rules.tested_cpus(job, self._size_of(place, job))
         reservations = controller.reservations
         reservations.forget_plans()
         if reservations.keeps_plans:

@@ -100,11 +100,12 @@ class Linear:
         """A job takes its allocation."""
         self._ends = None
         allocation = _held(job)
+        nodes = allocation.nodes
         self.jobs[job] = None
-        self.running.add(allocation.nodes)
-        self.present.add(allocation.nodes)
+        self.running.add(nodes)
+        self.present.add(nodes)
         if _alone(job):
-            self.alone.add(allocation.nodes)
+            self.alone.add(nodes)
         if allocation.memory_MiB:
             self._count_memory(allocation, 1)
 
@@ -112,12 +113,13 @@ class Linear:
         """A job gives its allocation back; running: whether it was counted as running."""
         self._ends = None
         allocation = _held(job)
+        nodes = allocation.nodes
         del self.jobs[job]
         if running:
-            self.running.remove(allocation.nodes)
-        self.present.remove(allocation.nodes)
+            self.running.remove(nodes)
+        self.present.remove(nodes)
         if _alone(job):
-            self.alone.remove(allocation.nodes)
+            self.alone.remove(nodes)
         if allocation.memory_MiB:
             self._count_memory(allocation, -1)
 
