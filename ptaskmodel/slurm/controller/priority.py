@@ -150,7 +150,7 @@ class Basic:
     def started(self, job: Waiting, now: int, tres: Amounts) -> None:
         """No usage is kept."""
 
-    def ended(self, job: Waiting, now: int, *, again: bool) -> None:
+    def ended(self, job: Waiting, now: int, *, again: bool = False) -> None:
         """No usage is kept."""
 
     def gone(self, job: Waiting) -> None:
@@ -278,7 +278,7 @@ class Multifactor:
             self.usage.started(job.listed, job.account.association, now, rate)
             self._running.add(job.number)
 
-    def ended(self, job: Waiting, now: int, *, again: bool) -> None:
+    def ended(self, job: Waiting, now: int, *, again: bool = False) -> None:
         """The job runs no longer: its usage counts at once. again: whether it begins anew."""
         if self._follows_running and not again:
             self.gone(job)
