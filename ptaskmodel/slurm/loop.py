@@ -241,7 +241,7 @@ class Loop:
 
     def take_ends(self, date: float, ended: Ended) -> bool:
         """Some attempts have ended now; whether any is of a job of this controller."""
-        mine = self.controller.runs.in_order([attempt for attempt, _ in ended])
+        mine = self.controller.runs.in_order(ended)
         if not mine:
             return False
         self._now = date

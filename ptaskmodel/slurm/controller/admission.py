@@ -253,7 +253,7 @@ def _least_s(job: JobRecord) -> float:
     return (need.limit_s if need.least_limit_s is None else need.least_limit_s) or 0
 
 
-class Ended:
+class EndedJobs:
     """The records of jobs that are over, which are forgotten after a while."""
 
     def __init__(self) -> None:
@@ -329,10 +329,10 @@ class Admission:
         needs = alike.get(times)
         if needs is None:
             first = next(iter(alike.values()), None)
-            if first is None or len(first) > 1 or any(need.ways for need in first):
+            if first is None or len(first) > 1 or first[0].ways:
                 needs = self.needs(preferring(request), partitions)
             else:
-                needs = tuple([_with_limits(need, request) for need in first])
+                needs = (_with_limits(first[0], request),)
             alike[times] = needs
         return request, needs
 

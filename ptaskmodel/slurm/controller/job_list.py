@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from math import ceil, floor, inf
 from typing import NamedTuple
 
-from ptaskmodel.batch.jobs.execution import Attempt, Execution
+from ptaskmodel.batch.jobs.execution import Attempt, Ended, Execution
 from ptaskmodel.batch.machine.host_sets import Mask, members
 from ptaskmodel.slurm.conf.facts import Conf, Partition
 from ptaskmodel.slurm.conf.phases import AT_ONCE_S, AT_ONE_DATE_S, Phases, second_of
-from ptaskmodel.slurm.controller.admission import Ended
+from ptaskmodel.slurm.controller.admission import EndedJobs
 from ptaskmodel.slurm.jobs.record import JobRecord, nodes_of
 from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.workload.jobs import JobMaker
@@ -65,9 +65,9 @@ class Running:
         self._jobs: dict[int, JobRecord] = {}
         self._runs = JobMaker()
 
-    def own(self, attempts: Iterable[Attempt]) -> list[Attempt]:
-        """Return those of some `attempts` that are of these jobs."""
-        return [attempt for attempt in attempts if attempt.number in self._jobs]
+    def own(self, ended: Ended) -> list[Attempt]:
+        """Return the attempts of those that have `ended` that are of these jobs."""
+        return [attempt for attempt, _ in ended if attempt.number in self._jobs]
 
     def job_of(self, attempt: Attempt) -> JobRecord:
         """Whose an attempt is."""
@@ -349,7 +349,7 @@ class JobList:
         self.heads: dict[str, int] = {}
         self.requeued: list[JobRecord] = []
         self._last_place = 0
-        self._ended = Ended()
+        self._ended = EndedJobs()
 
     # --- places -----------------------------------------------------------------------------
 

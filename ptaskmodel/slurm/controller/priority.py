@@ -47,7 +47,8 @@ class Waiting(Protocol):
     """What priorities are made of: the record of a job.
 
     number: Slurm's id. listed: its place in the list of all jobs. priorities: set here, one for
-    each partition; it may change at any time. account: whose it is. Dates are whole Unix seconds.
+    each partition; it may change at any time. account: whose it is. least_nodes: the least that
+    it asks for, raised to MinNodes if that may be. Dates are whole Unix seconds.
     """
 
     request: JobRequest
@@ -60,11 +61,7 @@ class Waiting(Protocol):
     priorities: Any
     held: bool
     account: Member | None
-
-    @property
-    def least_nodes(self) -> int:
-        """The least number of nodes that it asks for, raised to MinNodes if that may be."""
-        ...
+    least_nodes: int
 
     def set_priorities(self, priorities: Any) -> None:
         """Set `priorities`, one for each partition."""

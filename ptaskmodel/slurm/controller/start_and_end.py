@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import inf
 
-from ptaskmodel.batch.jobs.execution import Attempt
+from ptaskmodel.batch.jobs.execution import Attempt, Ended
 from ptaskmodel.slurm.conf.facts import Conf, Nodes, Partition
 from ptaskmodel.slurm.conf.phases import AT_ONE_DATE_S, Phases
 from ptaskmodel.slurm.controller.admission import (
@@ -264,9 +264,9 @@ class Runs:
             return job.suspensions[-1][0] > date - AT_ONE_DATE_S
         return job.state == record.RUNNING
 
-    def in_order(self, attempts: Iterable[Attempt]) -> list[Attempt]:
-        """Return the `attempts` of these jobs in the order in which ends at one date are heard."""
-        mine = self._running.own(attempts)
+    def in_order(self, ended: Ended) -> list[Attempt]:
+        """Return which attempts of these jobs have `ended`, in the order in which that is heard."""
+        mine = self._running.own(ended)
         if len(mine) > 1:
             mine.sort(key=lambda attempt: self._running.job_of(attempt).serial)
         return mine

@@ -78,7 +78,8 @@ class JobRecord:
     place in the list of all jobs. serial: its place among the numbers that Slurm gives to jobs and
     to tasks that start. tested_cpus: what it was last found to take, 0 before. by:
     which scheduler started it. prefers: whether ``needs`` are those with the features that it
-    prefers. planned_s, planned: what backfill last found for it.
+    prefers. least_nodes: the least that it asks for, raised to `min_nodes` if that is allowed.
+    planned_s, planned: what backfill last found for it.
     """
 
     __slots__ = (
@@ -93,6 +94,7 @@ class JobRecord:
         "end_s",
         "gang_order",
         "held",
+        "least_nodes",
         "limit_s",
         "listed",
         "lost",
@@ -136,6 +138,8 @@ class JobRecord:
         self.begin_s = submit_s
         self.eligible_s: int | None = None
         self.partitions = tuple(partitions)
+        least, most = request.nodes_asked(self.min_nodes)
+        self.least_nodes = least if least <= most else request.least_nodes
         self.priorities = [0] * len(self.partitions)
         self.needs: Sequence[Any] = ()
         self.prefers = request.prefer is not None
@@ -329,12 +333,6 @@ class JobRecord:
         if len(self.partitions) == 1:
             return self.partitions[0].min_nodes
         return min(partition.min_nodes for partition in self.partitions)
-
-    @property
-    def least_nodes(self) -> int:
-        """The least number of nodes that it asks for, raised to `min_nodes` if that is allowed."""
-        least, most = self.request.nodes_asked(self.min_nodes)
-        return least if least <= most else self.request.least_nodes
 
     @property
     def id(self) -> str:
