@@ -153,7 +153,7 @@ class Controller:
         changed = self.rules.refresh(self.events.second(date), self.jobs.heads)
         if "CALCULATE_RUNNING" in self.conf.priority.flags:  # even of jobs that are over
             changed |= bool(self.jobs.running or self.jobs.ended)
-        if len(self.queue):
+        if self.queue.jobs:
             self.queue.sort()
         if changed:
             self.events.change(date)

@@ -178,9 +178,10 @@ class Rules:
 
     def _at_best(self, need: Need) -> Allocation | None:
         """What a job would get of an empty machine."""
-        if need.kind not in self._possible:
-            self._possible[need.kind] = self.alone(need, self._nodes.usable)
-        return self._possible[need.kind]
+        kind = need.kind
+        if kind not in self._possible:
+            self._possible[kind] = self.alone(need, self._nodes.usable)
+        return self._possible[kind]
 
     # --- submission -------------------------------------------------------------------------
 
@@ -331,9 +332,10 @@ class Rules:
             select.forget_favours(self._nodes.partitions[job.partitions[0].name])
             self.note_gpus(job.needs[0], select)
         if self._linear:
-            found = next(filter(None, map(self._at_best, job.needs)), None)
-            if found is not None:
-                self.tested(job, found)
+            for need in job.needs:
+                if (found := self._at_best(need)) is not None:
+                    self.tested(job, found)
+                    break
 
     def note_gpus(self, need: Need, select: Select) -> None:
         """A job is tried on an empty machine, which notes the GPUs that it finds."""

@@ -69,8 +69,8 @@ class Submission:
     def is_full(self, more: int) -> bool:
         """Whether so many `more` jobs would be too many to keep records of."""
         jobs = self._jobs
-        kept = len(self._queue) + len(jobs.running) + len(self._allocations.cleaning) + jobs.ended
-        return kept + more >= self._max_job_count
+        kept = len(self._queue.jobs) + len(jobs.running) + jobs.ended
+        return kept + len(self._allocations.cleaning) + more >= self._max_job_count
 
     def submit(self, request: JobRequest, date: float, reason: str | None = None) -> JobRecord:
         """Take in or refuse the job of a `request`, which arrives at a `date`.

@@ -63,10 +63,12 @@ class Statistics:
         """Count a cycle. tested: jobs that it tested. waiting: jobs in the queue. end: its why."""
         self.cycles += 1
         self.tested += tested
-        self.most_tested = max(self.most_tested, tested)
+        if tested > self.most_tested:
+            self.most_tested = tested
         self.waiting += waiting
         self.lasted_s += lasted_s
-        self.longest_s = max(self.longest_s, lasted_s)
+        if lasted_s > self.longest_s:
+            self.longest_s = lasted_s
         self.at_limit += end == TIME
 
 

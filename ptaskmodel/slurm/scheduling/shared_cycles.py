@@ -143,7 +143,7 @@ class SharedCycles(QuickCycles):
         if self._preempts:
             self._note_victims()
             state = self._state
-        state.numbers[slot_kernel.RUNNING] = count
+        self._numbers[slot_kernel.RUNNING] = count
         state.idle[:] = words_of(self._controller.allocations.idle, self._words)
 
     def _note_victims(self) -> None:
@@ -159,7 +159,7 @@ class SharedCycles(QuickCycles):
 
     def _note_late(self) -> None:
         """Note when jobs are expected to be over whose limits are."""
-        controller, now = self._controller, int(self._state.numbers[NOW])
+        controller, now = self._controller, self._numbers[NOW]
         for k, end in enumerate(controller.jobs.running):
             if end[0] > now:
                 return
@@ -167,14 +167,14 @@ class SharedCycles(QuickCycles):
             self._state.late[k] = int(date_of(end, select, controller.conf, now))
 
     def _go_through(self, entries: list[Entry], date: float) -> bool:
-        numbers = self._state.numbers
+        numbers = self._numbers
         self._note_late()
         self._note_cleaning()
         outcome = until = 0
         while (status := shared_kernel.cycle(self._state, outcome, until)) != DONE:
             if status == NOT_PLAIN:
                 return False
-            job = entries[int(numbers[POSITION])].job
+            job = entries[numbers[POSITION]].job
             outcome, until = self._start(job, date)
             self._note_who_runs()
             self._note_late()
@@ -230,7 +230,7 @@ class SharedCycles(QuickCycles):
 
     def _told(self, job: JobRecord, which: int) -> int:
         # A job that takes what it asked for learns nothing by a test.
-        if self._state.numbers[CUTS] and which >= 0:
+        if self._numbers[CUTS] and which >= 0:
             size, tasks = int(self._state.needs[which, SIZE]), job.request.tasks
             if size == (tasks or 0) * job.request.cpus_per_task:
                 return size

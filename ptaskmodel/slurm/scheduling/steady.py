@@ -64,6 +64,7 @@ class SteadyStarts:
         self._controller = controller
         assert isinstance(controller.allocations.select, Linear)
         self._select: Linear = controller.allocations.select
+        self._depth = controller.conf.scheduler.default_queue_depth + 1
         self._nodes = controller.nodes.partitions[controller.conf.partitions[0].name]
         self.head: tuple[JobRecord, Mask] | None = None
         # How many nodes jobs of a kind wait for; 0: something else matters to them, too. The same
@@ -83,8 +84,8 @@ class SteadyStarts:
         controller, entries = self._controller, entries.copy()  # without those that start
         now, idle = controller.events.second(date), idle_nodes(controller)
         most = len(entries)
-        if not full:
-            most = min(most, controller.conf.scheduler.default_queue_depth + 1)
+        if not full and most > self._depth:
+            most = self._depth
         for place in range(most):
             job = entries[place][2]
             need: Need = job.needs[0]
@@ -118,6 +119,8 @@ class SteadyStarts:
         If all were told of the one before, these are that one and those that have come since.
         """
         queue = self._controller.queue
+        if self._first is first and self._told == len(queue.came):
+            return
         are_all = most == len(entries) and queue.settled and self._controller.rules.frees_alone
         if self._first is not None and are_all:
             others = [*queue.came[self._told :], self._first]

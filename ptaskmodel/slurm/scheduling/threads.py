@@ -144,7 +144,7 @@ class BackfillThread:
         over = date + self._phases.test_s * tested
         self._cycle_end = controller.events.second(over)
         self.wakes_s = over + controller.conf.scheduler.bf_interval_s + self._phases.backfill_s
-        self.statistics.add(tested, len(controller.queue), lasted_s, end)
+        self.statistics.add(tested, len(controller.queue.jobs), lasted_s, end)
         if self._turned is not None:
             turn = Turn(date, phases_of.BACKFILL_CYCLE, tested, lasted_s, end)
             self._turned(controller, turn)

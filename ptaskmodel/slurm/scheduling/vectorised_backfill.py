@@ -158,7 +158,9 @@ class QuickCycles:
         self._noted = -1
         room = conf.bf_node_space_size + 3
         self._state = self._new_state(room)
-        options, numbers = conf.scheduler, self._state.numbers
+        # As Python has them; the arrays of the state may become longer, but for this one.
+        self._numbers = numbers = self._state.numbers.data
+        options = conf.scheduler
         numbers[STEP], numbers[WINDOW] = options.bf_resolution_s, options.bf_window_min * 60
         numbers[MOST], numbers[ROOM] = options.bf_max_job_test, conf.bf_node_space_size
         # Who looks at plans wants all; GPUs are noted by whoever looks.
@@ -187,7 +189,7 @@ class QuickCycles:
         if not rules.unreserved or rules.owning or cleaning:
             return None
         if self._is_known(now):
-            return int(self._state.numbers[TESTED])
+            return self._numbers[TESTED]
         self._known = None
         if not entries:
             controller.reservations.forget_plans()
@@ -201,7 +203,7 @@ class QuickCycles:
         if deep and self._picky and not self._picky.isdisjoint(state.jobs[:count].tolist()):
             return None  # who is tried in vain counts
         entries = entries.copy()  # without those that start
-        numbers = state.numbers
+        numbers = self._numbers
         numbers[NOW], numbers[ENTRIES], numbers[POSITION] = now, count, 0
         if controller.nodes.up != self._up:
             self._up = controller.nodes.up
@@ -215,7 +217,7 @@ class QuickCycles:
                 return None
         self._note_plans(entries)
         self._known = self._versions
-        return int(numbers[TESTED])
+        return numbers[TESTED]
 
     @property
     def _versions(self) -> tuple[int, int, Mask]:
@@ -226,7 +228,7 @@ class QuickCycles:
 
     def _is_known(self, now: int) -> bool:
         """Whether a cycle would do what the last one did, which is kept: it started no job."""
-        if now > self._state.numbers[UNTIL]:
+        if now > self._numbers[UNTIL]:
             return False
         return self._known == self._versions and not self._controller.jobs.requeued
 
@@ -282,16 +284,16 @@ class QuickCycles:
             )
         put(state.running, jobs.slots.tobytes())
         put(state.ends, jobs.ends_s.tobytes())
-        state.numbers[RUNNING] = count
+        self._numbers[RUNNING] = count
         put(state.idle, self._controller.allocations.idle.to_bytes(size, "little"))
 
     def _go_through(self, entries: list[Entry], date: float) -> bool:
         """Run the kernel, and start the jobs that it finds can start; False: some are not plain."""
-        controller, numbers = self._controller, self._state.numbers
+        controller, numbers = self._controller, self._numbers
         while (status := cycle(self._state)) != DONE:
             if status == NOT_PLAIN:
                 return False
-            place = int(numbers[POSITION])
+            place = numbers[POSITION]
             job = entries[place].job
             nodes = int.from_bytes(self._state.chosen.tobytes(), "little")
             allocation = Allocation(nodes, nodes.bit_count())
@@ -302,8 +304,8 @@ class QuickCycles:
         return True
 
     def _note_plans(self, entries: list[Entry]) -> None:
-        controller, state = self._controller, self._state
-        if new := int(state.numbers[NEW]):
+        controller, state, numbers = self._controller, self._state, self._numbers
+        if new := numbers[NEW]:
             for place in state.new[:new].tolist():
                 job = entries[place].job
                 if job.state == PENDING:
@@ -314,8 +316,8 @@ class QuickCycles:
             planned = state.planned[: len(entries)]
             for place in np.flatnonzero(planned >= 0).tolist():
                 reservations.plan(entries[place].job, int(planned[place]), 0)
-        self.postponed = bool(state.numbers[POSTPONED])
-        self.plans_idle_nodes = bool(state.numbers[PLANS_IDLE])
+        self.postponed = bool(numbers[POSTPONED])
+        self.plans_idle_nodes = bool(numbers[PLANS_IDLE])
 
     def _size_of(self, place: int, job: JobRecord) -> int:
         """The CPUs that the job of an entry was found to take."""
