@@ -71,6 +71,16 @@ class Loop:
     failures: nodes that fail and come back.
     """
 
+    __slots__ = (  # Python reads slots faster than more than 30 attributes of a dictionary
+        *("_arrivals", "_arrived", "_asked_turn", "_backfill", "_boot_s", "_commands", "_events"),
+        *("_execution", "_full_waits", "_gang", "_ids", "_last_call", "_last_check", "_last_full"),
+        *("_last_purge", "_last_turn", "_main", "_next_pass", "_now", "_options", "_pause_s"),
+        *("_period_s", "_phases", "_position", "_preempts", "_purge_s", "_quiet_turn"),
+        *("_recorded", "_refresh_date", "_relief_s", "_reserved", "_script", "_scripted"),
+        *("_slicer", "_still_since", "_taken", "_tried", "_turned", "_unreserved"),
+        *("controller", "failures"),
+    )
+
     def __init__(
         self,
         controller: Controller,
