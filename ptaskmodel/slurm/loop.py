@@ -71,14 +71,14 @@ class Loop:
     failures: nodes that fail and come back.
     """
 
-    __slots__ = (  # Python reads slots faster than more than 30 attributes of a dictionary
-        *("_arrivals", "_arrived", "_asked_turn", "_backfill", "_boot_s", "_commands", "_events"),
-        *("_execution", "_full_waits", "_gang", "_ids", "_last_call", "_last_check", "_last_full"),
-        *("_last_purge", "_last_turn", "_main", "_next_pass", "_now", "_options", "_pause_s"),
-        *("_period_s", "_phases", "_position", "_preempts", "_purge_s", "_quiet_turn"),
-        *("_recorded", "_refresh_date", "_relief_s", "_reserved", "_script", "_scripted"),
-        *("_slicer", "_still_since", "_taken", "_tried", "_turned", "_unreserved"),
-        *("controller", "failures"),
+    # Python reads slots faster than attributes of which there are more than 30.
+    __slots__ = (
+        *("_arrivals", "_arrived", "_backfill", "_boot_s", "_commands", "_events", "_execution"),
+        *("_full_waits", "_gang", "_ids", "_last_call", "_last_check", "_last_full", "_last_purge"),
+        *("_last_turn", "_main", "_next_pass", "_now", "_options", "_pause_s", "_period_s"),
+        *("_phases", "_position", "_preempts", "_purge_s", "_recorded", "_refresh_date"),
+        *("_relief_s", "_reserved", "_script", "_scripted", "_slicer", "_still_since", "_taken"),
+        *("_tried", "_turned", "_turns", "_unreserved", "controller", "failures"),
     )
 
     def __init__(
@@ -93,8 +93,7 @@ class Loop:
         costs: Costs = FREE,
         failures: NodeFailures | None = None,
     ) -> None:
-        self.controller = controller
-        self._events = controller.events
+        self.controller, self._events = controller, controller.events
         self.failures = failures
         self._execution = execution
         self._phases = phases
@@ -120,8 +119,8 @@ class Loop:
         self._boot_s = boot = self._events.second(phases.main_boot_s)
         self._last_full = self._last_check = self._last_purge = self._last_call = boot
         self._last_turn = phases.main_boot_s
-        # The next turn if a pass is asked for, and if none is; one that is past is not known.
-        self._asked_turn = self._quiet_turn = -inf
+        # The next turn by whether a pass is asked for; one that is past is not known.
+        self._turns = {True: -inf, False: -inf}
         # The least time from a pass to the next, the first date of that, and whether it is full.
         least_us = self._options.sched_min_interval_us
         self._pause_s = (least_us + 1) / 1e6
@@ -232,7 +231,7 @@ class Loop:
         controller, backfill = self.controller, self._backfill
         if not controller.queue.jobs and not controller.busy:
             self._pass_idle_time(date)
-        turn = self._asked_turn if self._events.requested else self._quiet_turn
+        turn = self._turns[self._events.requested]
         if turn < self._now or turn <= self._last_turn:
             turn = self._turn_date()
         if turn < backfill.held_until:
@@ -304,21 +303,13 @@ class Loop:
         if self._still_since is None:
             self._still_since = self._now
         dates = [job.begin_s for job in controller.queue.jobs]
-        self._relief_s = max(self._relief_s, self._relieved_s())
+        self._relief_s = max(self._relief_s, controller.rules.relieved_s(controller.queue.jobs))
         relief_s = min(self._relief_s - self._phases.t0, self._still_since + LONGEST_S)
         last = max(max(*dates, self._reserved.over_s) - self._phases.t0, relief_s)
         if self.failures is not None and self.failures.next_date < inf:
             last = max(last, min(self.failures.next_date, self._still_since + YEAR_S))
         patience = ROUNDS * max(options.sched_interval_s, options.bf_interval_s, LIMITS_S)
         return self._now > max(self._still_since, last) + patience
-
-    def _relieved_s(self) -> float:
-        """When the first job that waits for usage to decay may start."""
-        rules = self.controller.rules
-        if not rules.limits.spends:
-            return 0.0
-        dates = (rules.may_start_s(job) for job in self.controller.queue.jobs)
-        return min((date for date in dates if 0 < date < inf), default=0.0)
 
     def _settle(self) -> None:
         """Kills that the last event asks for, and the passes that follow at once."""
@@ -366,14 +357,14 @@ class Loop:
 
     def _turn_date(self) -> float:
         """The next turn of the main loop that has something to do."""
-        options, requested = self._options, self._events.requested
+        options = self._options
         due = self._last_check + LIMITS_S
         if due > self._last_purge + self._purge_s:
             due = self._last_purge + self._purge_s
         if options.sched_interval_s > 0:
             if due > self._last_full + options.sched_interval_s:
                 due = self._last_full + options.sched_interval_s
-            if requested and due > self._last_call + options.batch_sched_delay_s:
+            if self._events.requested and due > self._last_call + options.batch_sched_delay_s:
                 due = self._last_call + options.batch_sched_delay_s
         if not self._unreserved:
             begin = self._reserved.next_begin_s(self._boot_s)
@@ -382,12 +373,8 @@ class Loop:
         turn = self._phases.turn_after(max(due - self._phases.t0, self._now))
         if turn <= self._last_turn:
             turn += self._phases.turn_s
-        if not self._unreserved:
-            return turn
-        if requested:
-            self._asked_turn = turn
-        else:
-            self._quiet_turn = turn
+        if self._unreserved:
+            self._turns[self._events.requested] = turn
         return turn
 
     def _pass_idle_time(self, until: float) -> None:
@@ -420,13 +407,13 @@ class Loop:
             self._last_call = full
         self._last_check, self._last_purge, self._last_full = check, purge, full
         latest = phases.turn_after(max(check, purge, full) - phases.t0)
-        self._asked_turn = self._quiet_turn = -inf
+        self._turns = {True: -inf, False: -inf}
         self._last_turn = max(self._last_turn, latest)
 
     def _turn(self, date: float) -> None:
         controller, options = self.controller, self._options
         now = self._events.second(date)
-        self._last_turn, self._asked_turn = date, -inf
+        self._last_turn = self._turns[True] = date
         begins = not self._unreserved and now >= self._reserved.next_begin_s(self._boot_s)
         if begins and self._reserved.begin(now):
             self._events.ask_for_pass()

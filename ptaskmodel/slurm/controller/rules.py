@@ -6,10 +6,11 @@ licences and arrays.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, repeat
+from math import inf
 
 from ptaskmodel.batch.machine.host_sets import Mask, members
 from ptaskmodel.slurm.accounts.facts import (
@@ -420,9 +421,13 @@ class Rules:
         tres = self._tres(job, allocation, job.partition)
         return self.limits.must_end(job, tres, job.ran_s + now - job.since_s)
 
-    def may_start_s(self, job: JobRecord) -> float:
-        """When usage has decayed enough for a job, if no job runs; 0: now."""
-        date = min(self.limits.relieved_s(job, partition) for partition in job.partitions)
+    def relieved_s(self, jobs: Iterable[JobRecord]) -> float:
+        """When usage has decayed enough for the first of some `jobs`, if no job runs; 0: now."""
+        if not self.limits.spends:
+            return 0.0
+        relieved_s = self.limits.relieved_s
+        dates = [min(relieved_s(job, each) for each in job.partitions) for job in jobs]
+        date = min((date for date in dates if 0 < date < inf), default=0.0)
         return date + (self.priorities.period_s or 0) if date else date
 
     def cpus_of(self, allocation: Allocation) -> int:
