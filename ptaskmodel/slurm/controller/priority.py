@@ -148,7 +148,7 @@ class Basic:
         """No usage is kept."""
 
     def ended(self, job: Waiting, now: int, *, again: bool = False) -> None:
-        """No usage is kept."""
+        """No usage is kept, whether it waits `again` or not."""
 
     def gone(self, job: Waiting) -> None:
         """Nothing is kept of it."""
