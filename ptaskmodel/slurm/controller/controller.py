@@ -66,7 +66,7 @@ class Controller:
             events.change_at,
             rules.arrays.is_full,
             lambda entry: rules.takes_whole(entry.job, entry.job.partitions[entry.which]),
-            Precedence(preemption, jobs.place).order,
+            Precedence(preemption, jobs.place).order if preemption.active else None,
             conf.first_job_id,
         )
         self.allocations = allocations = Allocations(conf, nodes, rules, preemption, jobs)

@@ -184,8 +184,9 @@ class Multifactor:
         self._sized_at_once = "SMALL_RELATIVE_TO_TIME" in self._of.flags
         # Whether jobs that run have their priorities refreshed, which they keep when requeued.
         self._follows_running = "CALCULATE_RUNNING" in self._of.flags
-        self._weight_age = self._of.weight_age if conf.database else 0
-        self._weight_fairshare = self._of.weight_fairshare if conf.database else 0
+        self._accrues_always = "ACCRUE_ALWAYS" in self._of.flags
+        self._weight_age = float(self._of.weight_age if conf.database else 0)
+        self._weight_fairshare = float(self._of.weight_fairshare if conf.database else 0)
         self._max_factor = max([1, *(p.job_factor for p in conf.partitions)])
         self._max_qos = max(qos.priority for qos in accounts.qos.values())
         self._max_assoc = max(one.priority for one in accounts.associations)
@@ -309,7 +310,7 @@ class Multifactor:
         if self.usage is not None:
             self.usage.refresh(now, self._first_waiting(heads))
         factors = _NO_FACTORS if self.usage is None else self.usage.factors
-        weights = float(self._weight_age), float(self._weight_fairshare)
+        weights = self._weight_age, self._weight_fairshare
         only_grows = int("INCR_ONLY" in self._of.flags)
         changed = 0
         for block, places in self._rows.taken():
@@ -343,7 +344,7 @@ class Multifactor:
         account = -1 if member.association is None else member.association
         fairshare = 0.0
         if account >= 0 and self.usage is not None:
-            fairshare = self.usage.factor(account) * float(self._weight_fairshare)
+            fairshare = self.usage.factor(account) * self._weight_fairshare
         key = part.name, account, member.qos
         terms = self._of_members.get(key)
         if terms is None:
@@ -358,7 +359,7 @@ class Multifactor:
         if of.weight_tres:
             tres = self._tres_term(requested_by(job, part, self._conf), part)
         several, nice = len(job.partitions) > 1, request.nice
-        accrues_s = job.submit_s if "ACCRUE_ALWAYS" in of.flags else 0
+        accrues_s = job.submit_s if self._accrues_always else 0
         value: float | None = 0 if job.held else request.priority
         is_frozen = value is not None
         if value is None:

@@ -65,7 +65,8 @@ class Queue:
     to those who keep accounts, which counts as a change of jobs; is_full: says whether as many
     tasks of a job's array run as may at once; takes_whole: says whether the partition of an entry
     takes it with its whole limit; order: puts entries, which come in the order of their keys, into
-    the order in which they are looked at; first: the number of the first job.
+    the order in which they are looked at; None: that is the same; first: the number of the first
+    job.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Queue:
         changed: Callable[[int], None] = lambda now: None,
         is_full: Callable[[JobRecord], bool] = lambda job: False,
         takes_whole: Callable[[Entry], bool] = lambda entry: True,
-        order: Callable[[list[Entry]], list[Entry]] = lambda entries: entries,
+        order: Callable[[list[Entry]], list[Entry]] | None = None,
         first: int = 0,
     ) -> None:
         self._order = order
@@ -121,14 +122,17 @@ class Queue:
     def entries(self) -> list[Entry]:
         """The entries of the last test, or of the next one without newly eligible jobs."""
         if self._ordered is None:
-            self._ordered = self._order(self._looked_at())
+            self._ordered = self._looked_at()
         return self._ordered
 
-    def _looked_at(self) -> list[Entry]:
+    def _looked_at(self, takes: Callable[[Entry], bool] | None = None) -> list[Entry]:
+        """Those that are looked at, in their order; takes: says of each whether it is."""
         full, entries = self._full, self._entries
         if full:
             entries = [entry for entry in entries if entry.job.request.array_id not in full]
-        return entries
+        if takes is not None:
+            entries = [entry for entry in entries if takes(entry)]
+        return entries if self._order is None else self._order(entries)
 
     @property
     def numbers(self) -> array[int]:
@@ -248,7 +252,7 @@ class Queue:
         if self._limited:
             self._look_at_arrays()
         if whole and self._shorter:
-            return self._order([entry for entry in self._looked_at() if self._is_taken(entry)])
+            return self._looked_at(self._is_taken)
         return self.entries if self._ordered is None else self._ordered
 
     def _is_taken(self, entry: Entry) -> bool:

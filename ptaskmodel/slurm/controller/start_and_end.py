@@ -125,13 +125,13 @@ class Submission:
         if limited is not None:
             self._queue.waits_because(job, limited)
         self._queue.expect(job, now)
-        whole = tuple([rules.waits_for(job, each, whole=True) for each in job.partitions])
+        whole = [rules.waits_for(job, each, whole=True) for each in job.partitions]
         if any(whole):
             least = tuple([rules.waits_for(job, each) for each in job.partitions])
-            self._queue.bar(job, least, whole)
-        if len(whole) == 1 and whole[0] is not None and not job.held:
-            # Why its only partition does not take it shows when the queue is built.
-            self._queue.waits_because(job, DOWN if whole[0] == DOWN else CONFIG)
+            self._queue.bar(job, least, tuple(whole))
+            if len(whole) == 1 and not job.held:
+                # Why its only partition does not take it shows when the queue is built.
+                self._queue.waits_because(job, DOWN if whole[0] == DOWN else CONFIG)
         if job.reason in (BEGIN, DEPENDENCY) and not self._allocations.has_nodes_for(job):
             self._queue.waits_because(job, "Resources")  # as it was tried, until that is found anew
         self._deadlines.add(job)
