@@ -270,8 +270,6 @@ class Spending:
 
     def refresh(self, now: int) -> None:
         """Decay all usage to now and add that of running jobs."""
-        if not self._of:
-            return
         resets, rest = self._fading.resets(now), self._fading.rest(now)
         for spent in self._of.values():
             if resets:

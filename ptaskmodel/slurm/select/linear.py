@@ -42,10 +42,12 @@ class Counts:
         self.levels.append(nodes)
 
     def remove(self, nodes: Mask) -> None:
-        for k in range(len(self.levels) - 1, -1, -1):
-            gone = self.levels[k] & nodes
-            self.levels[k] ^= gone
+        levels = self.levels
+        for k in range(len(levels) - 1, 0, -1):
+            gone = levels[k] & nodes
+            levels[k] ^= gone
             nodes ^= gone
+        levels[0] &= ~nodes
 
     def above(self, most: int) -> Mask:
         """The nodes with more than so many jobs."""
