@@ -211,10 +211,13 @@ class Multifactor:
         """Give a job its priorities (age 0); they are refreshed until it starts or is gone."""
         if job.number in self._waiting:
             self.gone(job)
-        fresh = [self._fixed(job, entry) for entry in range(len(job.partitions))]
+        fresh, priorities = [], []
+        for entry in range(len(job.partitions)):
+            fresh.append(values := self._fixed(job, entry))
+            priorities.append(values[VALUE])
         self._fresh[job.number] = job, fresh
         self._tested.pop(job.number, None)
-        job.set_priorities([values[VALUE] for values in fresh])
+        job.set_priorities(priorities)
 
     def _take_rows(self) -> None:
         """Those that came since the last refresh get rows."""

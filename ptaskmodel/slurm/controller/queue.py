@@ -141,7 +141,7 @@ class Queue:
         return self._numbers if entries is self._entries else self._numbers_of(entries)
 
     def _numbers_of(self, entries: list[Entry]) -> array[int]:
-        return array("q", [entry.job.number - self._first for entry in entries])
+        return array("q", [job.number - self._first for _, _, job in entries])
 
     @property
     def settled(self) -> bool:

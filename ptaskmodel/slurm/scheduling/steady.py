@@ -82,7 +82,7 @@ class SteadyStarts:
         full: however deep the queue is. Returns the entries that need another look.
         """
         controller, entries = self._controller, entries.copy()  # without those that start
-        now, idle = controller.events.second(date), idle_nodes(controller)
+        idle = idle_nodes(controller)
         most = len(entries)
         if not full and most > self._depth:
             most = self._depth
@@ -109,7 +109,7 @@ class SteadyStarts:
             job.wait_for("Resources")
             self._tell_others(job, entries, most)
             if place + 1 < most:
-                controller.events.change_at(now)
+                controller.events.change(date)
             break
         return []
 

@@ -137,10 +137,9 @@ class BackfillThread:
         end: str = QUEUE,
     ) -> None:
         controller = self._controller
-        now = controller.events.second(date)
         self._plans_idle = cycle.plans_idle_nodes
         if cycle.changed:
-            controller.events.change_at(now)
+            controller.events.change(date)
         over = date + self._phases.test_s * tested
         self._cycle_end = controller.events.second(over)
         self.wakes_s = over + controller.conf.scheduler.bf_interval_s + self._phases.backfill_s
