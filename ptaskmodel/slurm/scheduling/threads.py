@@ -33,8 +33,9 @@ from ptaskmodel.slurm.scheduling.victim_classes import ends_all_victims
 class BackfillThread:
     """Says when it next looks, and makes its cycles.
 
-    held_until: until when a cycle holds the controller. wakes_s: no look comes before. turned:
-    called after each cycle. free: its dates are its own, not those of a recorded run.
+    held_until: until when a cycle holds the controller. wakes_s: no look comes before. in_step:
+    whether each cycle since it came up began as soon as it woke. turned: called after each cycle.
+    free: its dates are its own, not those of a recorded run.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class BackfillThread:
         conf = controller.conf
         self.statistics = Statistics()
         self.held_until = -inf
+        self.in_step = True
         self._controller = controller
         self._phases = phases
         self._turned = turned
@@ -107,6 +109,7 @@ class BackfillThread:
             self.wakes_s = date + 1
             return
         if fresh:
+            self.in_step &= abs(date - self.wakes_s) < BEHIND_S
             controller.submission.miss_deadlines(date)
         if fresh and self._plans_idle:
             controller.events.change_at(now)
@@ -175,8 +178,11 @@ class Slicer:
 
     def _is_first(self, date: float, what: int) -> bool:
         """Whether a slice ends before another event of that `date`."""
-        if self._longest_first and what in (TURN, CYCLE, CYCLED):  # the longest sleep is first
-            return what == TURN or not self._backfill.has_slept(date, self._every_s)
+        # The longest sleep is first; of two that are as long that of backfill, unless it once
+        # woke after a second, behind the slicer.
+        if self._longest_first and what in (TURN, CYCLE, CYCLED):
+            least_s = self._every_s + (not self._backfill.in_step)
+            return what == TURN or not self._backfill.has_slept(date, least_s)
         return what > SLICE
 
     def pass_by(self, date: float, what: int) -> None:
