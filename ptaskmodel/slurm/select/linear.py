@@ -371,9 +371,11 @@ def _alone(job: JobRecord) -> bool:
     """Return whether no other job may join a job: it did not ask to share its nodes, or asked not
     to.
 
-    Where sharing is forced, even --exclusive has no effect.
+    Where sharing is forced, even --exclusive has no effect, but by one job alone (FORCE:1) only
+    those that ask for it share.
     """
-    return job.need.share == 1
+    asks = job.need.force and job.request.oversubscribe
+    return job.need.share == 1 and not asks
 
 
 def _held(job: JobRecord) -> Allocation:
