@@ -17,6 +17,7 @@ from ptaskmodel.slurm.conf.facts import Conf, Gres, Partition
 from ptaskmodel.slurm.conf.phases import read_phases
 from ptaskmodel.slurm.conf.reading import read_conf
 from ptaskmodel.slurm.event_log import hostlist
+from ptaskmodel.slurm.jobs import sbatch
 from ptaskmodel.slurm.jobs.request import ArrayTask, Command
 from ptaskmodel.slurm.jobs.sacct import looks_like, read_sacct
 from ptaskmodel.slurm.jobs.submissions import CPUS, NODES, read_submissions, submissions_of
@@ -398,3 +399,29 @@ def test_a_recorded_site_is_simulated_from_its_accounting_alone():
     began = {job.id: (job.start_s, nodes_text(found, job)) for job in found.jobs if job.attempt}
     dates = (pd.to_datetime(log.Start) - pd.Timestamp(0)).dt.total_seconds()
     assert began == dict(zip(log.index, zip(dates, log.NodeList, strict=True), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("line", "nodes", "asked", "had", "gives_memory"),
+    [
+        ("-N 2 -n 4 --gres=gpu:2 --cpus-per-gpu=2", (2, 2), (4, 4, 32000), (8, 4, 4000), False),
+        ("-n 2 --mem=3G --gres=gpu:2 --cpus-per-gpu=2", (1, 1), (2, 2, 3072), (4, 2, 3072), True),
+        ("-N 2 -n 6 --gpus-per-task=1 --exclusive", (2, 2), (6, 6, 32000), (24, 8, 8000), False),
+        ("-n 1 --gres=gpu:2 --gpus=4", (2, 2), (1, 4, 32000), (2, 4, 32000), True),
+        ("-n 4 --gres=gpu:2 --gres-flags=enforce-binding", (1, 1), (4, 2, 16000), (4, 2, 2000), 0),
+    ],
+)
+def test_gpus_as_the_command_line_says(tmp_path, line, nodes, asked, had, gives_memory):
+    """From the accounting of the real Slurm, which logs all memory for jobs that ask for none."""
+    tres = [
+        f"billing={cpus},cpu={cpus},gres/gpu={gpus},mem={memory}M,node={count}"
+        for count, (cpus, gpus, memory) in zip(nodes, (asked, had), strict=True)
+    ]
+    least, got = map(str, nodes)
+    text = row("7", ReqNodes=least, NNodes=got, ReqCPUS=str(asked[0]), ReqTRES=tres[0])
+    header = HEADER.replace("JobID|", "JobID|AllocTRES|SubmitLine|")
+    text = text.replace("7|", f"7|{tres[1]}|sbatch {line} job.sh|", 1)
+    (job,) = read(tmp_path, text, header=header).jobs
+    told = sbatch.options(line)
+    assert {name: getattr(job, name) for name in told} == told
+    assert job.gives_memory == gives_memory

@@ -86,9 +86,9 @@ def size(row: Row, line: Mapping[str, Any]) -> dict[str, Any]:
     gpus = _gpus_of(line)
     if columns.gpus is None:
         found |= {name: line[name] for name in _GPUS if name in line}
-    # A partition with MinNodes adds nodes, with a CPU each.
-    cpus = {_cpus_of(line, gpus), max(_cpus_of(line, gpus), columns.nodes)}
-    if columns.cpus not in cpus or columns.gpus not in (None, gpus):
+    # MinNodes of a partition adds nodes, with a CPU each; those of GPUs are added at the start.
+    cpus = {_cpus_of(line, gpus), gpus * line.get("cpus_per_gpu", 0)}
+    if columns.cpus not in cpus | {max(*cpus, columns.nodes)} or columns.gpus not in (None, gpus):
         return found
     if names_none:
         found |= {"min_nodes": None, "max_nodes": None}
@@ -112,8 +112,6 @@ def _gpus_of(line: Mapping[str, Any]) -> int:
 
 def _cpus_of(line: Mapping[str, Any], gpus: int) -> int:
     """How many CPUs a command line asks for on as few nodes as it asks for, with so many GPUs."""
-    if "cpus_per_gpu" in line:
-        return int(gpus * line["cpus_per_gpu"])
     nodes, each = line.get("min_nodes", 1), line.get("tasks_per_node", 1)
     tasks = line.get("tasks") or gpus * line.get("tasks_per_gpu", 0) or nodes * each
     return int(tasks * line.get("cpus_per_task", 1))
@@ -147,9 +145,8 @@ def _of_columns(names_none: bool, *texts: str | None) -> _Columns:
     nodes = _count(row, "reqnodes") or asked.get("node") or _count(row, "nnodes", "allocnodes") or 1
     # Those of ReqCPUS are more where MaxMemPerCPU has raised them.
     cpus = asked.get("cpu") or _count(row, "reqcpus", "ncpus", "alloccpus") or nodes
-    cpus = max(cpus, nodes)
     got = max(_count(row, "nnodes", "allocnodes") or had.get("node") or nodes, nodes)
-    found: dict[str, Any] = {"min_nodes": nodes, "max_nodes": got, "tasks": cpus}
+    found: dict[str, Any] = {"min_nodes": nodes, "max_nodes": got, "tasks": max(cpus, nodes)}
     if nodes == 1 and (names_none or got > 1):
         found |= {"min_nodes": None, "max_nodes": None}
     found |= _memory(row, asked, had, nodes, cpus, names_none or got > nodes)
@@ -167,7 +164,7 @@ def _of_columns(names_none: bool, *texts: str | None) -> _Columns:
     }
     counted = any(row.get(name) for name in ("reqtres", "alloctres"))
     gpus = sum(one.count for one in _gres(asked, 1) if one.name == GPU)
-    return _Columns(found, nodes, cpus, gpus if counted else None)
+    return _Columns(found, nodes, max(cpus, nodes), gpus if counted else None)
 
 
 def _memory(
@@ -180,11 +177,12 @@ def _memory(
 ) -> Mapping[str, int]:
     """The memory that a job asked for on so many nodes and CPUs, of each node or CPU.
 
-    What it asked for and what it had are in the ratio of the CPUs, or of the nodes.
+    What it asked for and what it had are in the ratio of the CPUs, or of the nodes; or it asked for
+    none, and had what is the default.
     """
     total = asked.get("mem")
     if total and had and "mem" not in had:
-        return {}  # it is not counted: what is logged are whole nodes
+        return {}  # it is not counted, and whole nodes are logged
     if total:
         got, got_cpus, got_nodes = (had.get(name) for name in ("mem", "cpu", "node"))
         raised = _count(row, "reqcpus") or cpus
@@ -192,7 +190,7 @@ def _memory(
         by_node = not got or not got_nodes or got * nodes == total * got_nodes
         if by_cpu and (names_none or not by_node):
             return {"memory_per_cpu_MiB": math.ceil(total / cpus)}
-        return {"memory_per_node_MiB": math.ceil(total / nodes)}
+        return {"memory_per_node_MiB": math.ceil(total / nodes)} if by_node else {}
     if row.get("reqmem", "") in (*NEVER, "?"):
         return {}
     amount, per = value(row, "reqmem", _amount)
