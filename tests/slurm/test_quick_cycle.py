@@ -18,6 +18,7 @@ from ptaskmodel.slurm.run import simulate_slurm
 from ptaskmodel.slurm.scheduling import main
 from ptaskmodel.slurm.scheduling.shared_cycles import SharedCycles
 from ptaskmodel.slurm.scheduling.slot_kernel import CUTS, ENTRIES, MOST, POSITION, TESTED
+from ptaskmodel.slurm.scheduling.threads import BackfillThread
 from ptaskmodel.slurm.scheduling.vectorised_backfill import suits
 
 TWO = """NodeName=n[1-70] CPUs=4
@@ -395,17 +396,24 @@ def test_the_kernel_makes_the_same_cycles_of_jobs_with_gpus(tmp_path, seed, monk
         made.append(run_cycle(self, date))
         return made[-1]
 
+    noted, backfill = [], BackfillThread.cycle
+
+    def noting(self, *arguments):
+        backfill(self, *arguments)
+        noted[-1].append(bytes(self._controller.allocations.select.favours))
+
     monkeypatch.setattr(SharedCycles, "run", counted)
+    monkeypatch.setattr(BackfillThread, "cycle", noting)
     phases = Phases(boot_s=-41.0, clean_s=20.0 if seed > 3 else 0.0)
     found, seen = [], []
     for compiled in (True, False):
+        noted.append([])
         watch = Plans()
         if not compiled:
             monkeypatch.setattr(main, "repeats", lambda controller: False)
         run = simulate_slurm(conf, jobs, phases=phases, compiled=compiled, watch=watch)
-        notes = bytes(run.loop.controller.allocations.select.favours)
         starts = [(one.id, one.start_s, one.allocation, one.by) for one in run.jobs]
-        found.append((starts, watch.planned, watch.reasons, run.loop.statistics, notes))
+        found.append((starts, watch.planned, watch.reasons, run.loop.statistics, noted[-1]))
         seen.append([one.tested_cpus for one in run.jobs])
     assert found[0] == found[1]
     assert seen[0] == seen[1]

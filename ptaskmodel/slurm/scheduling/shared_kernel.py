@@ -79,6 +79,7 @@ from ptaskmodel.slurm.select.offer_kernel import (
     enough_after,
     size_of,
 )
+from ptaskmodel.slurm.select.room_kernel import gpus_after
 
 # What `cycle` returns; what it is told of the entry at POSITION, in place of 0.
 DONE, STARTS, NOT_PLAIN = range(3)
@@ -386,13 +387,15 @@ def _date_of(s, k, need, must, fewest, latest):
     notes = need[GPUS] and nodes.facts[NOTES_GPUS]
     if enough > most and not notes:
         return np.int64(-1)
+    gpus = gpus_after(nodes, need, s.left, running) if notes else np.int64(0)
     if enough == 0 or notes:
-        if running < numbers[RUNNING]:  # first beside its victims
+        if running < numbers[RUNNING] and gpus == 0:  # first beside its victims
             count = _fit_now(s.nodes, need, s.left, must)
-        if count == 0:
+        if count == 0 and gpus == 0:
             count = _fit_now(nodes, need, s.left, must)
     if count == 0:
-        ended, count = end_of(nodes, need, s.left, must, running, enough, most)
+        unseen = np.int64(0 if gpus else -1)
+        ended, count = end_of(nodes, need, s.left, must, running, enough, most, gpus, unseen)
         if count == 0:
             return np.int64(-1)
         end = nodes.ends[ended - 1]

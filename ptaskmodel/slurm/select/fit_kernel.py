@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.slurm.select.bitsets import meet, trailing_zeros
+from ptaskmodel.slurm.select.bitsets import meet
 from ptaskmodel.slurm.select.offer_kernel import (
     ANCHOR,
     CPUS,
@@ -55,7 +55,7 @@ from ptaskmodel.slurm.select.offer_kernel import (
     look_at,
     note_free,
 )
-from ptaskmodel.slurm.select.room_kernel import lets_in, list_rooms, select
+from ptaskmodel.slurm.select.room_kernel import enough_let_in, gpus_after, list_rooms, select
 
 # So many jobs of a group that goes on make one of their own.
 MOST_REMOVED = 202
@@ -83,7 +83,8 @@ def predict(s, need, among, required, running):
     jobs run.
     """
     enough = enough_after(s, among, need[CPUS], running)
-    ended, count = end_of(s, need, among, required, running, enough, running)
+    gpus = gpus_after(s, need, among, running) if need[GPUS] else np.int64(0)
+    ended, count = end_of(s, need, among, required, running, enough, running, gpus, np.int64(-1))
     if count > 0:
         deal(s, need, count)
     return ended, count
@@ -95,50 +96,37 @@ def fit_in(s, need, among, has_free, required, free, spare, present, gpus):
     notes = need[GPUS] and s.facts[NOTES_GPUS]
     if notes:
         # It is looked at on these nodes without other jobs first, and again when it fits.
-        if not _enough_let_in(s, need, among, required, spare, present):
+        if not enough_let_in(s, need, among, required, spare, present):
             return np.int64(0)
-        count = list_rooms(s, need, among, among, required, s.cores, spare, present, gpus, True)
-        if count == 0 or not _fit(s, need, count):
+        if not _fits(s, need, among, among, required, s.cores, spare, present, gpus, True):
             return np.int64(0)
-    count = list_rooms(s, need, among, has_free, required, free, spare, present, gpus, True)
-    if count == 0 or not _fit(s, need, count):
-        return np.int64(0)
-    if notes:
-        list_rooms(s, need, among, among, required, s.cores, spare, present, gpus, False)
-    elif not need[FITS_IF_FREE]:
+    count = _fits(s, need, among, has_free, required, free, spare, present, gpus, False)
+    if notes and count == 0:
+        # What it finds then is noted in place of that.
+        list_rooms(s, need, among, has_free, required, free, spare, present, gpus, True, False)
+    elif count > 0 and not (notes or need[FITS_IF_FREE]):
         # It must fit on these nodes without other jobs, too; then again as it is.
-        count = list_rooms(s, need, among, among, required, s.cores, spare, present, gpus, True)
-        if count == 0 or not _fit(s, need, count):
+        if not _fits(s, need, among, among, required, s.cores, spare, present, gpus, False):
             return np.int64(0)
-        count = list_rooms(s, need, among, has_free, required, free, spare, present, gpus, True)
-        _fit(s, need, count)
+        count = _fits(s, need, among, has_free, required, free, spare, present, gpus, False)
     return count
 
 
 @jit
-def _enough_let_in(s, need, among, required, spare, present):
-    """Whether enough nodes of some, and all that are required, let a job in."""
-    found = np.int64(0)
-    for w in range(len(among)):
-        word = among[w]
-        if required[w] & ~word != np.uint64(0):
-            return False
-        while word != np.uint64(0):
-            bit = trailing_zeros(word)
-            word &= word - np.uint64(1)
-            if lets_in(s, need, w * 64 + bit, spare, present):
-                found += 1
-            elif required[w] >> np.uint64(bit) & np.uint64(1):
-                return False
-    return found >= need[LEAST]
+def _fits(s, need, among, has_free, required, free, spare, present, gpus, notes):
+    """How many nodes are available; 0: a job does not fit there. notes: see `list_rooms`."""
+    count = list_rooms(s, need, among, has_free, required, free, spare, present, gpus, notes, True)
+    return count if count > 0 and _fit(s, need, count) else np.int64(0)
 
 
 @jit
-def end_of(s, need, among, required, running, enough, most):
+def end_of(s, need, among, required, running, enough, most, gpus, unseen):
     """After how many ends a job fits, and how many nodes are available then; 0: never.
 
     enough: so many jobs must end, whatever the nodes. most: after how many ends it no longer is of
-    interest.
+    interest. gpus: so many must end for its GPUs; before, it only notes what it finds. unseen:
+    after how many ends that is still to be noted; -1: none. More is found after more ends, so that
+    only the last such note stays.
 
     Ends are taken together that a window of time holds, which grows. A group ends with a job that
     has some of the nodes in question, the first behind which the window is over.
@@ -166,7 +154,10 @@ def end_of(s, need, among, required, running, enough, most):
                 break
         if last >= most:
             break
-        if last + 1 >= enough:
+        if enough <= last + 1 < gpus:
+            unseen = last + 1
+        elif last + 1 >= enough:
+            unseen = np.int64(-1)
             look_at(s, need, last + 1)
             count = fit_in(
                 s,
@@ -181,6 +172,11 @@ def end_of(s, need, among, required, running, enough, most):
             )
             if count > 0:
                 return last + 1, count
+    if unseen >= 0 and s.facts[NOTES_GPUS]:
+        look_at(s, need, unseen)
+        spare, present, left = s.trial_spare, s.trial_present, s.trial_gpus
+        if enough_let_in(s, need, among, required, spare, present):
+            list_rooms(s, need, among, among, required, s.cores, spare, present, left, True, False)
     return np.int64(0), np.int64(0)
 
 
@@ -226,10 +222,11 @@ def _fit(s, need, count):
     least, most = need[LEAST], need[MOST]
     if need[TASKS_ASKED] and most > need[TASKS_ASKED]:
         most = max(need[TASKS_ASKED], least)
-    cpus = np.int64(0)
+    cpus, units = np.int64(0), np.int64(0)
     for i in range(count):
         cpus += s.cpus[i]
-    if count < least or cpus < need[CPUS]:
+        units += s.units[i]
+    if count < least or cpus < need[CPUS] or units < need[PER_JOB]:
         return False
     if _attempt(s, need, count, count, least, most):
         return True

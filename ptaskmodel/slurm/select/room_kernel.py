@@ -21,6 +21,7 @@ from ptaskmodel.slurm.select.offer_kernel import (
     CPUS_PER_TASK,
     GPU_TYPE,
     GPUS,
+    LEAST,
     LEAST_MIB,
     LEAST_TASKS,
     LIGHTEST,
@@ -46,6 +47,9 @@ from ptaskmodel.slurm.select.offer_kernel import (
     WHOLE_TASKS,
 )
 
+# GPUs of a node without any that a job may have: fewer than all that may come back.
+NONE_EVER = -(1 << 40)
+
 
 @jit
 def lets_in(s, need, k, spare, present):
@@ -59,15 +63,77 @@ def lets_in(s, need, k, spare, present):
 
 
 @jit
-def list_rooms(s, need, among, has_free, required, free, spare, present, spare_gpus, lists):
+def enough_let_in(s, need, among, required, spare, present):
+    """Whether enough nodes `among` some of `s`, and all that are `required`, let a `need` in.
+
+    spare, present: their memory and jobs, as of `lets_in`.
+    """
+    found, left = np.int64(0), np.int64(0)
+    for w in range(len(among)):
+        if required[w] & ~among[w] != np.uint64(0):
+            return False
+        left += ones(required[w])
+    for w in range(len(among)):
+        word = among[w]
+        while word != np.uint64(0):
+            bit = trailing_zeros(word)
+            word &= word - np.uint64(1)
+            must = np.int64(required[w] >> np.uint64(bit) & np.uint64(1))
+            if lets_in(s, need, w * 64 + bit, spare, present):
+                found, left = found + 1, left - must
+                if found >= need[LEAST] and left == 0:
+                    return True
+            elif must:
+                return False
+    return False
+
+
+@jit
+def gpus_after(s, need, among, running):
+    """After how many ends of jobs of `s` some nodes, `among`, can have the GPUs of a `need`.
+
+    More than `running`: after all of these they have fewer. What `deal` gives is overwritten.
+    """
+    nodes, units, left = need[LEAST], need[PER_JOB], s.given
+    for w in range(len(among)):
+        word = among[w]
+        while word != np.uint64(0):
+            k = w * 64 + trailing_zeros(word)
+            word &= word - np.uint64(1)
+            left[k] = s.spare_gpus[k]
+            if need[GPU_TYPE] != ANY_TYPE and need[GPU_TYPE] != s.gpu_type[k]:
+                left[k] = NONE_EVER
+            if left[k] >= need[GPUS]:
+                nodes, units = nodes - 1, units - left[k]
+    ended = np.int64(0)
+    while nodes > 0 or units > 0:
+        if ended >= running:
+            return running + 1
+        for h in range(s.first[ended], s.last[ended]):
+            k, more = s.held[0, h], s.held[3, h]
+            if more and among[k >> 6] >> np.uint64(k & 63) & np.uint64(1):
+                before = left[k]
+                left[k] += more
+                if before >= need[GPUS]:
+                    units -= more
+                elif left[k] >= need[GPUS]:
+                    nodes, units = nodes - 1, units - left[k]
+        ended += 1
+    return ended
+
+
+@jit
+def list_rooms(s, need, among, has_free, required, free, spare, present, spare_gpus, notes, lists):
     """List the nodes of some that will do; how many, 0: they cannot suffice.
 
-    Their GPUs, of `spare_gpus`, are noted if they are to be. lists: whether to do more than that.
+    s, need, among, required: of `enough_let_in`. has_free, free, spare, present: their free cores
+    and memory, and jobs. notes: whether their GPUs, of `spare_gpus`, are noted. lists: whether to
+    do more than that.
     """
     none = np.int64(0)
     count, found, cpus = none, none, none
-    notes = need[GPUS] and s.facts[NOTES_GPUS]
-    alone = notes and need[WHOLE]
+    own = need[GPUS] and s.facts[NOTES_GPUS]
+    alone = own and need[WHOLE]
     for w in range(len(among)):
         word = among[w] & has_free[w]
         while word != np.uint64(0):
@@ -88,9 +154,10 @@ def list_rooms(s, need, among, has_free, required, free, spare, present, spare_g
                     near = min(gpus, limit) if limit else gpus
                     all_cpus = free[k] * _cpus_of_core(s, need, k)
                     offer -= offer % need[CPUS_PER_TASK] if need[WHOLE_TASKS] else none
+                favour = min(near, LIGHTEST) if own else np.int64(s.favours[k])
                 if notes:
-                    s.favours[k] = s.noted[k] = min(near, LIGHTEST)
-                elif s.all_gpus[k] > 0:
+                    s.favours[k] = s.noted[k] = favour
+                elif s.all_gpus[k] > 0 and not own:
                     s.facts[READS_NOTES] = 1
                 if not lists:
                     continue
@@ -98,7 +165,7 @@ def list_rooms(s, need, among, has_free, required, free, spare, present, spare_g
                 s.avail[count], s.whole_cpus[count], s.there[count] = offer, all_cpus, free[k]
                 s.gpus[count], s.units[count], s.limit[count] = gpus, gpus, limit
                 s.selected[count], s.gpus_left[count] = free[k], spare_gpus[k]
-                s.weight[count] = (s.weights[k] << 8) + LIGHTEST - np.int64(s.favours[k])
+                s.weight[count] = (s.weights[k] << 8) + LIGHTEST - favour
                 s.required[count], s.kept[count] = must, 1
                 found += must
                 count += 1
