@@ -207,10 +207,10 @@ def _found(rows: Iterable[_Placed], account: Account, shared: Shared) -> _Found:
             before = found.get(job.id)
             if before is not None:  # -D: it was requeued
                 notes[REQUEUED] += 1
-                earlier_s = max(job.submit_s - before.submit_s, 0.0)
-                waited = None if job.logged_wait_s is None else job.logged_wait_s + earlier_s
-                job = job._replace(submit_s=job.submit_s - earlier_s, logged_wait_s=waited)
-                job = job._replace(begin_s=before.begin_s)  # what it waited for since is simulated
+                # What it has waited for since it came first is simulated.
+                job = job._replace(
+                    submit_s=min(job.submit_s, before.submit_s), begin_s=before.begin_s
+                )
             elif "+" in job.id:
                 notes[COMPONENTS] += 1
             found[job.id], lines[job.id] = job, line
