@@ -151,8 +151,10 @@ class Controller:
     def refresh(self, date: float) -> None:
         """Compute all priorities anew at a `date`, and order the queue by them."""
         changed = self.rules.refresh(self.events.second(date), self.jobs.heads)
-        if "CALCULATE_RUNNING" in self.conf.priority.flags:  # even of jobs that are over
-            changed |= bool(self.jobs.running or self.jobs.ended)
+        flags = self.conf.priority.flags
+        if "CALCULATE_RUNNING" in flags:  # by Fair Tree even of jobs that are over
+            classic = not flags.isdisjoint(("NO_FAIR_TREE", "DEPTH_OBLIVIOUS"))
+            changed |= bool(self.jobs.running or (self.jobs.ended and not classic))
         if self.queue.jobs:
             self.queue.sort()
         if changed:
