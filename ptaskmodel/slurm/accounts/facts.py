@@ -261,6 +261,7 @@ Holder = tuple[str, ...]
 QOS = "qos"  # how a holder begins that is one
 JOBS, WALL, GROUP_WALL = "jobs", "wall", "group wall"
 OVER_PARTITION, DENY, FACTOR_SAFE = "OVERPARTQOS", "DENYONLIMIT", "USAGEFACTORSAFE"
+NO_RESERVE = "NORESERVE"
 ORDER = {"cpu": 0, "mem": 1, "energy": 2, "node": 3, "billing": 4}
 
 

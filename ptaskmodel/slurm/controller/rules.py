@@ -14,6 +14,7 @@ from math import inf
 
 from ptaskmodel.batch.machine.host_sets import Mask, members
 from ptaskmodel.slurm.accounts.facts import (
+    NO_RESERVE,
     Accounts,
     Amounts,
     billed,
@@ -78,7 +79,10 @@ class Rules:
         self._admission = admission = Admission(conf, nodes, self.members)
         self.taken_in, self.need = admission.taken_in, admission.need
         self.waits_for, self.never_starts = admission.waits_for, admission.never_starts
-        self.unreserved = not (self.limits.limit or admission.picks) and self.reserved.empty
+        lax = (name for name, qos in self.accounts.qos.items() if NO_RESERVE in qos.flags)
+        self._lax = frozenset(lax)
+        plain = not (self.limits.limit or admission.picks or self._lax)
+        self.unreserved = plain and self.reserved.empty
         self.owning = any(partition.exclusive_user for partition in conf.partitions) or any(
             request.exclusive == OF_USER for request in requests
         )
@@ -103,6 +107,10 @@ class Rules:
     def takes_whole(self, job: JobRecord, partition: Partition) -> bool:
         """Return whether a `partition` takes a `job` with its whole limit."""
         return self.waits_for(job, partition, whole=True) is None
+
+    def reserves_none(self, job: JobRecord) -> bool:
+        """Return whether the QOS of a `job` keeps backfill from planning it for later."""
+        return bool(self._lax) and job.account is not None and job.account.qos in self._lax
 
     def could_start(self, job: JobRecord, now: int) -> bool:
         """Whether a job fits on an empty machine, or asks for more than its partition takes.

@@ -240,7 +240,8 @@ class Runs:
         if deadline_s is not None:
             limit: float | None = need.before(self._events.second(deadline_s) - now)
         else:
-            limit = need.planned_limit_s if by != "main" else need.limit_s
+            least = by != "main" and not self._rules.reserves_none(job)
+            limit = need.planned_limit_s if least else need.limit_s
         job.start(
             job.partitions[which],
             allocation,

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 BACKFILL = "backfill"
 # What became of a test.
 STARTED, RESERVED, NEXT, END, LIMITED = "started", "reserved", "next", "end", "limited"
+# How long a job whose QOS has NoReserve is planned to last, where jobs may be preempted, s.
+LAX_S = 60
 # When a job that a limit keeps from starting is planned where nothing else is known, s from now.
 LIMITED_S = 500
 
@@ -303,6 +305,9 @@ class Cycle:
         lasts = need.planned_s
         if job.request.deadline_s is not None:
             lasts = need.before(controller.events.second(job.request.deadline_s) - now) or lasts
+        lax = controller.rules.reserves_none(job)
+        if lax and controller.conf.preempt_mode - {OFF}:
+            lasts = LAX_S
         barred = controller.allocations.of_others(job, need)
         asked = job.request.licenses if self._counts_licences else NONE
         counted = False
@@ -371,7 +376,7 @@ class Cycle:
                 )
             if over is not None:
                 controller.queue.waits_because(job, over)
-            elif not self._full(job, which):
+            elif not (lax or self._full(job, which)):
                 return self._reserve(job, which, date, begin, finish, found.nodes)
             return NEXT
 
