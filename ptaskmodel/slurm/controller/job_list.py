@@ -142,6 +142,7 @@ class Running:
     def note_end(self, job: JobRecord, date: float) -> None:
         """The attempt of a `job` is over at a `date`, in the job's state."""
         assert job.attempt is not None
+        del self._jobs[job.attempt.number]
         job.attempt.end(date, job.state, job.suspensions)
 
 
@@ -335,8 +336,8 @@ class JobList:
     suspended, each (end of its limit, place in Slurm's list, record), sorted; ends_s, slots: the
     ends, and the least numbers that tell these jobs apart, in that order, to be read at once.
     starts: slots and jobs that came to these since `take_starts`; None: it was never called. heads:
-    the place of each job, or of what is left of an array, by the array's id. requeued: jobs that
-    begin anew, until `forget_requeued`.
+    the place of what is left of each array, by its id. requeued: jobs that begin anew, until
+    `forget_requeued`.
     """
 
     def __init__(self, conf: Conf) -> None:
@@ -356,14 +357,16 @@ class JobList:
     def add(self, request: JobRequest, now: int, partitions: Sequence[Partition]) -> JobRecord:
         """Make the record of a `request` for `partitions` that arrives at `now`."""
         number = self._conf.first_job_id + len(self.all)
-        listed = self.heads.setdefault(request.array_id, self._new_place())
+        listed = self._new_place()
+        if request.array is not None:
+            listed = self.heads.setdefault(request.array.job, listed)
         job = JobRecord(request, number, now, partitions, listed)
         self.all.append(job)
         return job
 
     def place(self, job: JobRecord) -> int:
         """Return the place of a `job` that waits."""
-        return job.listed if job.restarts else self.heads[job.request.array_id]
+        return self.heads[job.request.array_id] if job.is_task else job.listed
 
     def place_at_start(self, job: JobRecord) -> int:
         """Return the place of a `job` that starts.

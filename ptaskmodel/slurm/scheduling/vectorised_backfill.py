@@ -216,7 +216,8 @@ class QuickCycles:
             if not self._go_through(entries, date):
                 return None
         self._note_plans(entries)
-        self._known = self._versions
+        if now <= numbers[UNTIL]:
+            self._known = self._versions
         return numbers[TESTED]
 
     @property
