@@ -34,7 +34,7 @@ from ptaskmodel.slurm.jobs.sacct_rows import (
     tell_unused,
     value,
 )
-from ptaskmodel.slurm.jobs.sacct_sizes import NOWHERE, SIZES, Shared, is_pinned, size
+from ptaskmodel.slurm.jobs.sacct_sizes import SIZES, UNKNOWN, Site, is_pinned, size
 from ptaskmodel.style.text import several
 from ptaskmodel.workload.formats.json import read_json
 from ptaskmodel.workload.works import DelayWork
@@ -103,7 +103,7 @@ def looks_like(start: bytes) -> bool:
 
 @reader(SlurmError)
 def read_sacct(
-    path: AnyPath, account: Account, phase_s: float = PHASE_S, shared: Shared = NOWHERE
+    path: AnyPath, account: Account, phase_s: float = PHASE_S, site: Site = UNKNOWN
 ) -> Submissions:
     """The jobs at `path`: a table of ``sacct -P``, with its header, or ``sacct --json``.
 
@@ -120,15 +120,15 @@ def read_sacct(
     Jobs that were not over are left out, and so are rows that cannot be read.
     Date 0 is the minute of the first submission, and jobs come ``phase_s`` after their second.
 
-    account: of the file. shared: where jobs shared nodes, to tell which had whole ones. Raises
-    SlurmError with file and line, if most rows cannot be read.
+    account: of the file. site: the cluster that it is from, which tells more of what jobs asked
+    for. Raises SlurmError with file and line, if most rows cannot be read.
     """
     if read_bytes(path, error=SlurmError).lstrip().startswith(b"{"):
         rows = json_rows(read_json(Path(path)), account)
-        found = _found(((None, f"{account.file}: {at}", row) for at, row in rows), account, shared)
+        found = _found(((None, f"{account.file}: {at}", row) for at, row in rows), account, site)
     else:
         text = read_text(path, error=SlurmError, told=account.taken).replace("\r\n", "\n")
-        found = _found(_of_table(text, account), account, shared)
+        found = _found(_of_table(text, account), account, site)
     if not found.jobs:
         raise SlurmError(
             f"{account.file}: contains no ended job; choose another period with sacct -S and -E"
@@ -183,7 +183,7 @@ def _of_table(text: str, account: Account) -> Iterator[_Placed]:
         yield line, f"{account.file}:{line}", row
 
 
-def _found(rows: Iterable[_Placed], account: Account, shared: Shared) -> _Found:
+def _found(rows: Iterable[_Placed], account: Account, site: Site) -> _Found:
     """The jobs of rows. Raises SlurmError if most rows cannot be read."""
     found: dict[str, _Job] = {}
     open_ended: set[str] = set()
@@ -195,7 +195,7 @@ def _found(rows: Iterable[_Placed], account: Account, shared: Shared) -> _Found:
             continue
         number += 1
         try:
-            jobs, is_open_ended = _jobs(row, place, notes, shared)
+            jobs, is_open_ended = _jobs(row, place, notes, site)
         except SlurmError as fault:
             at = "" if line is not None else place.removeprefix(account.file).lstrip(": ") + ": "
             account.bad_row(at + fault.message, line)
@@ -303,7 +303,7 @@ def _state(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     return state, tuple(told)
 
 
-def _jobs(row: Row | str, where: str, notes: _Notes, shared: Shared) -> tuple[list[_Job], bool]:
+def _jobs(row: Row | str, where: str, notes: _Notes, site: Site) -> tuple[list[_Job], bool]:
     """The job of a row, or the tasks of an array; none if it is left out.
 
     Also whether the log does not say how long they would run.
@@ -330,7 +330,7 @@ def _jobs(row: Row | str, where: str, notes: _Notes, shared: Shared) -> tuple[li
     ran_in = _names(row.get("partition", ""))
     fields: dict[str, Any] = {
         **{name: line[name] for name in OF_SUBMIT_LINE if name in line},
-        **size(row, line),
+        **size(row, line, site),
         "limit_min": limit,
         "partitions": line["partitions"] if {*ran_in} < {*line.get("partitions", ())} else ran_in,
         "constraint": row.get("constraints") or line.get("constraint"),
@@ -345,7 +345,7 @@ def _jobs(row: Row | str, where: str, notes: _Notes, shared: Shared) -> tuple[li
         fields |= {name: line[name] for name in ("time_min_min", "limit_min")}
     if not fields["licenses"]:
         fields["licenses"] = line.get("licenses", {})
-    if not fields.get("exclusive") and shared.is_whole(row):
+    if not fields.get("exclusive") and site.is_whole(row):
         notes[WHOLE] += 1
         fields["exclusive"] = WHOLE_NODES
     eligible = value(row, "eligible", _date)

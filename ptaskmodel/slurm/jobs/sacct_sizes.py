@@ -15,8 +15,11 @@ from typing import Any, NamedTuple
 
 from ptaskmodel.slurm.conf import values
 from ptaskmodel.slurm.conf.facts import EXCLUSIVE, LINEAR, Conf, Gres, nodes_of
+from ptaskmodel.slurm.jobs.needs import PER_CPU, memory_asked
+from ptaskmodel.slurm.jobs.request import JobRequest
 from ptaskmodel.slurm.jobs.sacct_rows import NEVER, Row, value
 from ptaskmodel.slurm.jobs.sbatch import GPU
+from ptaskmodel.workload.works import DelayWork
 
 # What tells what a job got; what tells how large it is.
 GOT = ("nnodes", "allocnodes", "alloctres")
@@ -35,15 +38,20 @@ _AMOUNT = re.compile(r"(.*?)([nc]?)")
 _KEPT = 10_000
 
 
-class Shared(NamedTuple):
-    """Where jobs share nodes: the CPUs of these, with the threads of a core, and the partitions."""
+class Site(NamedTuple):
+    """What a log does not tell of the cluster that it is from.
+
+    nodes: the CPUs of each, and the threads of a core. shared: the partitions in which jobs share
+    nodes by cores or CPUs. memory: by partition, what jobs get of each CPU by default, MiB.
+    """
 
     nodes: Mapping[str, tuple[int, int]]
-    partitions: frozenset[str]
+    shared: frozenset[str]
+    memory: Mapping[str, int]
 
     def is_whole(self, row: Row) -> bool:
         """Whether the job of a `row` got all CPUs of its nodes, more than it asked for."""
-        if row.get("partition") not in self.partitions or row.get("nodelist", "") in NEVER:
+        if row.get("partition") not in self.shared or row.get("nodelist", "") in NEVER:
             return False
         got = _count(row, "ncpus", "alloccpus")
         got = got or (value(row, "alloctres", values.tres) or {}).get("cpu") or 0
@@ -58,31 +66,40 @@ class Shared(NamedTuple):
         return got == sum(each for each, _ in known) and got > cpus + beside
 
 
-NOWHERE = Shared({}, frozenset())
+UNKNOWN = Site({}, frozenset(), {})
 
 
-def shared(conf: Conf) -> Shared:
-    """Where jobs share nodes with each other by cores or CPUs under `conf`."""
-    if conf.select_type == LINEAR or any("SOCKET" in each for each in conf.select_parameters):
-        return NOWHERE
+def site(conf: Conf) -> Site:
+    """The cluster of a configuration, `conf`."""
     nodes = nodes_of(conf)
     threads = [line.threads for line in nodes.lines]
-    return Shared(
+    by_socket = any("SOCKET" in each for each in conf.select_parameters)
+    no_job = JobRequest("", 0.0, DelayWork(0.0))
+    memory = {one.name: memory_asked(no_job, one, conf) for one in conf.partitions}
+    return Site(
         dict(zip(nodes.names, zip(nodes.cpus, threads, strict=True), strict=True)),
-        frozenset(one.name for one in conf.partitions if one.over_subscribe != EXCLUSIVE),
+        frozenset(
+            one.name
+            for one in conf.partitions
+            if not (conf.select_type == LINEAR or by_socket or one.over_subscribe == EXCLUSIVE)
+        ),
+        {name: amount for name, (kind, amount) in memory.items() if kind == PER_CPU},
     )
 
 
-def size(row: Row, line: Mapping[str, Any]) -> dict[str, Any]:
+def size(row: Row, line: Mapping[str, Any], site: Site) -> dict[str, Any]:
     """What a `row` says of a job's size, as fields of its `JobRequest`.
 
     line: what the options of its command line give; {}: it is not known. It counts if it asks for
     as many CPUs and GPUs as the columns say, else its script has options of its own; but for GPUs
-    of which no column tells.
+    of which no column tells. site: where it ran; memory that it would get by default is not told.
     """
     names_none = "tasks" in line and "min_nodes" not in line
     columns = _of_columns(names_none, *map(row.get, _OF_SIZE))
     found = dict(columns.fields)
+    default_MiB = site.memory.get(row.get("partition", ""))
+    if default_MiB and columns.memory_MiB == default_MiB * columns.cpus:
+        found = {name: each for name, each in found.items() if name not in _MEMORY}
     gpus = _gpus_of(line)
     if columns.gpus is None:
         found |= {name: line[name] for name in _GPUS if name in line}
@@ -128,11 +145,12 @@ def is_pinned(row: Row, fields: Mapping[str, Any]) -> bool:
 
 
 class _Columns(NamedTuple):
-    """The fields that columns tell, and how many nodes, CPUs, GPUs they say; None: nothing."""
+    """The fields that columns tell, and how much they say in all; gpus: None: nothing."""
 
     fields: Mapping[str, Any]
     nodes: int
     cpus: int
+    memory_MiB: int
     gpus: int | None
 
 
@@ -164,7 +182,9 @@ def _of_columns(names_none: bool, *texts: str | None) -> _Columns:
     }
     counted = any(row.get(name) for name in ("reqtres", "alloctres"))
     gpus = sum(one.count for one in _gres(asked, 1) if one.name == GPU)
-    return _Columns(found, nodes, max(cpus, nodes), gpus if counted else None)
+    return _Columns(
+        found, nodes, max(cpus, nodes), asked.get("mem") or 0, gpus if counted else None
+    )
 
 
 def _memory(

@@ -40,7 +40,7 @@ from ptaskmodel.slurm.jobs.needs import (
     memory_asked,
 )
 from ptaskmodel.slurm.jobs.request import WHOLE_NODES, JobRequest, Submissions
-from ptaskmodel.slurm.jobs.sacct_sizes import shared
+from ptaskmodel.slurm.jobs.sacct_sizes import site
 from ptaskmodel.style.text import several
 from ptaskmodel.workload.formats import Cleaning
 from ptaskmodel.workload.jobs import Job, Workload, in_turn, num_linked
@@ -270,7 +270,7 @@ def read_submissions(
         if looks_like(start):
             return _possible(read_rows(path, phase_s), conf, account)
     if sacct.looks_like(start):
-        found = _in_known_partitions(sacct.read_sacct(path, phase_s, shared(conf)), conf)
+        found = _in_known_partitions(sacct.read_sacct(path, phase_s, site(conf)), conf)
     else:
         _nearly(start, path)
         cleaning = cleaning or Cleaning()
