@@ -116,9 +116,9 @@ def takes_any_node(job: JobRecord, nodes: Nodes) -> bool:
     return need.nodes == nodes.partitions[need.partition.name] & nodes.usable
 
 
-def put(values: NDArray, data: bytes, first: int = 0) -> None:
-    """Put the bytes of `data` into the memory of an array of `values`, from a `first` byte on."""
-    values.data.cast("B")[first : first + len(data)] = data
+def put(values: NDArray, data: bytes) -> None:
+    """Put the bytes of `data` into the memory of an array of `values`, from its begin on."""
+    values.data.cast("B")[: len(data)] = data
 
 
 def longer(array: NDArray, room: int) -> NDArray:
@@ -269,12 +269,12 @@ class QuickCycles:
         if self._noted == self._controller.allocations.answers.version:
             return
         self._noted = self._controller.allocations.answers.version
-        jobs, state, size = self._controller.jobs, self._state, 8 * self._words
+        jobs, state = self._controller.jobs, self._state
         for slot, job in jobs.take_starts():
             if slot >= len(state.held):
                 held = longer(state.held.T, 2 * slot + FEW).T.copy()
                 self._state = state = state._replace(held=held)
-            put(state.held, nodes_of(job).to_bytes(size, "little"), slot * size)
+            state.held[slot] = words_of(nodes_of(job), self._words)
         count = len(jobs.running)
         if count > len(state.running):
             room = 2 * count
@@ -286,7 +286,7 @@ class QuickCycles:
         put(state.running, jobs.slots.tobytes())
         put(state.ends, jobs.ends_s.tobytes())
         self._numbers[RUNNING] = count
-        put(state.idle, self._controller.allocations.idle.to_bytes(size, "little"))
+        state.idle[:] = words_of(self._controller.allocations.idle, self._words)
 
     def _go_through(self, entries: list[Entry], date: float) -> bool:
         """Run the kernel, and start the jobs that it finds can start; False: some are not plain."""

@@ -57,7 +57,8 @@ class ConsRes(Consumable):
         return None
 
     def _least_cpus(self, need: Need) -> int:
-        return least_cpus(need)
+        """One that is spread counts those of named nodes twice."""
+        return need.cpus // 2 if need.spread and need.required else need.cpus
 
     def _least_tasks(self, need: Need) -> int:
         return need.tasks_per_node or 1
@@ -66,6 +67,8 @@ class ConsRes(Consumable):
         return 0
 
     def _fit(self, need: Need, rooms: Sequence[Room], busy: Used | None) -> list[Room] | None:
+        if sum(room.cpus for room in rooms) < self._least_cpus(need):
+            return None
         return fit(need, rooms, self._style, busy)
 
     def _deal(self, need: Need, offered: Sequence[int], threads: Sequence[int]) -> list[int]:
@@ -106,11 +109,6 @@ def in_rounds(need: Need, offered: Sequence[int]) -> list[int]:
     return given
 
 
-def least_cpus(need: Need) -> int:
-    """CPUs that must be free for a `need`: one that is spread counts those of named nodes twice."""
-    return need.cpus // 2 if need.spread and need.required else need.cpus
-
-
 def _lowest(cores: Mask, count: int) -> Mask:
     """The lowest so many cores of some."""
     while cores.bit_count() > count:
@@ -123,6 +121,7 @@ def fit(
 ) -> list[Room] | None:
     """The nodes of a job with a `need` among `rooms`, in order of index; see `fitting.fit`.
 
+    The rooms have as many CPUs as it asks for at least.
     style: how nodes are chosen. busy: of each node, how many jobs it has today, where those come
     first. If they do not suffice as they are chosen, it is tried again without those that offer
     least, as long as the others offer enough. Where busy nodes come first, or a job is spread, that
@@ -131,7 +130,7 @@ def fit(
     most = need.most
     if need.tasks_asked and most > need.tasks_asked:
         most = max(need.tasks_asked, need.least)
-    if len(rooms) < need.least or sum(room.cpus for room in rooms) < least_cpus(need):
+    if len(rooms) < need.least:
         return None
 
     def attempt(among: Sequence[Room]) -> list[Room] | None:
