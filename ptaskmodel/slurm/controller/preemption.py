@@ -9,6 +9,7 @@ halves, as glibc's qsort does.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from math import inf
 from typing import NamedTuple
@@ -226,11 +227,10 @@ class Preemption:
         tries = 1 if options.preempt_strict_order else max(1, options.preempt_reorder_count)
         order = candidates
         for _ in range(tries):
-            gone = order[: removed[1]]
-            last, others, rest = gone[-1:], gone[:-1], order[removed[1] :]
+            *others, last = order[: removed[1]]
             if not options.preempt_strict_order:
                 others = sorted(others, key=lambda job: -_usable(job, need, within))
-            order = [*last, *others, *rest]
+            order = [last, *others, *order[removed[1] :]]
             again = self._until_it_fits(select, need, within, order)
             if again is None:
                 break
@@ -259,17 +259,17 @@ class Preemption:
                 victims = [job for job in order[:gone] if _nodes(job) & found.nodes]
                 return (found._replace(cores=()) if victims else found), victims
             last, before, rest = order[gone - 1], order[: gone - 1], order[gone:]
-            if options.preempt_strict_order:
-                order = [last, *before, *rest]
-                continue
-            weights = {job: (_nodes(job) & found.nodes).bit_count() for job in before}
-            order = [last, *sorted([*before, *rest], key=lambda job: -weights.get(job, 0))]
+            others = [*before, *rest]
+            if not options.preempt_strict_order:
+                weights = {job: (_nodes(job) & found.nodes).bit_count() for job in before}
+                others.sort(key=lambda job: -weights.get(job, 0))
+            order = [last, *others]
 
     def _until_it_fits(
         self, select: Select, need: Need, within: Mask, order: list[JobRecord]
     ) -> tuple[Allocation, int] | None:
         """Where a job fits when the first so many are gone, and how many that are."""
-        trial = select.copy()
+        trial, need = select.copy(), replace(need, hoped=need.share)  # it is to start now
         for count, job in enumerate(order, 1):
             suspends = self.mode_of(job) == SUSPEND
             if not suspends:

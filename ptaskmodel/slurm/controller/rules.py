@@ -24,7 +24,7 @@ from ptaskmodel.slurm.accounts.facts import (
 )
 from ptaskmodel.slurm.accounts.fair_share import Member, Members, ShareTree
 from ptaskmodel.slurm.accounts.limits import Limits
-from ptaskmodel.slurm.conf.facts import LINEAR, NEVER, TREE, Conf, Nodes, Partition
+from ptaskmodel.slurm.conf.facts import LINEAR, NEVER, TREE, Conf, Gres, Nodes, Partition
 from ptaskmodel.slurm.conf.reservations import Reserved
 from ptaskmodel.slurm.controller.admission import DOWN, Admission, Licences, is_found_late
 from ptaskmodel.slurm.controller.priority import priorities_of, sizes_of
@@ -323,7 +323,7 @@ class Rules:
             size = None if alone is None or need.required & ~tried else alone.size
             asked = requested(job.request, partition, self._conf, size, job.tested_cpus or None)
             if size is not None and alone is not None:
-                asked |= self._whole_gres(need, alone)
+                asked |= self._gres(alone.gres) | self._whole_gres(need, alone)
             tres = self._billed(asked, partition)
             return self.limits.exceeds(job, partition, tres, (), least_time=least_time)
         tres = self._tres(job, found, partition, planned=planned)
@@ -452,10 +452,7 @@ class Rules:
         """What a job has of each resource, or would have in a partition. planned: later."""
         found: dict[str, float] = {"cpu": self.cpus_of(allocation), "node": allocation.size}
         found["mem"] = sum(allocation.memory_MiB)
-        given = allocation.gres or repeat(job.request.gres, allocation.size)
-        for one in chain.from_iterable(given):
-            for name in gres_names(one.name, one.type):
-                found[name] = found.get(name, 0) + one.count
+        found |= self._gres(allocation.gres or repeat(job.request.gres, allocation.size))
         if not planned:
             found |= self._whole_gres(job.needs[job.partitions.index(partition)], allocation)
         for name, count in job.request.licenses.items():
@@ -464,12 +461,17 @@ class Rules:
 
     def _whole_gres(self, need: Need, allocation: Allocation) -> dict[str, int]:
         """All generic resources of the nodes of a job that shares them with none."""
+        if not (need.whole and need.share == 1 and self._has_gres):
+            return {}
+        return self._gres(self._nodes.lines[node].gres for node in members(allocation.nodes))
+
+    @staticmethod
+    def _gres(given: Iterable[Sequence[Gres]]) -> dict[str, int]:
+        """How many generic resources of each name are `given` on some nodes."""
         found: dict[str, int] = {}
-        if need.whole and need.share == 1 and self._has_gres:
-            for node in members(allocation.nodes):
-                for one in self._nodes.lines[node].gres:
-                    for name in gres_names(one.name, one.type):
-                        found[name] = found.get(name, 0) + one.count
+        for one in chain.from_iterable(given):
+            for name in gres_names(one.name, one.type):
+                found[name] = found.get(name, 0) + one.count
         return found
 
     def _billed(self, tres: Amounts, partition: Partition) -> Amounts:

@@ -233,7 +233,9 @@ def need_of(
         memory_by_core=request.one_thread,
         one_task_each=one_each,
     )
-    need = _with_gpus(need, request, conf)
+    need = _with_gpus(
+        need, request, conf, max(request.nodes_asked(min_nodes)[0], required.bit_count())
+    )
     asked_of = constraint_of(request)
     if not asked_of.ways and not asked_of.portions:
         return need
@@ -255,8 +257,11 @@ def need_of(
     return replace(need, ways=ways, portions=portions, joined=joined)
 
 
-def _with_gpus(need: Need, request: JobRequest, conf: Conf) -> Need:
-    """The need of a job with what it asks for of GPUs, if that is more than some of each node."""
+def _with_gpus(need: Need, request: JobRequest, conf: Conf, least: int) -> Need:
+    """The need of a job with what it asks for of GPUs, if that is more than some of each node.
+
+    least: how many nodes it asks for, or names.
+    """
     asks = gpus.asked(request, need.partition, conf)
     if not asks:
         return need
@@ -267,7 +272,7 @@ def _with_gpus(need: Need, request: JobRequest, conf: Conf) -> Need:
     return replace(
         need,
         # Each node has one at least.
-        nodes=0 if any(0 < ask.per_job < need.least for ask in asks) else need.nodes,
+        nodes=0 if any(0 < ask.per_job < least for ask in asks) else need.nodes,
         one_thread=need.one_thread
         and not (of_node and ONE_TASK_PER_CORE in conf.select_parameters),
         gres=tuple(Gres(ask.name, ask.type, ask.least) for ask in asks),
