@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from math import ceil, floor, inf
 from pathlib import Path
@@ -115,7 +115,9 @@ class Phases:
     backfill_s: what backfill's sleeps take longer; test_s: and each job that a cycle tests.
     submit_s: from a submission's date to its arrival. end_s: by how much each job runs longer.
     clean_s: from the end of a job until its nodes are free. backfill_first: whether a cycle comes
-    before a turn of the main loop at the same date.
+    before a turn of the main loop at the same date. tests_first: whether the main loop tests which
+    jobs may begin before the pass that it asks for; either may be first. If not, the age of tasks
+    behind the limit of their array counts from when they are looked at.
     """
 
     t0: int = 0
@@ -129,6 +131,7 @@ class Phases:
     end_s: float = 0.0
     clean_s: float = 0.0
     backfill_first: bool = False
+    tests_first: bool = True
 
     @property
     def main_boot_s(self) -> float:
@@ -159,6 +162,7 @@ class _Meta(msgspec.Struct):
     phase: Annotated[float, msgspec.Meta(ge=0, le=60)] = 0.0
     jobs: Annotated[int, msgspec.Meta(ge=0)] = 0
     clock: Literal["scaled", "virtual"] = "scaled"
+    tests_first: bool = True
 
 
 @reader(SlurmError)
@@ -176,7 +180,8 @@ def read_phases(path: AnyPath, account: Account, conf: Conf) -> Phases:
     except msgspec.ValidationError as fault:
         raise SlurmError(f"{account.file}: {fault}; give the meta.json of a run") from None
     if meta.clock == VIRTUAL:
-        return of_virtual_clock(int(meta.t0), meta.loaded, meta.phase - PHASE_S)
+        found = of_virtual_clock(int(meta.t0), meta.loaded, meta.phase - PHASE_S)
+        return replace(found, tests_first=meta.tests_first)
     speed = meta.speed
     busy = min(max(meta.jobs - FEW_JOBS, 0) / (MANY_JOBS - FEW_JOBS), 1.0)
     lost_s = (LOST_S + LOST_BUSY_S * busy) * speed**2

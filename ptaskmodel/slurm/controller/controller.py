@@ -68,6 +68,7 @@ class Controller:
             lambda entry: rules.takes_whole(entry.job, entry.job.partitions[entry.which]),
             Precedence(preemption, jobs.place).order if preemption.active else None,
             conf.first_job_id,
+            tests_first=phases.tests_first,
         )
         self.allocations = allocations = Allocations(conf, nodes, rules, preemption, jobs)
         self.reservations = Reservations(

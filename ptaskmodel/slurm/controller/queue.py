@@ -66,7 +66,7 @@ class Queue:
     tasks of a job's array run as may at once; takes_whole: says whether the partition of an entry
     takes it with its whole limit; order: puts entries, which come in the order of their keys, into
     the order in which they are looked at; None: that is the same; first: the number of the first
-    job.
+    job; tests_first: see `Phases`.
     """
 
     def __init__(
@@ -78,8 +78,10 @@ class Queue:
         takes_whole: Callable[[Entry], bool] = lambda entry: True,
         order: Callable[[list[Entry]], list[Entry]] | None = None,
         first: int = 0,
+        *,
+        tests_first: bool = True,
     ) -> None:
-        self._order = order
+        self._order, self._tests_first = order, tests_first
         # How often the entries, or their order, have changed; the jobs that came to them.
         self.version = 0
         self.came: list[JobRecord] = []
@@ -242,7 +244,8 @@ class Queue:
         if self._ageless:
             self._begin_ages(now)
         if self._apart:
-            for job in [job for job in self._apart if self._eligible(job, now)]:
+            tests = whole and self._tests_first
+            for job in [job for job in self._apart if self._eligible(job, now, tests=tests)]:
                 del self._apart[job]
                 self._put_in(job)
         if self._untold:
@@ -382,13 +385,16 @@ class Queue:
             self.waits_because(job, reason)
         return reason is not None
 
-    def _eligible(self, job: JobRecord, now: int) -> bool:
-        """Whether a job may be looked at; its reason is set if not."""
+    def _eligible(self, job: JobRecord, now: int, *, tests: bool) -> bool:
+        """Whether a job may be looked at; its reason is set if not.
+
+        tests: whether that was tested before the pass, so that its age counts whatever follows.
+        """
         if job.state != PENDING or self._waits_for(job, now):
             return False
         if job.eligible_s is None:
             job.set_eligible(since_s := now if _is_found_now(job) else job.begin_s)
-            if _has_limit(job):
+            if _has_limit(job) and not tests:
                 self._ageless.setdefault(job.request.array_id, {})[job] = None
             else:
                 self._tell_eligible(job, since_s)
