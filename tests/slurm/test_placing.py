@@ -11,6 +11,7 @@ from slurm.small_clusters import CORES, LINEAR, conf_of, cores_of, job, nodes_of
 from ptaskmodel.batch.machine.host_sets import members, of_hosts
 from ptaskmodel.slurm.conf.facts import Gres
 from ptaskmodel.slurm.conf.facts import nodes_of as all_nodes
+from ptaskmodel.slurm.controller.rules import Rules
 from ptaskmodel.slurm.jobs.needs import need_of
 from ptaskmodel.slurm.jobs.record import JobRecord
 from ptaskmodel.slurm.select import consumable
@@ -309,3 +310,17 @@ def test_no_job_is_put_over_one_that_has_whole_nodes_where_others_share_by_time_
     found, done = run(conf_of(tmp_path, text), jobs)
     assert [nodes_of(found, done[name]) for name in "abc"] == [[1], [2], [2]]
     assert done["c"].start_s < 15
+
+
+@pytest.mark.parametrize("others", ["", "NodeName=c1 CPUs=8\n"])
+def test_gpus_of_an_empty_machine_are_noted_after_it_was_found_to_suffice(tmp_path, others):
+    text = CORES + "GresTypes=gpu\nNodeName=a1 CPUs=8 Gres=gpu:4\nNodeName=b1 CPUs=8 Gres=gpu:2\n"
+    conf = conf_of(tmp_path, text + others + "PartitionName=p Nodes=ALL Default=YES\n")
+    nodes = all_nodes(conf)
+    select, rules = select_of(conf, nodes), Rules(conf, nodes, 0)
+    select.follow_favours(bytearray(len(nodes)))
+    asked = job("j", 0.0, 60, gpus=(Gres("gpu", None, 3),), tasks=1)
+    need = need_of(asked, conf.partitions[0], conf, nodes)
+    assert rules.could_ever(need)
+    rules.note_gpus(need, select)
+    assert select.favours[:2] == bytes([3, 2])

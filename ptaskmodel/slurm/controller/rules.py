@@ -71,7 +71,8 @@ class Rules:
         self.waits, self.waits_again = self.priorities.at_submit, self.priorities.again
         self._conf, self._nodes, self._linear = conf, nodes, conf.select_type == LINEAR
         self._empty = select_of(conf, nodes)
-        self._of_empty = Answers(self._empty, conf)
+        # Without notes of GPUs, and with them: each keeps its own answers.
+        self._of_empty, self._notes_of_empty = (Answers(self._empty, conf) for _ in range(2))
         self._possible: dict[Hashable, Allocation | None] = {}
         self._bounded_needs: dict[tuple[Need, int], Need] = {}
         self._askers: dict[tuple[str | None, ...], Member | str] = {}
@@ -350,7 +351,7 @@ class Rules:
         """A job is tried on an empty machine, which notes the GPUs that it finds."""
         if select.favours is not None and asks_gpus(need):
             self._empty.follow_favours(select.favours)
-            self._of_empty.place(need, need.nodes & self._nodes.usable, None)
+            self._notes_of_empty.place(need, need.nodes & self._nodes.usable, None)
             self._empty.follow_favours(None)
 
     def tested(self, job: JobRecord, found: Allocation) -> None:
