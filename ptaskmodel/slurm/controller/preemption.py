@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from math import inf
+from operator import itemgetter
 from typing import NamedTuple
 
 from ptaskmodel.batch.machine.host_sets import Mask, first_hosts, members
@@ -45,13 +46,13 @@ class Standing(NamedTuple):
 
 
 class Preemptable(NamedTuple):
-    """A job that runs, what it has, and how it is preempted. rank: the lowest is tried first."""
+    """A job that runs, what it has, and how it is preempted. order: the lowest is tried first."""
 
+    order: tuple[int, int]
     job: JobRecord
     allocation: Allocation
     qos_name: str | None
     start_s: int
-    rank: int
     mode: str
 
 
@@ -189,13 +190,12 @@ class Preemption:
                     known = self._known[job] = self._preemptable(job, job.allocation)
                 if known.mode != OFF:
                     found.append(known)
-        youngest_first = self._conf.scheduler.preempt_youngest_first
-        found.sort(key=lambda e: (-e.start_s if youngest_first else e.rank, e.job.listed))
-        return found
+        return sorted(found, key=itemgetter(0))
 
     def _preemptable(self, job: JobRecord, allocation: Allocation) -> Preemptable:
-        what = self.qos_name(job), job.start_s, self._rank(job), self.mode_of(job)
-        return Preemptable(job, allocation, *what)
+        youngest, mode = self._conf.scheduler.preempt_youngest_first, self.mode_of(job)
+        order = -job.start_s if youngest else self._rank(job), job.listed
+        return Preemptable(order, job, allocation, self.qos_name(job), job.start_s, mode)
 
     def _rank(self, job: JobRecord) -> int:
         assert job.allocation is not None

@@ -51,6 +51,8 @@ class Victims:
         self._candidates: dict[tuple[str, Hashable], tuple[list[JobRecord], float]] = {}
         # What is used without such jobs, and the ends of the others.
         self._emptied: dict[tuple[int, int], tuple[Sequence[JobRecord], Answers, Ends]] = {}
+        # Until when what was found of victims since `trust_dates` stays if no job starts or ends.
+        self.sure_until_s = inf
         # Those that can be preempted at all.
         self._in_order: list[Preemptable] | None = None
         self._version = -1
@@ -69,7 +71,12 @@ class Victims:
             among = self._nodes.partitions[need.partition.name]
             found, until_s = preemption.candidates(job, need, among, self._in_order, now)
             self._candidates[key] = found, until_s
+        self.sure_until_s = min(self.sure_until_s, until_s)
         return found
+
+    def trust_dates(self) -> None:
+        """Set `sure_until_s` to never, until a date is found at which other victims are there."""
+        self.sure_until_s = inf
 
     def _see_changes(self) -> None:
         """Forget what is known of jobs that ran before."""
@@ -112,6 +119,7 @@ class Victims:
         """
         since = self._preempting.get(job, -inf)
         if now - since < self._patience_s and not (self.tasks and since == now):
+            self.sure_until_s = min(self.sure_until_s, since + self._patience_s)
             return None
         if not (candidates := self.candidates(job, need, now)):
             return None
@@ -127,7 +135,7 @@ class Victims:
                 victim.be_victim()
         if not killed:
             return allocation
-        self._preempting[job] = now
+        self._preempting[job], self.sure_until_s = now, -inf
         self.tasks = None if self.tasks is None else self.tasks + 1
         for victim in killed:
             if not self._spares(victim, now):

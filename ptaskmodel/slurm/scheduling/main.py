@@ -12,12 +12,13 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptaskmodel.batch.machine.host_sets import Mask
-from ptaskmodel.slurm.conf.facts import LINEAR, NEVER
+from ptaskmodel.slurm.conf.facts import LINEAR
 from ptaskmodel.slurm.controller.queue import BAD_CONSTRAINTS, Entry
 from ptaskmodel.slurm.controller.rules import LICENCES
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import PENDING, JobRecord, is_account_limit
 from ptaskmodel.slurm.scheduling.steady import MAIN, NOT_TOLD, SteadyStarts, idle_nodes, is_steady
+from ptaskmodel.slurm.scheduling.victim_classes import ends_all_victims
 from ptaskmodel.slurm.select.cores import nodes_in
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def stops_others(reason: str) -> bool:
 def repeats(controller: Controller) -> bool:
     """Whether a pass of a `controller` that starts no job does the same again.
 
-    It does until something changes: no date, and nothing that passes themselves note, matters.
+    It does until something changes, or other victims can be preempted: no other date, and nothing
+    that passes themselves note, matters.
     """
     conf, options = controller.conf, controller.conf.scheduler
     return (
@@ -43,7 +45,7 @@ def repeats(controller: Controller) -> bool:
         and not controller.rules.owning
         and not conf.switches
         and not conf.gang
-        and conf.preempt_type == NEVER
+        and ends_all_victims(controller)
         and not conf.licenses
         and not conf.complete_wait_s
         and not (options.partition_job_depth or options.sched_max_job_start)
@@ -56,13 +58,15 @@ class _Known(NamedTuple):
 
     state: the versions of the queue and of the answers of the select plugin, the nodes that were up
     and those that were not clean. most: how many entries it looked at. changed: whether it was a
-    change of jobs. notes: what it noted of the GPUs of nodes, whatever was noted before.
+    change of jobs. notes: what it noted of the GPUs of nodes, whatever was noted before. until_s:
+    other victims may be found from then on, Unix s.
     """
 
     state: tuple[int, int, Mask, Mask]
     most: int
     changed: bool
     notes: Mapping[int, int]
+    until_s: float
 
 
 class MainScheduler:
@@ -93,6 +97,7 @@ class MainScheduler:
         if not entries or self._is_known(entries, now, full=full):
             return
         before = controller.events.changes
+        controller.allocations.victims.trust_dates()
         steady = self._steady is not None
         one = _Pass(controller, date, late, self._taken, full=full, steady=steady)
         one.run(entries.copy(), looked)
@@ -111,7 +116,8 @@ class MainScheduler:
         changed = self._controller.events.changes != before
         favours = self._controller.allocations.select.favours
         notes = {} if favours is None else {node: favours[node] for node in nodes_in(noted)}
-        self._known = _Known(self._state(), min(len(entries), depth), changed, notes)
+        until_s = self._controller.allocations.victims.sure_until_s
+        self._known = _Known(self._state(), min(len(entries), depth), changed, notes, until_s)
 
     def _state(self) -> tuple[int, int, Mask, Mask]:
         """What decides a pass: the same as long as nothing comes, starts, ends or fails."""
@@ -122,7 +128,7 @@ class MainScheduler:
     def _is_known(self, entries: list[Entry], now: int, *, full: bool) -> bool:
         """Whether a pass does what the last one did: nothing but to be a change of jobs."""
         known, controller = self._known, self._controller
-        if known is None or known.state != self._state():
+        if known is None or now >= known.until_s or known.state != self._state():
             return False
         if full and known.most < len(entries):
             return False

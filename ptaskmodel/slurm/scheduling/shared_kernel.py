@@ -65,7 +65,7 @@ from ptaskmodel.slurm.scheduling.victim_kernel import (
     plan_without_victims,
 )
 from ptaskmodel.slurm.select.bitsets import is_within, meet
-from ptaskmodel.slurm.select.fit_kernel import end_of, fit_in
+from ptaskmodel.slurm.select.fit_kernel import end_of, fit_now
 from ptaskmodel.slurm.select.offer_kernel import (
     CPUS,
     GPUS,
@@ -390,9 +390,9 @@ def _date_of(s, k, need, must, fewest, latest):
     gpus = gpus_after(nodes, need, s.left, running) if notes else np.int64(0)
     if enough == 0 or notes:
         if running < numbers[RUNNING] and gpus == 0:  # first beside its victims
-            count = _fit_now(s.nodes, need, s.left, must)
+            count = fit_now(s.nodes, need, s.left, must)
         if count == 0 and gpus == 0:
-            count = _fit_now(nodes, need, s.left, must)
+            count = fit_now(nodes, need, s.left, must)
     if count == 0:
         unseen = np.int64(0 if gpus else -1)
         ended, count = end_of(nodes, need, s.left, must, running, enough, most, gpus, unseen)
@@ -409,13 +409,6 @@ def _date_of(s, k, need, must, fewest, latest):
             s.chosen[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
     s.sizes[k] = size_of(nodes, need, count)
     return date
-
-
-@jit
-def _fit_now(nodes, need, left, must):
-    """How many nodes are available, where a job fits now, of those left; 0: it does not."""
-    spare, present, gpus = nodes.spare, nodes.present, nodes.spare_gpus
-    return fit_in(nodes, need, left, nodes.has_free, must, nodes.free, spare, present, gpus)
 
 
 @jit

@@ -21,7 +21,7 @@ from ptaskmodel.slurm.scheduling.slot_kernel import (
     STAYING,
     UNTIL,
 )
-from ptaskmodel.slurm.select.offer_kernel import look_ahead
+from ptaskmodel.slurm.select.offer_kernel import give_back, look_ahead
 
 # OF_PREEMPTOR where nothing is known.
 UNKNOWN = -2
@@ -50,12 +50,7 @@ def _remove_victims(s, mine, row):
         left.present[k], left.spare_gpus[k] = nodes.present[k], nodes.spare_gpus[k]
     for j in range(numbers[RUNNING]):
         if _is_victim(s, mine, row, j):
-            for h in range(nodes.first[j], nodes.last[j]):
-                k = nodes.held[0, h]
-                left.free[k] += nodes.held[1, h]
-                left.spare[k] += nodes.held[2, h]
-                left.spare_gpus[k] += nodes.held[3, h]
-                left.present[k] -= 1
+            give_back(left, nodes.first[j], nodes.last[j])
         else:
             left.ends[count], left.first[count] = nodes.ends[j], nodes.first[j]
             left.last[count], s.stays[count] = nodes.last[j], j

@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.slurm.select.bitsets import meet
 from ptaskmodel.slurm.select.offer_kernel import (
     ANCHOR,
     CPUS,
@@ -36,7 +35,6 @@ from ptaskmodel.slurm.select.offer_kernel import (
     RUN_NODES,
     RUN_UNITS,
     RUN_WEIGHT,
-    SPAN,
     T_CHOSEN,
     T_CPUS,
     T_FEWEST,
@@ -52,13 +50,13 @@ from ptaskmodel.slurm.select.offer_kernel import (
     deal,
     ended_by,
     enough_after,
+    give_back,
+    last_among,
     look_at,
+    next_among,
     note_free,
 )
 from ptaskmodel.slurm.select.room_kernel import enough_let_in, gpus_after, list_rooms, select
-
-# So many jobs of a group that goes on make one of their own.
-MOST_REMOVED = 202
 
 
 @entry
@@ -69,10 +67,26 @@ def place(s, need, among, required):
     among, required: the nodes that it may, and must have.
     """
     note_free(s)
-    count = fit_in(s, need, among, s.has_free, required, s.free, s.spare, s.present, s.spare_gpus)
+    count = fit_now(s, need, among, required)
     if count > 0:
         deal(s, need, count)
     return count
+
+
+@entry
+def place_without(s, need, required, among, held):
+    """After how many of some jobs of `s` are gone a job fits, and how many nodes are available.
+
+    0: it never fits. need, among, required: as of `place`. held: where each has its nodes.
+    """
+    note_free(s)
+    for j in range(len(held)):
+        give_back(s, held[j, 0], held[j, 1])
+        count = fit_now(s, need, among, required)
+        if count > 0:
+            deal(s, need, count)
+            return j + 1, count
+    return len(held), 0
 
 
 @entry
@@ -88,6 +102,12 @@ def predict(s, need, among, required, running):
     if count > 0:
         deal(s, need, count)
     return ended, count
+
+
+@jit
+def fit_now(s, need, among, required):
+    """As `place`, but nothing is given. s, need, among, required: as there."""
+    return fit_in(s, need, among, s.has_free, required, s.free, s.spare, s.present, s.spare_gpus)
 
 
 @jit
@@ -135,14 +155,14 @@ def end_of(s, need, among, required, running, enough, most, gpus, unseen):
     grows_s = s.facts[GROWS_S]
     while position < running and enough <= most:
         if horizon < 0:
-            first = _next_among(s, among, position, running)
+            first = next_among(s, among, position, running)
             if first == running:
                 break
             horizon = s.ends[first] + 30 - s.ends[first] % 30
         within = ended_by(s.ends, running, horizon + window)
-        last = _next_among(s, among, max(position, within - 1), running)
+        last = next_among(s, among, max(position, within - 1), running)
         if last == running:
-            last = _last_among(s, among, position, running)
+            last = last_among(s, among, position, running)
             position = running
             if last < 0:
                 break
@@ -180,39 +200,6 @@ def end_of(s, need, among, required, running, enough, most, gpus, unseen):
     return np.int64(0), np.int64(0)
 
 
-@jit
-def _next_among(s, among, j, running):
-    """The first job from one on that has some of the nodes in question; running: there is none."""
-    while j < running:
-        span = j // SPAN
-        end = min((span + 1) * SPAN, running)
-        if not meet(s.spans[span], among):
-            j = end
-        while j < end:
-            for h in range(s.first[j], s.last[j]):
-                k = s.held[0, h]
-                if among[k >> 6] >> np.uint64(k & 63) & np.uint64(1):
-                    return j
-            j += 1
-    return running
-
-
-@jit
-def _last_among(s, among, position, running):
-    """The last job from one on that has some of the nodes in question, and behind which a group
-    ends; -1: there is none. So many such jobs make a group of their own, which nobody tries.
-    """
-    last, found = np.int64(-1), 0
-    j = _next_among(s, among, position, running)
-    while j < running:
-        last = np.int64(j)
-        found += 1
-        if found == MOST_REMOVED:
-            last, found = np.int64(-1), 0
-        j = _next_among(s, among, j + 1, running)
-    return last
-
-
 # --- which nodes --------------------------------------------------------------------------------
 
 
@@ -228,6 +215,8 @@ def _fit(s, need, count):
         units += s.units[i]
     if count < least or cpus < need[CPUS] or units < need[PER_JOB]:
         return False
+    if most < count and not _can_suffice(s, need, count, most):
+        return False
     if _attempt(s, need, count, count, least, most):
         return True
     if s.facts[IS_CONS_RES]:
@@ -235,6 +224,23 @@ def _fit(s, need, count):
     if count <= least:
         return _attempt(s, need, count, count, least, most)
     return _without_the_poorest(s, need, count, least, most)
+
+
+@jit
+def _can_suffice(s, need, count, most):
+    """Whether so many nodes, at most, of those that offer most have the CPUs of a job."""
+    if need[GPUS]:
+        return True
+    left, best = need[CPUS], s.given  # the largest first
+    for i in range(count):
+        cpus, place = max(s.cpus[i], need[CPUS_PER_NODE]), min(np.int64(i), most)
+        while place > 0 and best[place - 1] < cpus:
+            best[place] = best[place - 1]
+            place -= 1
+        best[place] = cpus
+    for i in range(most):
+        left -= best[i]
+    return left <= 0
 
 
 @jit

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptaskmodel.kernels.decorators import entry, jit
-from ptaskmodel.slurm.select.bitsets import add_number, sum_of
+from ptaskmodel.slurm.select.bitsets import add_number, meet, sum_of
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -45,6 +45,8 @@ FACTS = 8
 LIGHTEST = 255
 # After each so many ends, what is free then is kept; of each so many jobs that run, the nodes.
 STRIDE, SPAN = 4, 8
+# So many jobs of a group that goes on make one of their own.
+MOST_REMOVED = 202
 
 
 class SharedNodes(NamedTuple):
@@ -124,6 +126,18 @@ def note_free(s):
     for k in range(len(s.free)):
         if s.free[k] > 0:
             s.has_free[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
+
+
+@jit
+def give_back(s, first, last):
+    """Give the nodes of `s` back what a job holds, from its `first` to its `last` among held."""
+    for h in range(first, last):
+        k = s.held[0, h]
+        s.free[k] += s.held[1, h]
+        s.spare[k] += s.held[2, h]
+        s.spare_gpus[k] += s.held[3, h]
+        s.present[k] -= 1
+        s.has_free[k >> 6] |= np.uint64(s.free[k] > 0) << np.uint64(k & 63)
 
 
 @entry
@@ -242,6 +256,41 @@ def look_at(s, need, ended):
             others = s.trial_has_free[k >> 6] & ~(np.uint64(1) << shift)
             s.trial_has_free[k >> 6] = others | np.uint64(free > 0) << shift
     s.facts[TRIAL] = ended
+
+
+@jit
+def next_among(s, among, j, running):
+    """The first job of `s` from `j` on that has some nodes of `among`; `running`: there is none."""
+    while j < running:
+        span = j // SPAN
+        end = min((span + 1) * SPAN, running)
+        if not meet(s.spans[span], among):
+            j = end
+        while j < end:
+            for h in range(s.first[j], s.last[j]):
+                k = s.held[0, h]
+                if among[k >> 6] >> np.uint64(k & 63) & np.uint64(1):
+                    return j
+            j += 1
+    return running
+
+
+@jit
+def last_among(s, among, position, running):
+    """The last job of `s` from a `position` on that has some nodes of `among`, and ends a group.
+
+    -1: there is none. running: how many jobs run. So many such jobs make a group of their own,
+    which nobody tries.
+    """
+    last, found = np.int64(-1), 0
+    j = next_among(s, among, position, running)
+    while j < running:
+        last = np.int64(j)
+        found += 1
+        if found == MOST_REMOVED:
+            last, found = np.int64(-1), 0
+        j = next_among(s, among, j + 1, running)
+    return last
 
 
 @jit

@@ -6,7 +6,7 @@ numbers; its answers equal those of `Consumable.place` and `Consumable.predict`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import compress
 from typing import Any
 
@@ -352,6 +352,22 @@ class PlainFit:
             count = fit_kernel.place(self.state, vector[0], among, vector[1])
         return self._choice(count) if count else None
 
+    def place_without(
+        self, need: Need, within: Mask, order: Sequence[JobRecord]
+    ) -> tuple[Choice | None, int]:
+        """What a `need` gets `within` some nodes without the first of an `order`, and how many.
+
+        None: it does not fit without all of them.
+        """
+        vector = self.vector_of(need)
+        assert vector is not None
+        trial = self.copy()
+        held = np.array([self._held[job.number] for job in order], np.int64).reshape(-1, 2)
+        with as_compiled():
+            among = words_of(need.nodes & within, self.words)
+            gone, count = fit_kernel.place_without(trial.state, *vector, among, held)
+        return (trial._choice(count) if count else None), gone
+
     def predict(self, need: Need, within: Mask, ends: Ends) -> tuple[int, Choice | None]:
         """After how many ends it fits `within` some nodes, and what it takes; None: it never does.
 
@@ -481,3 +497,4 @@ def prepare_kernels() -> None:
     kernel.look_ahead(state, 0)
     fit_kernel.place(state, need, words, words)
     fit_kernel.predict(state, need, words, words, 0)
+    fit_kernel.place_without(state, need, words, words, np.zeros((1, 2), np.int64))

@@ -148,12 +148,9 @@ def place_without(
     """
     plain = select.plain_for(need)
     if plain is not None:
-        numbers = plain.copy()
-        for gone, job in enumerate(order, 1):
-            numbers.remove(job)
-            choice = numbers.place(need, within)
-            if choice is not None:
-                return select.of_choice(need, choice, order[:gone]), gone
+        choice, gone = plain.place_without(need, within, order)
+        if choice is not None:
+            return select.of_choice(need, choice, order[:gone]), gone
         return None, len(order)
     trial = select.copy()
     for gone, job in enumerate(order, 1):
