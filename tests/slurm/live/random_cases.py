@@ -2,7 +2,8 @@
 
     PYTHONPATH=tests python -m slurm.live.random_cases KIND SEED DIR
 
-KIND: one of `sites.SITES`, from whose menus each choice is drawn with the case's seed.
+KIND: one of `sites.SITES` or `rarer_sites.RARER`, from whose menus each choice is drawn with the
+case's seed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from slurm.live.menus import PARTS, Menu, Site, rare
+from slurm.live.rarer_sites import RARER
 from slurm.live.sites import SITES
 
 from ptaskmodel.slurm.conf.facts import LINEAR
@@ -80,6 +82,7 @@ EVERY: Menu = {
     "KillOnBadExit": rare("1", times=10),
     "ResvOverRun": rare("5", times=20),
 }
+KINDS = SITES | RARER
 # What jobs that ask so for GPUs do not give: they would be refused.
 WITHOUT = {
     "--cpus-per-gpu": ("-c",),
@@ -232,9 +235,23 @@ def _job(draw: random.Random, site: Site, k: int, cores: int) -> dict[str, str]:
     return row
 
 
+def _name_jobs(draw: random.Random, rows: list[dict[str, str]]) -> None:
+    """Put jobs before into dependencies that leave them open."""
+    for k, row in enumerate(rows):
+        while "{j}" in row.get("depend", ""):
+            name = rows[draw.randrange(k)]["id"] if k else ""
+            row["depend"] = row["depend"].replace("{j}", name, 1) if k else ""
+
+
+def _once(line: str) -> str:
+    """A line of sacctmgr with the last of several flags or factors alone."""
+    words = {word.partition("=")[0] if "=" in word else word: word for word in line.split()}
+    return " ".join(words.values())
+
+
 def case(kind: str, seed: int) -> dict[str, str]:
     """The texts of slurm.conf and jobs.csv, and of topology.conf and sacctmgr.txt if there are."""
-    site, draw = SITES[kind], random.Random(f"{kind} {seed}")
+    site, draw = KINDS[kind], random.Random(f"{kind} {seed}")
     given = _given(draw, EVERY | site.conf)
     drawn = _given(draw, SCHEDULER | {key: site.conf[key] for key in SCHEDULER if key in site.conf})
     given = {key: value for key, value in given.items() if key not in SCHEDULER}
@@ -254,7 +271,7 @@ def case(kind: str, seed: int) -> dict[str, str]:
         lines.insert(0, "TopologyPlugin=topology/tree")
         texts["topology.conf"] = "\n".join([*_switch_lines(draw, nodes), ""])
     if site.accounts:
-        texts["sacctmgr.txt"] = "\n".join([*_account_lines(draw, site), ""])
+        texts["sacctmgr.txt"] = "\n".join([*map(_once, _account_lines(draw, site)), ""])
     texts["slurm.conf"] = "\n".join([*lines, ""])
     rows = [_job(draw, site, k, cores) for k in range(N_JOBS)]
     work = sum(float(row.pop("area")) for row in rows)
@@ -264,6 +281,7 @@ def case(kind: str, seed: int) -> dict[str, str]:
     columns = (*COLUMNS, "deadline") if "--deadline" in site.jobs else COLUMNS
     writer = csv.DictWriter(table, columns, restval="", lineterminator="\n")
     writer.writeheader()
+    _name_jobs(random.Random(f"more {kind} {seed}"), rows)
     for date, row in zip(dates, rows, strict=True):
         row["submit"] = str(date)
         for name in ("begin", "deadline"):

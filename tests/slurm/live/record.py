@@ -74,12 +74,11 @@ def record_all(places: Sequence[Path], *, anew: bool) -> None:
 
 def record_sites(base: Path, seeds: Sequence[int]) -> None:
     """Write and record cases of all kinds of sites, and print how many are equal."""
-    from slurm.live.random_cases import write
-    from slurm.live.sites import SITES
+    from slurm.live.random_cases import KINDS, write
     from slurm.recorded_runs import is_equal
 
     print(f"{'kind':12} {'recorded':>8} {'fed':>4} {'free':>4}")
-    for kind in SITES:
+    for kind in KINDS:
         recorded = fed = free = 0
         for seed in seeds:
             place = base / f"{kind}-{seed}"

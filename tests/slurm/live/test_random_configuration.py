@@ -5,7 +5,7 @@ The kinds of sites reach all that is simulated.
 
 import pytest
 from real_slurm import needs_slurm, ran
-from slurm.live.random_cases import EVERY, SCHEDULER, case, write
+from slurm.live.random_cases import EVERY, KINDS, SCHEDULER, case, write
 from slurm.live.sites import SITES
 
 from ptaskmodel.slurm.conf import keys, lines
@@ -56,7 +56,7 @@ def test_the_kinds_of_sites_reach_each_key_that_is_simulated():
     assert simulated - reached == set().union(*UNREACHED.values())
 
 
-@pytest.mark.parametrize("kind", SITES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_case_is_drawn_with_its_seed_and_can_be_read(kind, tmp_path):
     assert case(kind, 1) == case(kind, 1) != case(kind, 2)
     write(kind, 1, tmp_path)
