@@ -67,7 +67,8 @@ class Need:
     gres: the least on each node. asks: what it asks for of GPUs, if that is not a number of each
     node alone. cpus_for_gpus, cpus_for_gpus_of_node: the CPUs that its GPUs want in all, and of
     each node. whole_tasks: whether nodes with GPUs offer CPUs for whole tasks, as they do where
-    CPUs have memory by default. limit_s: None: unlimited.
+    CPUs have memory by default. one_task_per_core: with GPUs, whether tasks share no core.
+    limit_s: None: unlimited.
     ways: the same with nodes of one kind each, of which the first will do that can be had. joined:
     whether a start may look at all nodes of one weight together, whatever lines they are of.
     portions: how many nodes it asks for of some: which, how many, whether others than before.
@@ -111,6 +112,7 @@ class Need:
     cpus_for_gpus: int = 0
     cpus_for_gpus_of_node: int = 0
     enforce_binding: bool = False
+    one_task_per_core: bool = False
     whole_tasks: bool = False
     sockets: int = 0
     cores_per_socket: int = 1
@@ -269,16 +271,18 @@ def _with_gpus(need: Need, request: JobRequest, conf: Conf, least: int) -> Need:
     of_cpu = need.partition.def_mem_per_cpu_MiB or conf.def_mem_per_cpu_MiB
     per_task = max((ask.per_task * ask.cpus_default for ask in asks), default=0)
     of_node = gpus.least_cpus_of_node(asks, tasks, sockets)
+    shared = of_node > 0 and ONE_TASK_PER_CORE in conf.select_parameters
     return replace(
         need,
         # Each node has one at least.
         nodes=0 if any(0 < ask.per_job < least for ask in asks) else need.nodes,
-        one_thread=need.one_thread
-        and not (of_node and ONE_TASK_PER_CORE in conf.select_parameters),
+        one_thread=need.one_thread and not shared,
+        tasks_per_core=None if shared else need.tasks_per_core,
         gres=tuple(Gres(ask.name, ask.type, ask.least) for ask in asks),
         asks=asks,
         cpus_per_task=max(need.cpus_per_task, per_task),
         enforce_binding=request.enforce_binding,
+        one_task_per_core=ONE_TASK_PER_CORE in conf.select_parameters,
         whole_tasks=bool(of_cpu and need.memory and need.memory[0] == PER_GPU),
         cpus_for_gpus=gpus.least_cpus(asks, need.least, max(tasks, 1) * need.least, sockets),
         cpus_for_gpus_of_node=of_node,

@@ -115,7 +115,7 @@ class GpuOffer:
                 wanted = max(wanted, cores.cores_for(count * with_cpus, threads))
             if need.enforce_binding:
                 wanted = max(wanted, used)
-                if wanted * cpus_of_core(need, self.line) > cpus:
+                if wanted * _threads(need, self.line) > cpus:
                     return _NOTHING
                 least_cores = min(least_cores or wanted, wanted)
             if wanted > there:
@@ -129,7 +129,8 @@ class GpuOffer:
                 found[k] = min(found[k], cpus // with_cpus)
                 if max(ask.per_node, ask.per_task) > found[k]:
                     return _NOTHING
-        cpus = cpus if explicit else min(cpus, tasks * each)
+        if not explicit and not (need.one_task_per_core and each == 1):
+            cpus = min(cpus, tasks * each)
         if not tasks:
             return _NOTHING
         least_cpus = least_cores * cpus_of_core(need, self.line)
@@ -140,7 +141,9 @@ class GpuOffer:
 
         If not even as many as must fit do, there may be one task less.
         """
-        each, threads = self._need.cpus_per_task, cpus_of_core(self._need, self.line)
+        each, threads = self._need.cpus_per_task, _threads(self._need, self.line)
+        if self._need.one_task_per_core:
+            each = cores.cores_for(each, threads) * threads
         while tasks >= least:
             wanted = cores.cores_for(tasks * each, threads)
             if wanted <= there:
@@ -150,6 +153,11 @@ class GpuOffer:
 
 
 _NOTHING = Selected(0, (), (), 0)
+
+
+def _threads(need: Need, line: NodeLine) -> int:
+    """How many threads of a core a job with a `need` may use on a node of a `line`."""
+    return 1 if need.one_thread and need.memory_by_core else line.threads
 
 
 def kept(counts: Sequence[int], cores: int) -> tuple[int, ...]:
