@@ -135,8 +135,8 @@ class PlainFit:
         other.__dict__.update(self.__dict__)
         free, spare, spare_gpus = other._left = self._left.copy()
         present, has_free = self.state.present.copy(), self.state.has_free.copy()
-        left = {"free": free, "spare": spare, "spare_gpus": spare_gpus, "present": present}
-        other.state = self.state._replace(has_free=has_free, **left)
+        left: dict[str, Any] = {"free": free, "spare": spare, "spare_gpus": spare_gpus}
+        other.state = self.state._replace(has_free=has_free, present=present, **left)
         other._held, other._noted = self._held.copy(), []
         return other
 
