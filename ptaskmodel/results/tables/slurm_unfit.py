@@ -6,6 +6,7 @@ Slurm says no more than BadConstraints.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from ptaskmodel import remarks
 from ptaskmodel.batch.machine.host_sets import members
@@ -70,13 +71,17 @@ def _why(job: JobRecord, conf: Conf, nodes: Nodes) -> str:
     return _in_all(need, nodes, fitting) or f"what no nodes of {name} have together"
 
 
+def _amount_on(one: Gres, nodes: Nodes, k: int) -> int:
+    return amount_of(one, nodes.lines[k].gres)
+
+
 def _of_each(
     job: JobRecord, need: Need, nodes: Nodes
 ) -> Iterator[tuple[int, str, Callable[[int], int]]]:
     """What it asks of each node: how much, in words, and how much a node has."""
     for one in need.gres:
         text = f"{_units(one.count, one.name, one.type)} a node"
-        yield one.count, text, lambda k, one=one: amount_of(one, nodes.lines[k].gres)
+        yield one.count, text, partial(_amount_on, one, nodes)
     least = max(need.cpus_per_task * (need.tasks_per_node or 1), need.cpus_per_node)
     least = max(least, need.cpus_for_gpus_of_node)
     yield least, f"{several(least, 'CPU')} a node", lambda k: nodes.cpus[k]

@@ -39,12 +39,14 @@ class VictimClasses:
     def __init__(self, controller: Controller) -> None:
         self._preemption, self._kind = controller.preemption, controller.conf.preempt_type
         known = controller.rules.accounts.qos if self._kind == BY_QOS else {}
-        tiers = {p.tier for p in controller.conf.partitions} if self._kind == BY_TIER else set()
-        self._numbers = {one: k for k, one in enumerate([*known, *sorted(tiers)])}
-        found = [
-            [bool(b in known[a].preempt and a != b) if known else a > b for b in self._numbers]
-            for a in self._numbers
-        ]
+        tiers = sorted(
+            {p.tier for p in controller.conf.partitions} if self._kind == BY_TIER else ()
+        )
+        self._numbers = {one: k for k, one in enumerate((*known, *tiers))}
+        if known:
+            found = [[b in known[a].preempt and a != b for b in known] for a in known]
+        else:
+            found = [[a > b for b in tiers] for a in tiers]
         self.preempts: NDArray[np.int64] = np.array(found, np.int64).reshape(2 * (len(found),))
 
     def of_waiting(self, job: JobRecord) -> int:
