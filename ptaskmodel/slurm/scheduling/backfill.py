@@ -309,6 +309,7 @@ class Cycle:
         if lax and controller.conf.preempt_mode - {OFF}:
             lasts = LAX_S
         barred = controller.allocations.of_others(job, need)
+        partition = controller.nodes.partitions[need.partition.name]
         asked = job.request.licenses if self._counts_licences else NONE
         counted = False
         later: float = max(now, self._limited_until(job, which))
@@ -321,14 +322,16 @@ class Cycle:
             start, allowed, resv_later = possible
             end = max(start, now) + lasts
             open_to, deep = allowed & ~barred, self._is_deep
-            wanted = need.nodes & open_to
             if deep and not counted and self._is_tried(need, start, end, open_to, asked):
                 counted = True
                 self._tested += 1
-            among, later = self._slots.open(start, end, wanted, asked)
-            while later and passes_over and among.bit_count() < need.least:
+            # Nodes that it cannot use are when to try again, too.
+            there = open_to & partition
+            free, later = self._slots.open(start, end, there, asked)
+            while later and passes_over and (free & need.nodes).bit_count() < need.least:
                 start, end = later, later + lasts
-                among, later = self._slots.open(start, end, wanted, asked)
+                free, later = self._slots.open(start, end, there, asked)
+            among = free & need.nodes
             if resv_later is not None and (later == 0 or resv_later < later):
                 later = resv_later
             planned = None

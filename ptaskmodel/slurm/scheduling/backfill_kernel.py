@@ -58,11 +58,13 @@ NOT_TOLD = -1
 class CycleState(NamedTuple):
     """numbers: see `slot_kernel`. jobs: of each entry the number of its job; known: what is known
     of these, by number. planned: of each entry its date, tested: whether it was; new: the entries
-    that are tested for the first time. masks: the nodes of partitions. up: the nodes that are.
+    that are tested for the first time. masks: nodes of partitions; reach: all nodes of these.
+    up: the nodes that are.
     running, ends: of the jobs that run, by end, their slots and that; held: by slot, their nodes.
 
     Slots are linked by following; slot 0 is the first. free: their nodes; counts: of each row of
-    masks, how many of it are; grows: whether some are free in the following slot that are not here.
+    masks, how many of it are; grows: whether some of its reach are free in the following slot that
+    are not here.
     map_version: of each row, how often the map has changed.
     idle, planned_nodes, chosen: sets. later_free: the nodes that are free when so many of those
     that run have ended; later_counts: how many of each row of masks. left, usable, runs: scratch.
@@ -75,6 +77,7 @@ class CycleState(NamedTuple):
     tested: Ints
     new: Ints
     masks: Words
+    reach: Words
     up: Words
     running: Ints
     ends: Ints

@@ -212,7 +212,7 @@ class SharedCycles(QuickCycles):
         known, partitions = self._state.known, self._controller.nodes.partitions
         which, lasts = known[place, :2].tolist()
         known[place, PREEMPTOR] = mine = self._classes.of_waiting(job)
-        known[place, WITHIN] = self._row_of(partitions[job.partitions[0].name])
+        known[place, WITHIN] = self._row_of(partitions[job.partitions[0].name], job.partitions[0])
         kind = self._kinds.setdefault((which, lasts, mine), len(self._kinds))
         known[place, KIND] = kind
         if kind >= len(self._state.failed):
@@ -252,7 +252,7 @@ class SharedCycles(QuickCycles):
             return IS_NOT_PLAIN, 0, 0
         if need.kind not in self._needs:
             self._add_need(need, vector)
-        return self._needs[need.kind], need.planned_s, self._row_of(need.nodes)
+        return self._needs[need.kind], need.planned_s, self._row_of(need.nodes, need.partition)
 
     def _add_need(self, need: Need, vector: tuple[NDArray, NDArray]) -> None:
         state, row = self._state, len(self._needs)
@@ -294,6 +294,7 @@ def _state_for(slots: int, nodes: int) -> SharedState:
         ruled_out=np.zeros((MOST_RULES, RULES), dtype=np.int64),
         unable=np.zeros((MOST_UNABLE, RULES), dtype=np.int64),
         masks=np.zeros((1, words), dtype=np.uint64),
+        reach=np.zeros((1, words), dtype=np.uint64),
         free=np.zeros((slots, words), dtype=np.uint64),
         counts=np.zeros((slots, 1), dtype=np.int64),
         grows=np.zeros((slots, 1), dtype=np.int64),

@@ -44,7 +44,7 @@ class SharedState(NamedTuple):
     Of each kind of jobs, of the last for which nothing was planned: failed: see `map_version`;
     was_told, was_tested, had_size: whether it was told its size, counted as tested, and the size;
     had_notes: what it noted. map_version: how often the map, or what runs, has changed for each row
-    of masks.
+    of masks. reach: of each row all nodes of its partition.
     """
 
     numbers: Ints
@@ -65,6 +65,7 @@ class SharedState(NamedTuple):
     sizes: Ints
     new: Ints
     masks: Words
+    reach: Words
     up: Words
     slot_begin: Ints
     slot_end: Ints

@@ -46,7 +46,7 @@ def begin_map(s):
         s.free[0, w] = s.up[w]
         s.planned_nodes[w] = 0
     _count_free(s.counts, s.masks, s.free, 0)
-    _note_growth(s.grows, s.masks, s.free, s.following, 0)
+    _note_growth(s.grows, s.reach, s.free, s.following, 0)
 
 
 @jit
@@ -145,7 +145,7 @@ def _count_free(counts, masks, free, slot):
 
 @jit
 def _note_growth(grows, masks, free, following, slot):
-    """grows: whether nodes of each mask are free behind a slot that are not in it."""
+    """grows: whether nodes of each of masks are free behind a slot that are not in it."""
     after = following[slot]
     for row in range(len(masks)):
         more = np.uint64(0)
@@ -192,7 +192,7 @@ def reserve(s, begin, end):
     before, after, slot = np.int64(0), np.int64(-1), np.int64(0)
     low, high = within(s.chosen)
     for row in range(len(s.masks)):
-        s.map_version[row] += meet(s.masks[row], s.chosen)
+        s.map_version[row] += meet(s.reach[row], s.chosen)
     while slot >= 0 and s.slot_end[slot] < begin:
         before = slot
         slot = s.following[slot]
@@ -215,7 +215,7 @@ def reserve(s, begin, end):
                 break
             slot = s.following[slot]
         while changed != after:
-            _note_growth(s.grows, s.masks, s.free, s.following, changed)
+            _note_growth(s.grows, s.reach, s.free, s.following, changed)
             changed = s.following[changed]
     _join(s, before, after)
 
@@ -236,7 +236,7 @@ def _join(s, slot, after):
             _note_reach(s, following)
             s.slot_end[slot] = s.slot_end[following]
             s.following[slot] = s.following[following]
-            _note_growth(s.grows, s.masks, s.free, s.following, slot)
+            _note_growth(s.grows, s.reach, s.free, s.following, slot)
             return
         slot = following
 

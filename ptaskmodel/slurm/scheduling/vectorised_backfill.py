@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ptaskmodel.batch.machine.host_sets import Mask
 from ptaskmodel.kernels.decorators import as_compiled
-from ptaskmodel.slurm.conf.facts import LINEAR, NEVER, Conf, Nodes
+from ptaskmodel.slurm.conf.facts import LINEAR, NEVER, Conf, Nodes, Partition
 from ptaskmodel.slurm.controller.queue import Entry
 from ptaskmodel.slurm.jobs.needs import Need
 from ptaskmodel.slurm.jobs.record import PENDING, Allocation, JobRecord, nodes_of
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 BACKFILL = "backfill"
 # So many entries, and jobs that run, there is room for at first.
 FEW = 64
+# Sets of nodes of which each row has one.
+SETS = ("masks", "reach")
 
 
 def suits(conf: Conf, nodes: Nodes) -> bool:
@@ -148,7 +150,7 @@ class QuickCycles:
         self._cpus = nodes.cpus[0]
         self._words = (len(nodes) + 63) // 64
         self._first = conf.first_job_id
-        self._rows: dict[Mask, int] = {}
+        self._rows: dict[tuple[Mask, Mask], int] = {}
         self._up: Mask = 0
         # How many jobs that came to the queue are known.
         self._seen = 0
@@ -333,22 +335,25 @@ class QuickCycles:
         need: Need = job.needs[0]
         if need.least * self._cpus < need.cpus or need.least > need.most:
             return IS_NOT_PLAIN, 0, 0
-        return need.least, need.planned_s, self._row_of(need.nodes)
+        return need.least, need.planned_s, self._row_of(need.nodes, need.partition)
 
-    def _row_of(self, nodes: Mask) -> int:
-        """The row of masks of some nodes."""
-        if nodes not in self._rows:
-            self._add_row(nodes)
-        return self._rows[nodes]
+    def _row_of(self, nodes: Mask, partition: Partition) -> int:
+        """The row of masks of some nodes of a partition, all of which say when to try again."""
+        key = nodes, self._controller.nodes.partitions[partition.name]
+        if key not in self._rows:
+            self._add_row(*key)
+        return self._rows[key]
 
-    def _add_row(self, nodes: Mask) -> None:
+    def _add_row(self, nodes: Mask, reach: Mask) -> None:
         state, row = self._state, len(self._rows)
-        self._rows[nodes] = row
+        self._rows[nodes, reach] = row
         if row == len(state.masks):
             more = {name: longer(getattr(state, name), row + 1) for name in self._of_rows}
-            masks = np.concatenate((state.masks, np.zeros((1, self._words), dtype=np.uint64)))
-            self._state = state = state._replace(masks=masks, **more)
+            empty = np.zeros((1, self._words), dtype=np.uint64)
+            more |= {name: np.concatenate((getattr(state, name), empty)) for name in SETS}
+            self._state = state = state._replace(**more)
         state.masks[row] = words_of(nodes, self._words)
+        state.reach[row] = words_of(reach, self._words)
 
 
 def zeros(names: Iterable[str], length: int) -> dict[str, NDArray]:
@@ -366,6 +371,7 @@ def state_for(slots: int, words: int) -> CycleState:
         numbers=np.zeros(NUMBERS, dtype=np.int64),
         known=np.zeros((0, FACTS), dtype=np.int64),
         masks=np.zeros((1, words), dtype=np.uint64),
+        reach=np.zeros((1, words), dtype=np.uint64),
         held=np.zeros((0, words), dtype=np.uint64),
         free=np.zeros((slots, words), dtype=np.uint64),
         counts=np.zeros((slots, 1), dtype=np.int64),
