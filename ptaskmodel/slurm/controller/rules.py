@@ -70,9 +70,10 @@ class Rules:
         self.priorities = priorities_of(conf, self.accounts, tree, sizes_of(conf, nodes), boot_s)
         self.waits, self.waits_again = self.priorities.at_submit, self.priorities.again
         self._conf, self._nodes, self._linear = conf, nodes, conf.select_type == LINEAR
-        self._empty = select_of(conf, nodes)
-        # Without notes of GPUs, and with them: each keeps its own answers.
-        self._of_empty, self._notes_of_empty = (Answers(self._empty, conf) for _ in range(2))
+        # Empty machines: one without notes of GPUs, and one on which they are made.
+        self._of_empty = Answers(select_of(conf, nodes), conf)
+        self._noting = select_of(conf, nodes)
+        self._notes_of_empty = Answers(self._noting, conf)
         self._possible: dict[Hashable, Allocation | None] = {}
         self._bounded_needs: dict[tuple[Need, int], Need] = {}
         self._askers: dict[tuple[str | None, ...], Member | str] = {}
@@ -350,9 +351,9 @@ class Rules:
     def note_gpus(self, need: Need, select: Select) -> None:
         """A job is tried on an empty machine, which notes the GPUs that it finds."""
         if select.favours is not None and asks_gpus(need):
-            self._empty.follow_favours(select.favours)
+            if self._noting.favours is not select.favours:
+                self._noting.follow_favours(select.favours)
             self._notes_of_empty.place(need, need.nodes & self._nodes.usable, None)
-            self._empty.follow_favours(None)
 
     def tested(self, job: JobRecord, found: Allocation) -> None:
         """Where a job could run has been found: it is as large as that."""

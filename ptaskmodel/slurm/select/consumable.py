@@ -92,8 +92,8 @@ class Consumable(Trials):
         # of nodes of one weight those with more count as lighter.
         self.favours: bytearray | None = None
 
-    def follow_favours(self, favours: bytearray | None) -> None:
-        """Let the GPUs that jobs find make nodes lighter, as noted there; None: not any more."""
+    def follow_favours(self, favours: bytearray) -> None:
+        """Let the GPUs that jobs find make nodes lighter, as noted there."""
         self.favours = favours
         if self.plain is not None:
             self.plain.follow_favours(favours)

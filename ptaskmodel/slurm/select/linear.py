@@ -92,7 +92,7 @@ class Linear:
 
     # --- what is taken ----------------------------------------------------------------------
 
-    def follow_favours(self, favours: bytearray | None) -> None:
+    def follow_favours(self, favours: bytearray) -> None:
         """GPUs make no node lighter here."""
 
     def forget_favours(self, within: Mask) -> None:

@@ -122,12 +122,10 @@ class PlainFit:
             state.spare_gpus[k] = state.all_gpus[k] = sum(one.count for one in some)
             state.gpu_type[k] = self._type_of(some[0].type) if some else kernel.ANY_TYPE
 
-    def follow_favours(self, favours: bytearray | None) -> None:
-        """Weigh nodes by what is noted there; None: by nothing."""
-        count = len(self._nodes)
-        noted = np.zeros(count, np.uint8) if favours is None else np.frombuffer(favours, np.uint8)
-        self.state = self.state._replace(favours=noted)
-        self.state.facts[kernel.NOTES_GPUS] = favours is not None
+    def follow_favours(self, favours: bytearray) -> None:
+        """Weigh nodes by what is noted there."""
+        self.state = self.state._replace(favours=np.frombuffer(favours, np.uint8))
+        self.state.facts[kernel.NOTES_GPUS] = 1
 
     def copy(self) -> PlainFit:
         """One on which jobs can be removed for a trial."""

@@ -46,8 +46,8 @@ class Select(Protocol):
     tree: Tree | None
     favours: bytearray | None
 
-    def follow_favours(self, favours: bytearray | None) -> None:
-        """Let the GPUs that jobs find make nodes lighter, as noted there; None: not any more."""
+    def follow_favours(self, favours: bytearray) -> None:
+        """Let the GPUs that jobs find make nodes lighter, as noted there."""
 
     def forget_favours(self, within: Mask) -> None:
         """Nodes have their own weight again: a job looks for one to start on."""
