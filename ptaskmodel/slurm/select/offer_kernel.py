@@ -23,11 +23,11 @@ TASKS_PER_NODE, CPUS_PER_NODE, WHOLE, ALONE, MEMORY_KIND, MEMORY_MIB, LEAST_MIB 
 ONE_THREAD, FITS_IF_FREE, SIZE = range(14, 17)
 # Of GPUs: the least on each node, 0: none; their type; the facts of its `GresAsk`;
 # `Need.cpus_for_gpus` and the same of each node; how many tasks a node must hold, and may; whether
-# nodes offer CPUs for whole tasks.
+# nodes offer CPUs for whole tasks, tasks share no core, and use one CPU of each as they ask.
 GPUS, GPU_TYPE, PER_JOB, PER_NODE, CPUS_EACH, CPUS_DEFAULT, MEMORY_EACH = range(17, 24)
 GPU_CPUS, GPU_CPUS_OF_NODE, TASKS_LEAST, TASKS_MOST = range(24, 28)
-PER_TASK, TASKS_EACH, WHOLE_TASKS = range(28, 31)
-NEEDS = 31
+PER_TASK, TASKS_EACH, WHOLE_TASKS, ONE_TASK, ONE_CPU = range(28, 33)
+NEEDS = 33
 NO_MEMORY, OF_NODE, OF_CPU, OF_ALL, OF_GPU = range(5)
 # GPU_TYPE of a job that takes any, and of a node without types; TASKS_MOST without a limit.
 ANY_TYPE, NO_LIMIT = -1, 0

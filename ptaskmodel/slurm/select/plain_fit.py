@@ -319,7 +319,8 @@ class PlainFit:
             found[kernel.CPUS_EACH], found[kernel.CPUS_DEFAULT] = ask.cpus_each, ask.cpus_default
             found[kernel.MEMORY_EACH] = ask.memory_each
             found[kernel.PER_TASK], found[kernel.TASKS_EACH] = ask.per_task, ask.tasks_each
-        found[kernel.WHOLE_TASKS] = need.whole_tasks
+        found[kernel.WHOLE_TASKS], found[kernel.ONE_TASK] = need.whole_tasks, need.one_task_per_core
+        found[kernel.ONE_CPU] = need.one_thread and need.memory_by_core
         found[kernel.GPU_CPUS] = need.cpus_for_gpus
         found[kernel.GPU_CPUS_OF_NODE] = need.cpus_for_gpus_of_node
 

@@ -33,6 +33,8 @@ from ptaskmodel.slurm.select.offer_kernel import (
     NOTES_GPUS,
     OF_ALL,
     OF_CPU,
+    ONE_CPU,
+    ONE_TASK,
     ONE_THREAD,
     PER_JOB,
     PER_NODE,
@@ -251,11 +253,12 @@ def select(s, need, i):
     tasks = tasks // least * least
     if tasks == 0:
         return
-    of_core = _cpus_of_core(s, need, k)
-    wanted = (tasks * each + of_core - 1) // of_core
+    of_core = np.int64(1) if need[ONE_CPU] else threads
+    step = (each + of_core - 1) // of_core * of_core if need[ONE_TASK] else each
+    wanted = (tasks * step + of_core - 1) // of_core
     while wanted > free and tasks >= least:
         tasks -= 1
-        wanted = (tasks * each + of_core - 1) // of_core if tasks >= least else tasks * each
+        wanted = (tasks * step + of_core - 1) // of_core if tasks >= least else tasks * step
     if with_cpus:
         count = per_node if per_node else per_task * tasks if per_task * tasks else usable
         wanted = max(wanted, (count * with_cpus + threads - 1) // threads)
@@ -267,7 +270,8 @@ def select(s, need, i):
         if max(per_node, per_task) > min(s.units[i], cpus // with_cpus):
             return
         s.units[i] = min(s.units[i], cpus // with_cpus)
-    if not with_cpus or (need[TASKS_EACH] and not need[CPUS_EACH]):
+    explicit = with_cpus and (need[CPUS_EACH] or not need[TASKS_EACH])
+    if not explicit and not (need[ONE_TASK] and each == 1):
         cpus = min(cpus, tasks * each)
     s.cpus[i], s.selected[i] = cpus, wanted
     if not need[WHOLE]:
