@@ -1,7 +1,8 @@
 """What a simulated Slurm costs: a month of a large cluster, its priorities and backfill cycles.
 
     python benchmarks/slurm.py [--jobs 100000] [--days 30] [--nodes 1000] [--load 0.9]
-                               [--shared | --preempt | --gpus | --log FILE --first-day DAY]
+                               [--shared | --preempt | --gpus | --site]
+                               [--log FILE --first-day DAY]
                                [--count-tests] [--against REVISION]
 
 Prints JSON. Whole nodes, shares of 100 users in 10 accounts, priority/multifactor, backfill every
@@ -9,8 +10,11 @@ Prints JSON. Whole nodes, shares of 100 users in 10 accounts, priority/multifact
 scaled to the load, limits 1.1 to 5 times as long, submissions uniform. --shared: nodes are shared
 by jobs of so many cores (select/cons_tres), 32 a node. --preempt: so they are, memory counts, and a
 tenth of the jobs are in a partition that requeues those of the other. --gpus: nodes have 48 cores
-and 4 GPUs; jobs ask for 1 to 8 GPUs in the ways of GPU_ASKS. --log: the jobs of an SWF log
-(.gz) from a day on, for --days, each with as many cores as it had processors; nodes are shared.
+and 4 GPUs; jobs ask for 1 to 8 GPUs in the ways of GPU_ASKS. --site: a fifth as many nodes with
+GPUs stand beside nodes without, in a partition of their own; jobs are of five QOSs, which requeue
+or cancel jobs of those below, and a quarter ask for GPUs. --log: the jobs of an
+SWF log (.gz) from a day on, for --days, each with as many cores as it had processors; nodes are
+shared.
 --count-tests: jobs that can no longer start in a cycle are tested, too.
 --against: then the same with an older revision (1dc2338 knows
 neither --log nor --cores), from a temporary directory, with its own kernels.
@@ -65,6 +69,23 @@ PartitionName=high Nodes=ALL MaxTime=3-0 PriorityTier=10
 GPUS = """DefMemPerCPU=4000
 GresTypes=gpu
 """
+SITE = """DefMemPerCPU=2000
+GresTypes=gpu
+PreemptType=preempt/qos
+PreemptMode=REQUEUE
+PreemptExemptTime=00:10:00
+NodeName=g[1-{few}] Sockets=2 CoresPerSocket=24 RealMemory=384000 Gres=gpu:4
+PartitionName=gpu Nodes=g[1-{few}] MaxTime=30-0
+"""
+# Of the QOSs of a site: what sacctmgr is told, and how many jobs of 100 are of each.
+QOSS = {
+    "free": ("Priority=0 PreemptMode=requeue", 20),
+    "low": ("Priority=10 Preempt=free PreemptMode=requeue", 20),
+    "normal": ("Priority=100 Preempt=free", 40),
+    "high": ("Priority=200 Preempt=free,low PreemptMode=cancel", 15),
+    "owner": ("Priority=400 Preempt=free,low,normal", 5),
+}
+GPU_PART = 4
 HIGH = 0.1
 USERS, ACCOUNTS = 100, 10
 CORES = 32
@@ -189,6 +210,22 @@ def prior(jobs: list[JobRequest]) -> list[JobRequest]:
     return [replace(job, partitions=("high",) if draw.random() < HIGH else ()) for job in jobs]
 
 
+def of_site(count: int, days: float, nodes: int, load: float, seed: int) -> list[JobRequest]:
+    """Jobs of all QOSs, some of which ask for GPUs, by their dates."""
+    draw, gpus = random.Random(seed), count // GPU_PART
+    parts = {
+        "main": workload(count - gpus, days, nodes, load, shared=True),
+        "gpu": with_gpus(gpus, days, nodes // 5, load, seed),
+    }
+    names, weights = [*QOSS], [weight for _, weight in QOSS.values()]
+    jobs = []
+    for name, some in parts.items():
+        for job in some:
+            qos = draw.choices(names, weights)[0]
+            jobs.append(replace(job, id=f"{name}-{job.id}", partitions=(name,), qos=qos))
+    return sorted(jobs, key=lambda job: job.submit_s)
+
+
 def simulated(
     jobs: list[JobRequest],
     nodes: int,
@@ -197,19 +234,27 @@ def simulated(
     cores: int = CORES,
     counts: bool = True,
     gpus: bool = False,
+    site: bool = False,
 ) -> tuple[SlurmRun, float]:
     """A run, and its seconds on a processor."""
     with tempfile.TemporaryDirectory() as place:
         conf_file, accounts_file = Path(place, "slurm.conf"), Path(place, "accounts.txt")
-        unit = "CR_Core_Memory" if preempt or gpus else "CR_Core"
+        unit = "CR_Core_Memory" if preempt or gpus or site else "CR_Core"
         select = f"cons_tres\nSelectTypeParameters={unit}" if shared else "linear"
-        memory = " RealMemory=96000" if preempt else ""
+        memory = " RealMemory=96000" if preempt or site else ""
         if gpus:
             memory, cores = f" RealMemory=384000 Gres=gpu:{GPUS_A_NODE}", GPU_CORES
         text = CONF.format(nodes=nodes, select=select, memory=memory, half=cores // 2, cores=cores)
+        if site:
+            text = text.replace("Nodes=ALL", f"Nodes=n[1-{nodes}]").replace("=assoc", "=qos,assoc")
+            text += SITE.format(few=nodes // 5)
         conf_file.write_text((GPUS if gpus else "") + text + (PREEMPT if preempt else ""))
-        lines = [f"add account a{k}" for k in range(ACCOUNTS)]
-        lines += [f"add user u{k} account=a{k % ACCOUNTS}" for k in range(USERS)]
+        names = [*QOSS] if site else ["normal"]
+        lines = [f"add qos {name}" for name in names if name != "normal"]
+        lines += [f"modify qos {name} set {QOSS[name][0]}" for name in names if site]
+        lines += [f"add account a{k}" for k in range(ACCOUNTS)]
+        qoss = ",".join(names)
+        lines += [f"add user u{k} account=a{k % ACCOUNTS} QOS={qoss}" for k in range(USERS)]
         accounts_file.write_text("\n".join(lines) + "\n")
         conf, accounts = read_conf(conf_file), read_accounts(accounts_file)
     began = time.process_time()
@@ -246,6 +291,7 @@ def main() -> None:
     parser.add_argument("--shared", action="store_true")
     parser.add_argument("--preempt", action="store_true")
     parser.add_argument("--gpus", action="store_true")
+    parser.add_argument("--site", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--log", type=Path)
     parser.add_argument("--first-day", type=float, default=0.0)
@@ -254,8 +300,10 @@ def main() -> None:
     parser.add_argument("--against")
     given = parser.parse_args()
     prepare_kernels()
-    shared = given.shared or given.preempt or given.gpus or given.log is not None
-    if given.gpus:
+    shared = given.shared or given.preempt or given.gpus or given.site or given.log is not None
+    if given.site:
+        jobs = of_site(given.jobs, given.days, given.nodes, given.load, given.seed)
+    elif given.gpus:
         jobs = with_gpus(given.jobs, given.days, given.nodes, given.load, given.seed)
     elif given.log is None:
         jobs = workload(given.jobs, given.days, given.nodes, given.load, shared)
@@ -263,8 +311,9 @@ def main() -> None:
         jobs = from_log(given.log, given.first_day, given.days)[: given.jobs]
     if given.preempt:
         jobs = prior(jobs)
+    kinds = {"preempt": given.preempt, "gpus": given.gpus, "site": given.site}
     run, seconds = simulated(
-        jobs, given.nodes, shared, given.preempt, given.cores, given.count_tests, given.gpus
+        jobs, given.nodes, shared, cores=given.cores, counts=given.count_tests, **kinds
     )
     waits_s = [job.start_s - job.submit_s for job in run.jobs if job.attempt is not None]
     counts = run.loop.statistics

@@ -212,7 +212,9 @@ class SharedCycles(QuickCycles):
         known, partitions = self._state.known, self._controller.nodes.partitions
         which, lasts = known[place, :2].tolist()
         known[place, PREEMPTOR] = mine = self._classes.of_waiting(job)
-        known[place, WITHIN] = self._row_of(partitions[job.partitions[0].name], job.partitions[0])
+        if mine != NO_CLASS:
+            one = job.partitions[0]
+            known[place, WITHIN] = self._row_of(partitions[one.name], one)
         kind = self._kinds.setdefault((which, lasts, mine), len(self._kinds))
         known[place, KIND] = kind
         if kind >= len(self._state.failed):

@@ -14,7 +14,7 @@ Words = NDArray[np.uint64]
 
 # What is known of each job, by its number: its row of needs, seconds, row of masks; how many CPUs
 # it was told to take; its kind: of jobs of one need and so many seconds, that preempt the same;
-# its class as one that preempts, -1: none, and the row of masks of its partition; from COUNTED on,
+# its class as one that preempts and the row of masks of its partition, -1: none; from COUNTED on,
 # where it is counted for each limit to tested jobs, -1: not. In place of the row of needs:
 NEED, SECONDS, ROW, TOLD, KIND, PREEMPTOR, WITHIN, COUNTED = range(8)
 LIMITS = 4

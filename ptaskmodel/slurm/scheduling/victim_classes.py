@@ -50,8 +50,9 @@ class VictimClasses:
         self.preempts: NDArray[np.int64] = np.array(found, np.int64).reshape(2 * (len(found),))
 
     def of_waiting(self, job: JobRecord) -> int:
-        """The class of a `job` that waits in its first partition."""
-        return self._of(job, job.partitions[0].tier)
+        """The class of a `job` that waits in its first partition, if it preempts any other."""
+        found = self._of(job, job.partitions[0].tier)
+        return found if found != NO_CLASS and self.preempts[found].any() else NO_CLASS
 
     def of_running(self, job: JobRecord) -> int:
         """The class of a `job` as a victim."""
