@@ -200,9 +200,10 @@ def _found(rows: Iterable[_Placed], account: Account, site: Site) -> _Found:
             at = "" if line is not None else place.removeprefix(account.file).lstrip(": ") + ": "
             account.bad_row(at + fault.message, line)
             continue
-        stateless += bool(jobs) and not isinstance(row, str) and not row.get("state")
-        silent += bool(jobs) and not isinstance(row, str) and not any(map(row.get, SIZES))
-        pinned += bool(jobs) and not isinstance(row, str) and is_pinned(row, jobs[0].fields)
+        if jobs and not isinstance(row, str):
+            stateless += not row.get("state")
+            silent += not any(map(row.get, SIZES))
+            pinned += is_pinned(row, jobs[0].fields)
         for job in jobs:
             before = found.get(job.id)
             if before is not None:  # -D: it was requeued

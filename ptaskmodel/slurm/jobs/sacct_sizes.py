@@ -53,17 +53,15 @@ class Site(NamedTuple):
         """Whether the job of a `row` got all CPUs of its nodes, more than it asked for."""
         if row.get("partition") not in self.shared or row.get("nodelist", "") in NEVER:
             return False
-        got = _count(row, "ncpus", "alloccpus")
-        got = got or (value(row, "alloctres", values.tres) or {}).get("cpu") or 0
-        cpus = _of_columns(False, *map(row.get, _OF_SIZE)).cpus
-        if got <= cpus:
+        columns = _of_columns(False, *map(row.get, _OF_SIZE))
+        got = _count(row, "ncpus", "alloccpus") or columns.got_cpus
+        if got <= columns.cpus:
             return False
-        found = [self.nodes.get(name) for name in _hosts(row["nodelist"])]
-        if None in found:
-            return False
-        known = [each for each in found if each is not None]
-        beside = sum(threads - 1 for _, threads in known)  # of cores that it got one thread of
-        return got == sum(each for each, _ in known) and got > cpus + beside
+        names = _hosts(row["nodelist"])
+        found = [self.nodes[name] for name in names if name in self.nodes]
+        beside = sum(threads - 1 for _, threads in found)  # of cores that it got one thread of
+        is_all = len(found) == len(names) and got == sum(each for each, _ in found)
+        return is_all and got > columns.cpus + beside
 
 
 UNKNOWN = Site({}, frozenset(), {})
@@ -145,11 +143,15 @@ def is_pinned(row: Row, fields: Mapping[str, Any]) -> bool:
 
 
 class _Columns(NamedTuple):
-    """The fields that columns tell, and how much they say in all; gpus: None: nothing."""
+    """The fields that columns tell, and how much they say in all; gpus: None: nothing.
+
+    got_cpus: those that AllocTRES tells.
+    """
 
     fields: Mapping[str, Any]
     nodes: int
     cpus: int
+    got_cpus: int
     memory_MiB: int
     gpus: int | None
 
@@ -182,9 +184,9 @@ def _of_columns(names_none: bool, *texts: str | None) -> _Columns:
     }
     counted = any(row.get(name) for name in ("reqtres", "alloctres"))
     gpus = sum(one.count for one in _gres(asked, 1) if one.name == GPU)
-    return _Columns(
-        found, nodes, max(cpus, nodes), asked.get("mem") or 0, gpus if counted else None
-    )
+    got_cpus, memory_MiB = had.get("cpu") or 0, asked.get("mem") or 0
+    told = gpus if counted else None
+    return _Columns(found, nodes, max(cpus, nodes), got_cpus, memory_MiB, told)
 
 
 def _memory(
